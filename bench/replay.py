@@ -13,7 +13,7 @@ from pathlib import Path
 from agent_workbench.adapters.journal.line_format import encode_line
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.session_files import JOURNAL
-from agent_workbench.api.session_opening import replayed_session
+from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.events.codec import encode_event
 from agent_workbench.core.fold import fold_all

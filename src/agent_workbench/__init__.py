@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_workbench.api.session_host import LocalSessionHost, open_host
+    from agent_workbench.api.sessions.session_host import LocalSessionHost, open_host
     from agent_workbench.core.errors import WorkbenchError
     from agent_workbench.core.ids import SessionId, TaskId
     from agent_workbench.core.inbox import InboxChoice, InboxFilter
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
-    "agent_workbench.api.session_host": ("LocalSessionHost", "open_host"),
+    "agent_workbench.api.sessions.session_host": ("LocalSessionHost", "open_host"),
     "agent_workbench.core.errors": ("WorkbenchError",),
     "agent_workbench.core.ids": ("SessionId", "TaskId"),
     "agent_workbench.core.inbox": ("InboxChoice", "InboxFilter"),

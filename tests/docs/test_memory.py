@@ -9,7 +9,7 @@ import pytest
 
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.plans.plan_file import PlanFile
-from agent_workbench.api.session_opening import replayed_session
+from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all

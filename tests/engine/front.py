@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from agent_workbench.api.event_feed import EventFeed
-from agent_workbench.api.session_handle import LocalSession
+from agent_workbench.api.sessions.event_feed import EventFeed
+from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.core.intents import (
     ApproveProposal,
     EditProposal,

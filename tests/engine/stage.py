@@ -16,7 +16,7 @@ from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
 from agent_workbench.adapters.tools.schema_checker import SchemaChecker
-from agent_workbench.api.update_feed import UpdateFeed
+from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionStarted
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId

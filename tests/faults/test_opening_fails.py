@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.api.event_feed import EventFeed
-from agent_workbench.api.session_opening import open_session
+from agent_workbench.api.sessions.event_feed import EventFeed
+from agent_workbench.api.sessions.session_opening import open_session
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_workbench.api.session_opening import replayed_session
+from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ActionDecided, UserSaid
 from agent_workbench.core.proposals import Verdict

@@ -1,6 +1,6 @@
 """A recording in the panes: jumps, the timeline under the mouse, search, and the receipt that goes along."""
 
-from agent_workbench.api.session_opening import replayed_session
+from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.events import PromptBuilt, Recorded
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.intents import ChangeReplaySpeed, GoToEvent, JumpReplay

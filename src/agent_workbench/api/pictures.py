@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.records import replayed_events
-from agent_workbench.api.session_opening import replayed_session
+from agent_workbench.api.records.recorded_sessions import replayed_events
+from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
@@ -91,7 +91,7 @@ async def write_gates(invocation: Invocation, session: str, size: Size, folder: 
     Raises `StorageError`, also where one of them is there already, `UsageError`, `JournalError`.
     """
 
-    from agent_workbench.api.export import write_new
+    from agent_workbench.api.records.export import write_new
     from agent_workbench.system.atomic_files import make_directories, storage_error
     from agent_workbench.views.sessions.pictured_gates import pictured_gates
 

@@ -1,7 +1,10 @@
-"""Services of the machine that a screen needs: editor, desktop notifications, clock, and the mark of the first run."""
+"""Services of the machine that a screen needs: editor, notifications, clock, web server, first run."""
 
 import os
-from collections.abc import Mapping
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when a screen asks for them
@@ -40,3 +43,15 @@ def system_clock() -> "Clock":
     from agent_workbench.bootstrap import stores
 
     return stores.system_clock()
+
+
+async def serve_workbench(folder: Path, words: Sequence[str], port: int, on_ready: Callable[[str], None]) -> None:
+    """Serve `agent` with these arguments on loopback until a signal ends it; `on_ready` is told the address to open.
+
+    Raises `UsageError` if `port` is not free.
+    """
+    from agent_workbench.adapters.web.server import WorkbenchServer
+
+    # `-P`: modules of the current folder must not shadow ours. `exec`: no shell survives the end of the server.
+    command = "exec " + shlex.join([sys.executable, "-P", "-m", "agent_workbench", *words])
+    await WorkbenchServer(command, title=f"Agent Workbench · {folder.name}").serve_until_stopped(port, on_ready)

@@ -10,7 +10,7 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
-    from agent_workbench.api.session_host import LocalSessionHost
+    from agent_workbench.api.sessions.session_host import LocalSessionHost
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.tui.app import WorkbenchApp

@@ -18,8 +18,8 @@ async def sit(
 
     Raises `WorkbenchError` for what kept the first one from being opened, or ended it.
     """
-    from agent_workbench.api.past_sessions import RepoSessions
-    from agent_workbench.api.session_host import LocalSessionHost
+    from agent_workbench.api.records.past_sessions import RepoSessions
+    from agent_workbench.api.sessions.session_host import LocalSessionHost
     from agent_workbench.cli.front_end import show
 
     host = LocalSessionHost(invocation, ready=asyncio.Event())

@@ -43,7 +43,7 @@ def export(options: argparse.Namespace) -> int:
     if options.output is None:
         say_document(document)
         return ExitCode.DONE
-    from agent_workbench.api.export import write_new
+    from agent_workbench.api.records.export import write_new
 
     asyncio.run(write_new(options.output, document))
     say(f"written to {options.output}", to=sys.stderr)
@@ -75,7 +75,7 @@ async def _document(invocation: Invocation, options: argparse.Namespace) -> str:
             document, left = await asciicast(invocation, options.session, at or 0, size, progress.show)
         say_aside(f"the last {left:,} events are not in it: it was getting long; --at begins later" if left else "")
         return document
-    from agent_workbench.api.export import ExportFormat, export_session
+    from agent_workbench.api.records.export import ExportFormat, export_session
 
     return await export_session(invocation, options.session, ExportFormat(options.format))
 

@@ -31,7 +31,7 @@ def add(verbs: "Verbs") -> None:
 
 def fork(options: argparse.Namespace) -> int:
     """Fork a session and print how to go on with the new one."""
-    from agent_workbench.api.fork import fork_session
+    from agent_workbench.api.records.fork import fork_session
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     child, lines = asyncio.run(fork_session(invocation, options.session, event_number(options.at)))
@@ -46,7 +46,7 @@ def fork(options: argparse.Namespace) -> int:
 
 def compare(options: argparse.Namespace) -> int:
     """Print where two sessions part, what each took and came to, and how their results differ."""
-    from agent_workbench.api.comparison import compare_sessions
+    from agent_workbench.api.records.comparison import compare_sessions
     from agent_workbench.views.reports.comparison import file_lines, parting_line, result_line, table_lines
 
     invocation = Invocation(Path.cwd(), os.environ, {})

@@ -32,7 +32,7 @@ def add(verbs: "Verbs") -> None:
 
 def resume(options: argparse.Namespace) -> int:
     """Open the workbench on the session, or go on with its task without a person."""
-    from agent_workbench.api.records import stopped_session
+    from agent_workbench.api.records.recorded_sessions import stopped_session
     from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.session_request import SessionRequest
 

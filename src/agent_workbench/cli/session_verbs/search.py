@@ -14,7 +14,7 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    from agent_workbench.api.record_search import FoundInSession
+    from agent_workbench.api.records.record_search import FoundInSession
     from agent_workbench.cli.options import Verbs
 
 
@@ -34,7 +34,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _search(invocation: Invocation, asked: str, *, as_json: bool) -> int:
-    from agent_workbench.api.record_search import search_sessions
+    from agent_workbench.api.records.record_search import search_sessions
 
     count, exit_code = 0, ExitCode.DONE
     async for each in search_sessions(invocation, asked):

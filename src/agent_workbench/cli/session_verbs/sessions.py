@@ -46,7 +46,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def list_all(options: argparse.Namespace) -> int:
     """Print a line for each session."""
-    from agent_workbench.api.records import session_summaries
+    from agent_workbench.api.records.recorded_sessions import session_summaries
     from agent_workbench.views.sessions.session_tree import view_sessions
 
     summaries = asyncio.run(session_summaries(Invocation(Path.cwd(), os.environ, {})))
@@ -63,7 +63,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Print a line for each event that a person cares about, or the receipt of one prompt."""
-    from agent_workbench.api.records import recorded_events
+    from agent_workbench.api.records.recorded_sessions import recorded_events
     from agent_workbench.core.events.log_lines import log_line
 
     invocation = Invocation(Path.cwd(), os.environ, {})
@@ -79,7 +79,7 @@ def show(options: argparse.Namespace) -> int:
 
 def show_prompt(invocation: Invocation, options: argparse.Namespace) -> int:
     """Print what a prompt was made of and what it cost, with `--text` also what it said."""
-    from agent_workbench.api.records import prompt_receipt
+    from agent_workbench.api.records.recorded_sessions import prompt_receipt
     from agent_workbench.views.receipt.text_lines import head_lines, table_lines
 
     view, messages = asyncio.run(prompt_receipt(invocation, options.session, _prompt_number(options.prompt)))
@@ -107,7 +107,7 @@ def _prompt_number(said: str) -> int:
 
 def verify(options: argparse.Namespace) -> int:
     """Print what the journal proves; exit with 6 when something does not fit, with 1 when there is no anchor."""
-    from agent_workbench.api.proofs import prove_session
+    from agent_workbench.api.records.proofs import prove_session
     from agent_workbench.views.reports.proofs import journal_proof_lines, journal_summary
 
     proof = asyncio.run(prove_session(Invocation(Path.cwd(), os.environ, {}), options.session))

@@ -14,7 +14,7 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import Verdict
 
 if TYPE_CHECKING:
-    from agent_workbench.api.inbox import RepoInbox
+    from agent_workbench.api.sessions.inbox import RepoInbox
     from agent_workbench.views.inbox import InboxRow
 
 SUMMARIES = {
@@ -105,7 +105,7 @@ async def _decide(options: argparse.Namespace) -> int:
 
 
 async def _inbox() -> "RepoInbox":
-    from agent_workbench.api.inbox import repo_inbox
+    from agent_workbench.api.sessions.inbox import repo_inbox
 
     return await repo_inbox(Invocation(Path.cwd(), os.environ, {}))
 

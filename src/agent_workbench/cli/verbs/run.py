@@ -93,8 +93,8 @@ async def run_tasks(
 
     With `summary` the last line of JSON holds the outcome of each task. It is no event, so it has no session or number.
     """
-    from agent_workbench.api.session_host import LocalSessionHost
-    from agent_workbench.api.unattended_run import UnattendedRun
+    from agent_workbench.api.sessions.session_host import LocalSessionHost
+    from agent_workbench.api.sessions.unattended_run import UnattendedRun
 
     show = print_json if as_json else print_details if verbose else print_event
     run = UnattendedRun(LocalSessionHost(invocation, say=say_aside), query)

@@ -51,7 +51,7 @@ def port_number(text: str) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     """Serve the workbench until it is stopped: each page that is opened runs `agent tui` with the same flags."""
-    from agent_workbench.api.web import serve_workbench
+    from agent_workbench.api.screen_services import serve_workbench
 
     flags = {name: getattr(options, name) for name in ("session", "model", "model_url", "endpoint")}
     words = ["tui", "--served", *(["--new"] if options.new else [])]

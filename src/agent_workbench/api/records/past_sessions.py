@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.api.comparison import compare_sessions
-from agent_workbench.api.export import ExportFormat, keep_picture, write_export
-from agent_workbench.api.fork import foresee_fork, fork_session
-from agent_workbench.api.proofs import prove_session
-from agent_workbench.api.records import session_summaries
+from agent_workbench.api.records.comparison import compare_sessions
+from agent_workbench.api.records.export import ExportFormat, keep_picture, write_export
+from agent_workbench.api.records.fork import foresee_fork, fork_session
+from agent_workbench.api.records.proofs import prove_session
+from agent_workbench.api.records.recorded_sessions import session_summaries
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.invocation import Invocation

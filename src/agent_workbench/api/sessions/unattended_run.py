@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.session_host import UNTRUSTED, LocalSessionHost
+from agent_workbench.api.sessions.session_host import UNTRUSTED, LocalSessionHost
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
 from agent_workbench.core.errors import TrustError, task_locked
 from agent_workbench.core.history.session_choice import SessionQuery

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
-from agent_workbench.api.inbox import RepoInbox
+from agent_workbench.api.sessions.inbox import RepoInbox
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DecisionRefused, TrustError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
@@ -292,7 +292,7 @@ async def test_a_decision_that_came_too_late_is_told_so(repo: Repo) -> None:
 async def test_a_decision_that_nobody_took_up_in_time_is_withdrawn_if_it_is_stale(
     repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_workbench.api.inbox.TAKE_UP_SECONDS", 0.05)
+    monkeypatch.setattr("agent_workbench.api.sessions.inbox.TAKE_UP_SECONDS", 0.05)
     opened = await repo.held()
     receipt = await repo.inbox.decide(await repo.reference(), APPROVE)
     assert (receipt.recorded, bool(receipt.holder)) == (False, True)

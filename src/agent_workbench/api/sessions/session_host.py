@@ -5,10 +5,10 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from agent_workbench.api.event_feed import EventFeed
-from agent_workbench.api.session_handle import LocalSession
-from agent_workbench.api.session_opening import AttendedRepo, open_session, replayed_session
-from agent_workbench.api.update_feed import UpdateFeed
+from agent_workbench.api.sessions.event_feed import EventFeed
+from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_opening import AttendedRepo, open_session, replayed_session
+from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.core.errors import TrustError
@@ -56,7 +56,7 @@ class LocalSessionHost:
             case OpenMode.REPLAY:
                 return await self._replay(request)
             case OpenMode.FORK:
-                from agent_workbench.api.fork import fork_session
+                from agent_workbench.api.records.fork import fork_session
 
                 child, _ = await fork_session(self.invocation, request.session, request.at)
                 return self._attend(SessionQuery(child))
@@ -90,7 +90,7 @@ class LocalSessionHost:
 
     async def inbox(self, wanted: InboxFilter) -> tuple[InboxItem, ...]:
         """Return the proposals that wait in all sessions of the repository, oldest first."""
-        from agent_workbench.api.inbox import repo_inbox
+        from agent_workbench.api.sessions.inbox import repo_inbox
 
         return await (await repo_inbox(self.invocation)).items(wanted)
 
@@ -99,7 +99,7 @@ class LocalSessionHost:
 
         Raises `DecisionRefused` for a stale reference, `TrustError` in a process that a command of the agent started.
         """
-        from agent_workbench.api.inbox import repo_inbox
+        from agent_workbench.api.sessions.inbox import repo_inbox
 
         return await (await repo_inbox(self.invocation)).decide(reference, choice)
 
@@ -140,7 +140,7 @@ class LocalSessionHost:
         return self._start(LocalSession(Preflight(repo, UpdatePublisher(updates.publish)), updates, events))
 
     async def _replay(self, request: SessionRequest) -> LocalSession:
-        from agent_workbench.api.records import replayed_events
+        from agent_workbench.api.records.recorded_sessions import replayed_events
 
         at = request.at or 0
         recorded = await replayed_events(self.invocation, request.session, at)

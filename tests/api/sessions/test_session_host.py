@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.api.session_host import LocalSessionHost
+from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.intents import Leave, StartTask
 from agent_workbench.core.intents.outcomes import Accepted, Refused

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable
 from typing import Protocol
 
-from agent_workbench.api.event_feed import EventFeed
-from agent_workbench.api.update_feed import UpdateFeed
+from agent_workbench.api.sessions.event_feed import EventFeed
+from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId

@@ -1,0 +1,1 @@
+"""Recorded sessions: events, comparison, export, fork, proofs, and a search in their records."""

@@ -1,0 +1,1 @@
+"""Sessions of this process: the host that opens them, their handles and feeds, unattended runs, and the inbox."""
