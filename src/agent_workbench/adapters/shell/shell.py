@@ -32,7 +32,7 @@ _REST_SECONDS = 1.0
 
 
 class SandboxedShell:
-    """`core.workspace_ports.Shell` for the user's repo at `repo`; PATH and home come from the environment `parent`.
+    """`core.ports.workspace.Shell` for the user's repo at `repo`; PATH and home come from the environment `parent`.
 
     `readable` are further places that commands must see, such as the git common dir of a repo elsewhere. A command
     that takes more of the machine than `limits` is killed.

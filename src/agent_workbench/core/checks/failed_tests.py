@@ -31,14 +31,14 @@ def failed_tests(output: str) -> tuple[str, ...]:
     most `MOST_FAILURES` ids of at most `LONGEST_ID` characters are returned. A test has the same id in each run.
     """
     found: dict[str, None] = {}
-    for name in _Reader().names(output):
+    for name in _OutputReader().names(output):
         found[name[:LONGEST_ID]] = None
         if len(found) >= MOST_FAILURES:
             break
     return tuple(found)
 
 
-class _Reader:
+class _OutputReader:
     """State of the reader: what was seen so far decides how a line is read."""
 
     def __init__(self) -> None:
