@@ -1,5 +1,7 @@
 """What counts as a decision at the gate, and what does not."""
 
+import json
+
 import pytest
 from msgspec.structs import replace
 from textual import events
@@ -40,6 +42,9 @@ def waiting() -> ScriptedSession:
     return ScriptedSession(*runs.up_to_first_diff())
 
 
+HINTS = ("read-only", "safe")
+
+
 def with_diff(diff: str) -> ScriptedSession:
     proposal = runs.proposed(Permission.DIFF, "write_diff", "P-90", diff, diff=diff, paths=("x.py",))
     return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
@@ -47,6 +52,13 @@ def with_diff(diff: str) -> ScriptedSession:
 
 def with_command(line: str) -> ScriptedSession:
     proposal = runs.proposed(Permission.COMMAND, "run_command", "P-90", line)
+    return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
+
+
+def with_call(text: str) -> ScriptedSession:
+    proposal = runs.proposed(
+        Permission.EXTERNAL, "weather", "P-90", text, source="mcp:test", spec="0" * 16, hints=HINTS
+    )
     return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
 
 
@@ -245,6 +257,24 @@ async def test_a_long_command_is_shown_to_its_end() -> None:
             assert "dangerous" in bench.text()
             await bench.press("a")
             assert len(bench.session.intents) == 1
+
+
+async def test_a_call_of_a_source_is_shown_with_its_arguments_to_their_end() -> None:
+    arguments = json.dumps(
+        {"first": "harmless", "list": ["harmless"] * 400, "last": "dangerous\u202e[@click=app.quit]x[/]"}
+    )
+    async with driving(with_call(arguments), LARGE) as bench:
+        await bench.look()
+        assert "weather from mcp:test" in bench.text()
+        assert "It says of itself, not verified: read-only, safe" in bench.text()
+        while bench.diff.unseen:
+            assert "dangerous" not in bench.text()
+            await bench.press("a")
+            await bench.look()
+        assert "dangerous‹202E›[@click=app.quit]x[/]" in bench.text()
+        await bench.press("a")
+        (intent,) = bench.session.intents
+        assert isinstance(intent, ApproveProposal)
 
 
 async def test_blanks_and_lines_of_a_check_are_shown_as_they_are() -> None:

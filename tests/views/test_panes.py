@@ -32,6 +32,7 @@ from agent_workbench.core.proposals import END_UNCHANGED, MOST_DIFF_LINES, Propo
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.tools.permissions import PERMISSIONS
 from agent_workbench.core.workspace import MergeOutcome
 from agent_workbench.views.code.code_pane import CodeState, view_code
 from agent_workbench.views.code.reasons import index_line, index_words, matched_words, reasons_of, share_bar
@@ -103,11 +104,30 @@ def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
         (Permission.MERGE, "approve reject skip"),
         (Permission.SUMMARY, "approve reject edit always abort"),
         (Permission.FINISH, "approve reject always abort"),
+        (Permission.EXTERNAL, "approve reject skip always abort"),
+        (Permission.SCRIPT, "approve reject skip always abort"),
+        (Permission.PLAN, "approve reject skip always abort"),
+        (Permission.KNOWLEDGE, "approve reject skip always abort"),
     ],
 )
 def test_each_kind_has_its_acts(kind: Permission, acts: str) -> None:
-    proposal = runs.proposed(kind, "grep", "P-1", "x", commands=("x",), paths=("x",))
+    spec = "0" * 16 if PERMISSIONS[kind].calls else ""
+    proposal = runs.proposed(kind, "grep", "P-1", "x", commands=("x",), paths=("x",), spec=spec)
     assert " ".join(acts_for(proposal)) == acts
+
+
+def test_a_call_of_a_source_names_tool_source_and_arguments() -> None:
+    arguments = '{"city": "Oslo", "days": [1, 2]}'
+    call = runs.proposed(
+        Permission.EXTERNAL, "weather", "P-9", arguments, source="mcp:test", spec="0" * 16, hints=("read-only",)
+    )
+    update = update_after(*runs.opening(), *runs.started(), ActionProposed(call))
+    view = view_gate(update)
+    assert (view.word, view.text, view.more) == ("external tool", f"weather {arguments}", "from mcp:test")
+    notes = [block.text for block in view_diff(update).notes]
+    assert notes[0] == "weather from mcp:test"
+    assert "not verified: read-only" in notes[1]
+    assert notes[-1] == '{\n  "city": "Oslo",\n  "days": [\n    1,\n    2\n  ]\n}'
 
 
 def test_what_is_not_merged_yet_is_named_where_nothing_else_can_start() -> None:

@@ -43,6 +43,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.proposals import UNASKED, Proposal, describe_hunk_choice
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.tools.spec import describe_unheld
 
 LINE_CHARS = 200
 PURPOSES = {
@@ -79,7 +80,10 @@ def _said(event: Event) -> str:
         case TroubleMet():
             return f"trouble ({event.source}): {event.what} - {event.advice}"
         case TaskStarted():
-            return f"{event.task} started on {event.workspace.branch}: {event.definition.description}"
+            brought = [f"{spec.name} of {spec.source}" for spec in event.specs if not spec.builtin]
+            tools = (f"tools: {', '.join(brought)}",) if brought else ()
+            started = f"{event.task} started on {event.workspace.branch}: {event.definition.description}"
+            return "; ".join((started, *tools, *describe_unheld(event.specs)))
         case CodeRetrieved():
             return f"{len(event.chunks)} pieces of code found"
         case ModelAnswered():

@@ -9,6 +9,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
+from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS
 from agent_workbench.core.tools.strict_json import indented_json
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.diff.file_headers import FileHead
@@ -61,14 +62,14 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
 
 
 def call_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
-    """Return the call of a source's tool: name, source, the source's own words, and the arguments in full."""
+    """Return the call of a source's tool: name, source, its own description and hints, and the arguments in full."""
     spec = next((each for each in run.specs if each.name == proposal.tool), None)
-    summary = sanitize_line(spec.summary, 1_000) if spec is not None else ""
+    summary = sanitize_line(spec.summary, MAX_SUMMARY_CHARS) if spec is not None else ""
     hints = ", ".join(sanitize_line(hint, 200) for hint in proposal.hints)
     return (
         Block(f"{sanitize_line(proposal.tool, 100)} from {sanitize_line(proposal.source, 100)}", Tone.STRONG),
         *((Block(f"Its description: {summary}", Tone.DIM),) if summary else ()),
-        *((Block(f"It says of itself, which nobody checked: {hints}", Tone.WARN, "!", Tone.WARN),) if hints else ()),
+        *((Block(f"It says of itself, not verified: {hints}", Tone.WARN, "!", Tone.WARN),) if hints else ()),
         Block("Arguments", Tone.DIM, space_before=True),
         Block(sanitize_whole(indented_json(proposal.text))),
     )
