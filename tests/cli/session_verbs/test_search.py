@@ -28,7 +28,29 @@ def test_each_line_is_told_with_its_session_and_event(
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(each["kind"], each["seq"]) for each in told if each["session"].endswith("2x2dck")] == [("reflexion", 32)]
     assert execute(Namespace(words=["never said by anybody " + "x" * 9], json=False)) == 0
-    assert "no session holds" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines()[0].startswith("no session holds")
+
+
+def test_words_that_none_holds_as_they_are_bring_the_sessions_that_are_about_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, home: Path
+) -> None:
+    user = User(tmp_path / "repo")
+    user.git("init", "--quiet")
+    user.write("a", "a\n")
+    user.commit("Start")
+    words = ("Round invoices to whole cents", "Draw the glider", "Send invoices twice")
+    names = [SessionId(f"2026010{number}T030405-bcd345") for number in range(1, 4)]
+    for name, said in zip(names, words, strict=True):
+        write_quickly(user.root / "memory" / "sessions" / name, (started(name), UserSaid(said)))
+    monkeypatch.chdir(user.root)
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(home))
+    assert execute(Namespace(words=["cents", "of", "invoices"], json=False)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["no session holds “cents of invoices”", "closest by its words:"]
+    assert [line.split()[0] for line in lines[2:]] == [names[0], names[2]]
+    assert execute(Namespace(words=["cents", "of", "invoices"], json=True)) == 0
+    assert capsys.readouterr().out == ""
 
 
 def test_what_a_fork_has_from_its_parent_is_told_once(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -9,7 +10,7 @@ from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.views.sessions.record_search import RecordMatches, search_events
+from agent_workbench.views.sessions.record_search import RecordMatches, search_events, subject_text
 
 
 class FoundInSession(Struct, frozen=True):
@@ -39,3 +40,17 @@ async def search_sessions(invocation: Invocation, asked: str) -> AsyncIterator[F
             continue
         if found.count:
             yield FoundInSession(session, found)
+
+
+async def closest_sessions(invocation: Invocation, asked: str, limit: int) -> tuple[SessionSummary, ...]:
+    """Return at most `limit` sessions that are about some of the words, best first, for words that none holds."""
+    from agent_workbench.bootstrap.text_ranking import rank_texts
+
+    repo, settings = await trusted_repo(invocation)
+    store = await asyncio.to_thread(repo.sessions, settings)
+    sessions, texts = [], []
+    for session in await store.summaries():
+        with suppress(JournalError, StorageError):  # the search has reported it
+            texts.append(await asyncio.to_thread(subject_text, await store.read(session.id, whole=True)))
+            sessions.append(session)
+    return tuple(sessions[number] for number in await asyncio.to_thread(rank_texts, texts, asked, limit))

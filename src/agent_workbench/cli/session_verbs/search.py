@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from agent_workbench.api.records.record_search import FoundInSession
     from agent_workbench.cli.options import Verbs
 
+CLOSEST = 5
+
 
 def add(verbs: "Verbs") -> None:
     """Add the verb below `agent sessions`."""
@@ -34,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _search(invocation: Invocation, asked: str, *, as_json: bool) -> int:
-    from agent_workbench.api.records.record_search import search_sessions
+    from agent_workbench.api.records.record_search import closest_sessions, search_sessions
 
     count, exit_code = 0, ExitCode.DONE
     async for each in search_sessions(invocation, asked):
@@ -46,6 +48,10 @@ async def _search(invocation: Invocation, asked: str, *, as_json: bool) -> int:
             _tell(each, as_json=as_json)
     if not count and not as_json:
         say(f"no session holds “{sanitize_line(asked)}”")
+        if closest := await closest_sessions(invocation, asked, CLOSEST):
+            say("closest by its words:")
+        for session in closest:
+            say(f"  {session.id}  {' '.join(map(sanitize_line, session.tasks))}")
     return exit_code
 
 

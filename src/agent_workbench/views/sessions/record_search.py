@@ -37,6 +37,8 @@ MOST_MATCHES = 1_000
 LINE_CHARS = 200
 BEFORE_CHARS = 40
 """How much of a long line stands before the words."""
+SUBJECT_EVENTS = (TaskStarted, UserSaid, ScratchpadChanged, ContextCompacted, TaskCommitted, TaskFinished)
+SUBJECT_CHARS = 50_000
 
 
 class RecordMatch(Struct, frozen=True):
@@ -96,6 +98,12 @@ def _matches(recorded: Recorded, pattern: re.Pattern[str]) -> Iterator[RecordMat
             yield RecordMatch(
                 recorded.seq, recorded.time, kind, line, hit.start() - shown_from, hit.end() - hit.start()
             )
+
+
+def subject_text(events: Iterable[Recorded]) -> str:
+    """Return the words that say what a session was about: tasks, the user's messages, notes, summaries and commits."""
+    subjects = (recorded.event for recorded in events if isinstance(recorded.event, SUBJECT_EVENTS))
+    return "\n".join(text for event in subjects for _, text in event_texts(event))[:SUBJECT_CHARS]
 
 
 def event_texts(event: Event) -> Iterable[tuple[str, str]]:
