@@ -38,7 +38,7 @@ CASES = (
         "an unknown skill",
         "plan check",
         2,
-        ("PLAN.yaml:5:25: there is no skill 'pyton-style'; did you mean 'python-style'?", "there are: "),
+        ("PLAN.yaml:5:25: there is no skill 'pyton-style'; did you mean 'python-style'?", "known skills: "),
         task("applicable_skills: [pyton-style]"),
     ),
     Case("neither task nor all", "run", 2, ("-t/--task -a/--all",)),
@@ -330,7 +330,7 @@ def test_a_port_in_use_is_said_once(machine: Machine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = machine.agent("tui", "--web", "--port", str(port), cwd=calc_repo(machine))
-    assert_refused(done, 2, (f"port {port} of 127.0.0.1: Address already in use", "another --port"))
+    assert_refused(done, 2, (f"cannot listen on 127.0.0.1:{port}: Address already in use", "another --port"))
     assert done.err.count("127.0.0.1") == 1
 
 

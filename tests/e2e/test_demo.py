@@ -173,7 +173,7 @@ def test_the_receipt_is_a_table_for_people(demo: Demo) -> None:
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     assert lines[0].startswith("Prompt 9 of 9")
-    assert " · 0 read again · " in lines[2]
+    assert " · 0 re-read · " in lines[2]
     assert [line.split()[-1] for line in lines[6:8]] == ["rules", "task"]
     assert lines[-1].startswith("a summary of the steps frees at most ")
 

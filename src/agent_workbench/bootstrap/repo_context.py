@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it nee
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
     from agent_workbench.adapters.plans.plan_file import PlanFile
-    from agent_workbench.adapters.plans.setup import RepoSetup
+    from agent_workbench.adapters.plans.starter_files import RepoSetup
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.core.ports.services import Model
@@ -56,7 +56,7 @@ class RepoContext:
     @property
     def setup(self) -> "RepoSetup":
         """The files the repo begins with."""
-        from agent_workbench.adapters.plans.setup import RepoSetup
+        from agent_workbench.adapters.plans.starter_files import RepoSetup
 
         return RepoSetup(self.root, self.invocation.environ.get("PATH", ""))
 

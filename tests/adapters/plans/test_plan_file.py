@@ -203,11 +203,11 @@ async def test_adding_makes_the_file(tmp_path: Path) -> None:
 
 async def test_what_does_not_fit_is_not_added(tmp_path: Path) -> None:
     file = plan_file(tmp_path, COMMENTED)
-    with pytest.raises(PlanError, match="has a task T-1 already"):
+    with pytest.raises(PlanError, match="already has a task T-1"):
         await file.add([Task(TaskId("T-1"), "x")])
     with pytest.raises(PlanError, match="task T-9 depends on T-10, which is not in the plan"):
         await file.add([Task(TaskId("T-9"), "x", depends_on=(TaskId("T-10"),))])
-    with pytest.raises(PlanError, match="holds control characters"):
+    with pytest.raises(PlanError, match="contains control characters"):
         await file.add([Task(TaskId("T-9"), "\x1b")])
     with pytest.raises(PlanError, match="task id T-9 is used"):
         await file.add([Task(TaskId("T-9"), "x"), Task(TaskId("T-9"), "x")])

@@ -140,7 +140,7 @@ tasks:
 
 @pytest.mark.parametrize("text", ["\x1b[31m", "\ud800", "\r"])
 def test_control_characters_are_refused(text: str) -> None:
-    with pytest.raises(PlanError, match="holds control characters"):
+    with pytest.raises(PlanError, match="contains control characters"):
         render_plan(Plan((Task(TaskId("T-1"), text),)))
 
 

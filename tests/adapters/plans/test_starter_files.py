@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.plans.project_detection import Detected, detect
+from agent_workbench.adapters.plans.project_detection import DetectedProject, detect_project
 from agent_workbench.adapters.plans.starter_files import init_repo
 from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.config.trust_question import trust_question
@@ -27,7 +27,7 @@ WRITTEN = (
 
 
 async def test_a_repo_begins_with_files_that_can_be_read(tmp_path: Path) -> None:
-    detected = Detected(".venv/bin/python", "pytest -q", "ruff check .", (".venv", "node_modules"))
+    detected = DetectedProject(".venv/bin/python", "pytest -q", "ruff check .", (".venv", "node_modules"))
     assert await asyncio.to_thread(init_repo, tmp_path, detected) == WRITTEN
     settings = (await asyncio.to_thread(load_settings, tmp_path, {}, {})).settings
     assert (settings.python, settings.test_command) == (".venv/bin/python", "pytest -q")
@@ -36,14 +36,14 @@ async def test_a_repo_begins_with_files_that_can_be_read(tmp_path: Path) -> None
 
 
 def test_nothing_detected_is_nothing_set(tmp_path: Path) -> None:
-    init_repo(tmp_path, Detected())
+    init_repo(tmp_path, DetectedProject())
     loaded = load_settings(tmp_path, {}, {})
     assert loaded.settings == Settings()
     assert trust_question(tmp_path, loaded).items == {}
 
 
 def test_every_commented_key_is_a_key(tmp_path: Path) -> None:
-    init_repo(tmp_path, Detected())
+    init_repo(tmp_path, DetectedProject())
     text = (tmp_path / ".agent.yml").read_text()
     lines = [line.removeprefix("# ") for line in text.splitlines() if line.startswith(("#   ", "# ")) and _is_key(line)]
     (tmp_path / ".agent.yml").write_text("\n".join(line for line in lines if not line.strip().startswith("url:")))
@@ -56,7 +56,7 @@ def _is_key(line: str) -> bool:
 
 
 async def test_the_commented_task_is_a_task(tmp_path: Path) -> None:
-    await asyncio.to_thread(init_repo, tmp_path, Detected())
+    await asyncio.to_thread(init_repo, tmp_path, DetectedProject())
     lines = content(tmp_path).splitlines()
     task = "\n".join(line.removeprefix("# ") for line in lines if line.startswith("#   "))
     plan = await plan_file(tmp_path, f"tasks:\n{task}\n").read()
@@ -65,10 +65,10 @@ async def test_the_commented_task_is_a_task(tmp_path: Path) -> None:
 
 def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / ".agent.yml").write_text("python: mine\n")
-    assert init_repo(tmp_path, Detected(python="theirs")) == WRITTEN[1:]
+    assert init_repo(tmp_path, DetectedProject(python="theirs")) == WRITTEN[1:]
     assert (tmp_path / ".agent.yml").read_text() == "python: mine\n"
     (tmp_path / PATH).write_text("broken: [")
-    assert init_repo(tmp_path, Detected()) == ()
+    assert init_repo(tmp_path, DetectedProject()) == ()
     assert content(tmp_path) == "broken: ["
 
 
@@ -78,7 +78,7 @@ def test_no_link_leads_the_files_out_of_the_repo(tmp_path: Path) -> None:
     outside.mkdir()
     (repo / ".agent.yml").symlink_to("../outside/new.yml")
     with pytest.raises(StorageError, match=", outside /"):
-        init_repo(repo, Detected())
+        init_repo(repo, DetectedProject())
     assert list(outside.iterdir()) == []
 
 
@@ -94,7 +94,7 @@ def test_git_ignores_sessions_alone_and_its_index_is_not_touched(tmp_path: Path)
     (tmp_path / "a").touch()
     git("add", "a")
     before = hashlib.sha256((tmp_path / ".git/index").read_bytes()).digest()
-    init_repo(tmp_path, Detected())
+    init_repo(tmp_path, DetectedProject())
     assert hashlib.sha256((tmp_path / ".git/index").read_bytes()).digest() == before
     for folder in ("sessions/S", "index", "scratch", "knowledge"):
         (tmp_path / "memory" / folder).mkdir(parents=True, exist_ok=True)
@@ -131,9 +131,9 @@ def test_tests_and_linter_are_found(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     commands = tuple(filter(None, (test_command, lint_command)))
-    assert detect(tmp_path, "/nowhere") == Detected("", test_command, lint_command, (), commands)
+    assert detect_project(tmp_path, "/nowhere") == DetectedProject("", test_command, lint_command, (), commands)
     path = programs(tmp_path / "bin", "pytest", "ruff", "python3", "go", "cargo", "npm")
-    assert detect(tmp_path, f"relative:{path}") == Detected("", test_command, lint_command, ())
+    assert detect_project(tmp_path, f"relative:{path}") == DetectedProject("", test_command, lint_command, ())
 
 
 def programs(folder: Path, *names: str) -> str:
@@ -146,10 +146,10 @@ def programs(folder: Path, *names: str) -> str:
 def test_only_commands_whose_program_was_found_are_written(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["pytest"]\n[tool.ruff]\n')
     programs(tmp_path / ".venv/bin", "python", "pytest")
-    init_repo(tmp_path, detect(tmp_path, "/nowhere"))
+    init_repo(tmp_path, detect_project(tmp_path, "/nowhere"))
     lines = (tmp_path / ".agent.yml").read_text().splitlines()
     assert "test_command: pytest -q" in lines
-    assert "# lint_command: ruff check .  # ruff was not found; install it and take the first # away" in lines
+    assert "# lint_command: ruff check .  # ruff was not found; install it and remove the first #" in lines
     assert load_settings(tmp_path, {}, {}).settings.lint_command == ""
 
 
@@ -157,4 +157,6 @@ def test_the_interpreter_of_the_repo_is_found(tmp_path: Path) -> None:
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/python").touch()
     (tmp_path / "node_modules").mkdir()
-    assert detect(tmp_path, "/nowhere") == Detected(".venv/bin/python", "", "", (".venv", "node_modules"))
+    assert detect_project(tmp_path, "/nowhere") == DetectedProject(
+        ".venv/bin/python", "", "", (".venv", "node_modules")
+    )

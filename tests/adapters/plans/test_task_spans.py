@@ -114,7 +114,7 @@ async def test_what_cannot_be_read_is_refused_with_its_line_and_a_broken_plan_ca
     piece = await file.piece(T1, new=True)
     with pytest.raises(PlanError, match=rf"{PATH}:{piece.at_line}:\d+: .*description: expected text, found nothing"):
         await file.replace_text(piece.whole, piece.whole_with(piece.text))
-    with pytest.raises(PlanError, match="T-2 is being worked on"):
+    with pytest.raises(PlanError, match="T-2 is in progress"):
         await file.replace_text(PLAN, PLAN.replace("T-2", "T-5"), keep=(T2,))
     assert content(tmp_path) == PLAN
     plan_file(tmp_path, "tasks: [\n")
@@ -129,6 +129,6 @@ async def test_what_was_changed_on_the_disk_meanwhile_is_kept(tmp_path: Path) ->
     await file.replace_text(piece.whole, piece.whole_with(ONE.replace("one", "mine")))
     assert "mine" in content(tmp_path)
     assert "T-3, description: three, status: done" in content(tmp_path)
-    with pytest.raises(PlanError, match="was changed meanwhile in the same lines"):
+    with pytest.raises(PlanError, match="was changed in the same lines"):
         await file.replace_text(piece.whole, piece.whole_with(ONE.replace("one", "yours")))
     assert "mine" in content(tmp_path)

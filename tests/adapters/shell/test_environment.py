@@ -13,7 +13,6 @@ import pytest
 from msgspec import Struct
 
 from agent_workbench.adapters.shell import environment as environments
-from agent_workbench.adapters.shell.canary import check_import_place
 from agent_workbench.adapters.shell.environment import (
     WorktreeEnvironments,
     environment_for_tests,
@@ -127,21 +126,6 @@ async def test_the_worktrees_code_is_imported(project: Project) -> None:
     assert await project.say_where(f"cd / && {where}", {**environment, "PYTHONPATH": ""}) == "checkout"
     linked = "cd tests && ../.venv/bin/python -c 'import sample; print(sample.WHERE)'"
     assert await project.say_where(linked, environment) == "worktree"
-
-
-@pytest.mark.xdist_group("editable")
-async def test_the_canary_says_which_copy_is_imported(project: Project) -> None:
-    environment = await WorktreeEnvironments(project.python, str(project.checkout)).of(str(project.worktree))
-    good = await check_import_place(project.shell, str(project.worktree), "sample", environment)
-    assert good.in_worktree
-    assert good.file.startswith(str(project.worktree))
-    wrong = {**environment, "PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
-    bad = await check_import_place(project.shell, str(project.worktree), "sample", wrong)
-    assert not bad.in_worktree
-    assert bad.file.startswith(str(project.checkout))
-    none = await check_import_place(project.shell, str(project.worktree), "nowhere", environment)
-    assert (none.file, none.in_worktree) == ("", False)
-    assert "No module named 'nowhere'" in none.said
 
 
 async def test_pytest_of_the_venv_tests_the_worktree(tmp_path: Path) -> None:

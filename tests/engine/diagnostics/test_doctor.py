@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.plans.project_detection import Detected
+from agent_workbench.adapters.plans.project_detection import DetectedProject
 from agent_workbench.adapters.plans.starter_files import init_repo
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ConfigError, ModelRefused, ModelUnavailable, PlanError, RepoError, ShellError
@@ -97,7 +97,7 @@ async def test_an_interpreter_of_the_repo_is_not_run(tmp_path: Path) -> None:
 
 async def test_a_detached_head_and_own_files(tmp_path: Path) -> None:
     async with a_stage(tmp_path, ["yes"]) as stage:
-        await asyncio.to_thread(init_repo, stage.user.root, Detected())
+        await asyncio.to_thread(init_repo, stage.user.root, DetectedProject())
         found = await findings(stage.ports)
         assert found["repository"].health is Health.GOOD
         assert "checkout" not in found

@@ -1,1 +1,1 @@
-"""The demo: a small repo with a failing test, and what the scripted model says about it."""
+"""The demo: a sample repo with a failing test, and the scripted answers of its model."""

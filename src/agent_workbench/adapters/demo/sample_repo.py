@@ -1,4 +1,4 @@
-"""The demo's repo: written to a folder of its own and committed once."""
+"""Sample repo of the demo, written to a folder of its own and committed once."""
 
 import os
 import subprocess
@@ -12,10 +12,11 @@ from agent_workbench.system.programs import find_program
 CART = '''\
 """A shopping cart. Prices are whole cents."""
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 
-class Line(Struct, frozen=True):
+@dataclass(frozen=True)
+class Line:
     """One product: its name, how many of it, and the price of one in cents."""
 
     name: str
@@ -28,7 +29,7 @@ def total(lines: list[Line]) -> int:
     return sum(line.cents for line in lines)
 '''
 
-# The standard library's tests, so that the demo runs with whatever interpreter the workbench was installed for.
+# unittest and dataclasses, so that the demo runs with any interpreter.
 TEST_CART = """\
 import unittest
 
@@ -89,7 +90,7 @@ FILES = {
 
 
 def write_sample(folder: Path, model_path: Path) -> None:
-    """Write the sample repo to `folder` (made, must be empty) and commit it; raise `RepoError` when git will not."""
+    """Write the sample repo to `folder` (created, must be empty) and commit it; raise `RepoError` if git fails."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise RepoError(f"{folder} is not empty", advice="name another folder for the demo")
@@ -111,8 +112,8 @@ def _git(folder: Path, *arguments: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     git = find_program("git", environment.get("PATH", ""))
     if git is None:
-        raise RepoError("git was not found", advice="install git 2.31 or newer and see that it is on the PATH")
+        raise RepoError("git was not found on the PATH", advice="install git 2.31 or newer")
     command = [git, "-c", "core.hooksPath=/dev/null", "-C", str(folder), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
-        raise RepoError(f"git {arguments[0]} failed: {done.stderr.strip()}", advice="git 2.28 or newer is needed")
+        raise RepoError(f"git {arguments[0]} failed: {done.stderr.strip()}", advice="install git 2.31 or newer")

@@ -1,7 +1,6 @@
-"""What the demo's model says, word by word; it is forced through a real server, so everything around it is real.
+"""Scripted answers of the demo's model. A real server is forced to give them, so everything around them is real.
 
-Answers stand in the order in which they are given; a reflexion takes a place in that order too. A diff that is rejected
-has another one to take its place.
+The answers of a task are in the order of its requests, reflexions included. For a rejected diff there is another one.
 """
 
 T1_READ = """\

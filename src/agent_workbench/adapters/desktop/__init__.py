@@ -1,1 +1,1 @@
-"""What a person sees outside the terminal UI: editor, notifications, exports."""
+"""Notifications of the desktop."""

@@ -1,4 +1,4 @@
-"""Notifications of the desktop, by the program that each system brings for them."""
+"""Desktop notifications through the program of each system."""
 
 import asyncio
 import contextlib
@@ -8,25 +8,25 @@ from collections.abc import Mapping
 
 from agent_workbench.system.programs import child_environment, find_program
 
-MOST_SECONDS = 5.0
+MAX_SECONDS = 5.0
 _SCRIPT = (
     "on run argv",
     "display notification (item 2 of argv) with title (item 1 of argv)",
     "end run",
 )
-# How the desktop is reached.
+# Variables through which a program reaches the desktop.
 _OF_DESKTOPS = ("DBUS_", "XDG_", "DISPLAY", "WAYLAND_", "XAUTHORITY")
 
 
 class DesktopNotifications:
-    """The port `Desktop`: `notify-send`, or on macOS `osascript`, found on the PATH of `environ`."""
+    """The port `Desktop` with `notify-send`, on macOS `osascript`, from the PATH of `environ`."""
 
     def __init__(self, environ: Mapping[str, str], platform: str = sys.platform) -> None:
         self._environ = environ
         self._platform = platform
 
     async def notify(self, title: str, text: str) -> None:
-        """Show a notification; where there is no such program or no desktop, nothing happens."""
+        """Show a notification; without the program or a desktop nothing happens."""
         command = self._command(title, text)
         program = await asyncio.to_thread(find_program, command[0], self._environ.get("PATH", ""))
         if program is None:
@@ -41,13 +41,13 @@ class DesktopNotifications:
                 stderr=asyncio.subprocess.DEVNULL,
             )
             try:
-                await asyncio.wait_for(process.wait(), MOST_SECONDS)
+                await asyncio.wait_for(process.wait(), MAX_SECONDS)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
 
     def _command(self, title: str, text: str) -> tuple[str, ...]:
-        """Return the program and its arguments; no text among them is read as an option, a script or markup."""
+        """Return the program and its arguments. The texts cannot act as an option, a script or markup."""
         if self._platform == "darwin":
             lines = tuple(word for line in _SCRIPT for word in ("-e", line))
             return ("osascript", *lines, "--", title, text)

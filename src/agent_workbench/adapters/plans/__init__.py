@@ -1,1 +1,1 @@
-"""Plans read from and written to YAML without losing the user's comments."""
+"""Plans in YAML files, read strictly and changed without losing the user's comments."""

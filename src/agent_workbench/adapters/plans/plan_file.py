@@ -1,4 +1,4 @@
-"""The plan's file: read strictly, changed as little as possible, never overwritten blindly."""
+"""Plan file: read strictly, changed as little as possible, never overwritten blindly."""
 
 import asyncio
 import codecs
@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from agent_workbench.adapters.plans import round_trip
-from agent_workbench.adapters.plans import task_spans as pieces
-from agent_workbench.adapters.plans import text_edits as editing
+from agent_workbench.adapters.plans import round_trip, task_spans, text_edits
 from agent_workbench.adapters.plans.plan_parser import Compose, PlanText, check_skills, read_plan
 from agent_workbench.adapters.plans.plan_renderer import render_plan
 from agent_workbench.core.errors import PlanError
@@ -18,14 +16,14 @@ from agent_workbench.core.text.line_merge import merge_cleanly
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, decode_document
 from agent_workbench.system.repo_files import change_inside, create_inside, read_inside
 
-# Where an editor has put it at the beginning, it stays.
+# A byte order mark that an editor wrote is kept.
 BOM = codecs.BOM_UTF8
 
 
 class PlanFile:
-    """The plan at `relative_path` (POSIX) of the repo `root`; `compose` reads YAML into nodes.
+    """Plan at `relative_path` (POSIX) of the repo `root`; `compose` parses YAML into nodes.
 
-    Every change starts from what stands in the file at that moment, so edits made by hand are never lost.
+    Every change starts from the current content of the file, so edits made by hand are never lost.
     """
 
     def __init__(self, root: Path, relative_path: str, compose: Compose) -> None:
@@ -41,7 +39,7 @@ class PlanFile:
         return await asyncio.to_thread(self._read)
 
     async def check(self, skills: Collection[str]) -> Plan:
-        """Return the plan; raise `PlanError` with the place of what is wrong, also of a skill not among `skills`."""
+        """Return the plan; raise `PlanError` with the position of any fault, also of an unknown skill."""
         return await asyncio.to_thread(lambda: check_skills(self._read_text(self._text()), self._path, skills))
 
     async def set_status(self, task: TaskId, status: TaskStatus, reason: str = "") -> None:
@@ -51,11 +49,11 @@ class PlanFile:
             kept = wanted.task(task).blocked_because
 
             def in_place() -> str:
-                text = editing.with_status(before, task, status)
-                return editing.with_reason(self._read_text(text), task, kept)
+                text = text_edits.with_status(before, task, status)
+                return text_edits.with_reason(self._read_text(text), task, kept)
 
             ways = (in_place, lambda: round_trip.with_status(before.text, task, status, kept))
-            return self._checked(ways, wanted)
+            return self._first_faithful(ways, wanted)
 
         await asyncio.to_thread(self._change, change)
 
@@ -63,26 +61,28 @@ class PlanFile:
         def change(before: PlanText) -> str:
             wanted = before.plan.moved(task, up=up)
             ways = (
-                lambda: pieces.with_moved(before, task, up=up),
+                lambda: task_spans.with_moved(before, task, up=up),
                 lambda: round_trip.with_order(before.text, [each.id for each in wanted.tasks]),
             )
-            return self._checked(ways, wanted)
+            return self._first_faithful(ways, wanted)
 
         await asyncio.to_thread(self._change, change)
 
     async def piece(self, task: TaskId | None, *, new: bool = False) -> PlanPiece:
         text = await asyncio.to_thread(self._text)
         if new:
-            return pieces.new_piece(self._read_text(text), self._path, task)
+            return task_spans.new_piece(self._read_text(text), self._path, task)
         if task is not None:
-            return pieces.piece_of(self._read_text(text), self._path, task)
+            return task_spans.task_piece(self._read_text(text), self._path, task)
         return PlanPiece(self._path, text, 0, len(text), text)
 
     async def replace_text(self, before: str, text: str, keep: Sequence[TaskId] = ()) -> None:
         ours = self._read_text(text)
         for each in keep:
             if each not in {task.id for task in ours.plan.tasks}:
-                raise PlanError(f"{each} is being worked on and has to stay in the plan")
+                raise PlanError(
+                    f"{each} is in progress and must stay in the plan", advice="put it back, or abort it first"
+                )
 
         def changed(data: bytes | None) -> bytes:
             if data is None:
@@ -90,8 +90,8 @@ class PlanFile:
             merged = merge_cleanly(before, self._decoded(data), text)
             if merged is None:
                 raise PlanError(
-                    f"{self._path} was changed meanwhile in the same lines, so nothing was written",
-                    advice="copy what you wrote, leave with Esc, and open it anew",
+                    f"{self._path} was changed in the same lines meanwhile, so nothing was written",
+                    advice="copy your text, leave with Esc, and open the plan again",
                 )
             self._read_text(merged)
             return (BOM if data.startswith(BOM) else b"") + merged.encode()
@@ -102,22 +102,22 @@ class PlanFile:
         def change(before: PlanText) -> str:
             known = {task.id for task in before.plan.tasks}
             if taken := [task.id for task in tasks if task.id in known]:
-                raise PlanError(f"{self._path} has a task {taken[0]} already", advice="give the new task another id")
-            ways = (lambda: editing.with_tasks(before, tasks), lambda: round_trip.with_tasks(before.text, tasks))
-            return self._checked(ways, Plan((*before.plan.tasks, *tasks), before.plan.goal))
+                raise PlanError(f"{self._path} already has a task {taken[0]}", advice="give the new task another id")
+            ways = (lambda: text_edits.with_tasks(before, tasks), lambda: round_trip.with_tasks(before.text, tasks))
+            return self._first_faithful(ways, Plan((*before.plan.tasks, *tasks), before.plan.goal))
 
         if tasks:
             await asyncio.to_thread(self._change, change, create=True)
 
     async def new_plan(self, plan: Plan) -> str:
-        """Begin a new plan and return where the former one was archived, empty where there was none.
+        """Replace the plan and return the path of the archived old one, empty if there was none.
 
-        Raises `PlanError` for a plan that could not be read back, `StorageError`.
+        Raises `PlanError` for a plan that could not be read back, and `StorageError`.
         """
         return await asyncio.to_thread(self._begin, plan)
 
     async def keep_beside(self, text: str) -> str:
-        """Write a text that is no plan into a file of its own beside the plan; return its name."""
+        """Write a text that is not a valid plan to a new file beside the plan; return its name."""
         path = PurePosixPath(self._path)
         data = text.encode("utf-8", "replace")
         return await asyncio.to_thread(
@@ -147,7 +147,7 @@ class PlanFile:
         change_inside(self._root, self._path, MAX_BYTES, changed)
 
     def _begin(self, plan: Plan) -> str:
-        text = self._checked((lambda: render_plan(plan),), plan)
+        text = self._first_faithful((lambda: render_plan(plan),), plan)
         archived = ""
 
         def changed(data: bytes | None) -> bytes:
@@ -165,8 +165,8 @@ class PlanFile:
         archive = path.parent / "archive"
         return create_inside(self._root, data, MAX_BYTES, lambda suffix: str(archive / f"{stamp}{suffix}-{path.name}"))
 
-    def _checked(self, ways: Sequence[Callable[[], str]], wanted: Plan) -> str:
-        """Return what the first way writes that reads back as `wanted`."""
+    def _first_faithful(self, ways: Sequence[Callable[[], str]], wanted: Plan) -> str:
+        """Return the first of the texts that reads back as `wanted`."""
         fault: PlanError | None = None
         for write in ways:
             try:
@@ -177,7 +177,7 @@ class PlanFile:
                 fault = fault or error
         raise PlanError(
             f"{self._path} could not be changed" + (f": {fault}" if fault else ""),
-            advice="write the change into the file by hand",
+            advice="edit the file by hand",
         ) from fault
 
     def _parsed(self, data: bytes) -> PlanText:
@@ -195,5 +195,5 @@ class PlanFile:
     def _missing(self) -> PlanError:
         return PlanError(
             f"there is no plan at {self._path}",
-            advice="`agent init` writes an empty one, `agent plan new` asks for one",
+            advice="`agent init` creates an empty plan, `agent plan new` asks the model for one",
         )

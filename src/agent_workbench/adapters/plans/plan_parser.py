@@ -1,4 +1,4 @@
-"""A plan read from YAML, strictly: what is refused is named with file, line and what was expected."""
+"""Strict parser of plans in YAML. Errors name file, line and what was expected."""
 
 import re
 from collections.abc import Callable, Collection
@@ -20,7 +20,7 @@ Compose = Callable[[str], Node | None]
 
 
 class PlanText(Struct, frozen=True):
-    """A plan as it stands in its file: the text, its nodes and what they mean."""
+    """A plan with its text and its YAML nodes."""
 
     text: str
     root: Node | None
@@ -28,13 +28,13 @@ class PlanText(Struct, frozen=True):
 
     @property
     def listing(self) -> YamlSequence | None:
-        """The list of tasks, None where there is none yet."""
+        """The list of tasks, None if there is none yet."""
         node = self.root.get("tasks") if isinstance(self.root, YamlMapping) else self.root
         return node if isinstance(node, YamlSequence) else None
 
 
 def read_plan(text: str, name: str, compose: Compose) -> PlanText:
-    """Return the plan that `text` spells; `compose` reads YAML. Raises `PlanError` beginning `name:line:column:`."""
+    """Return the plan in `text`; `compose` parses YAML. Raises `PlanError` that begins with `name:line:column:`."""
     try:
         root = compose(text)
         return PlanText(text, root, _plan(root))
@@ -43,14 +43,14 @@ def read_plan(text: str, name: str, compose: Compose) -> PlanText:
 
 
 def check_skills(read: PlanText, name: str, known: Collection[str]) -> Plan:
-    """Return the plan; raise `PlanError` with the place of a skill that it names and that is not `known`."""
+    """Return the plan; raise `PlanError` with the position of a skill that is not `known`."""
     for item in read.listing.items if read.listing is not None else ():
         named = item.get("applicable_skills") if isinstance(item, YamlMapping) else None
         for node in named.items if isinstance(named, YamlSequence) else ():
             if isinstance(node, YamlScalar) and node.text not in known:
                 what = f"there is no skill {quoted(node.text)}{did_you_mean(node.text, known)}"
                 fault = DocumentError(node.start, what)
-                raise PlanError(fault.in_file(name), advice=f"there are: {', '.join(sorted(known)) or 'none'}")
+                raise PlanError(fault.in_file(name), advice=f"known skills: {', '.join(sorted(known)) or 'none'}")
     return read.plan
 
 
@@ -90,25 +90,25 @@ def _tasks(node: Node) -> tuple[Task, ...]:
 def _task(node: Node, path: str) -> Task:
     task = read_mapping(node, Task, path)
     if not task.description.strip():
-        raise expected(_under(node, "description"), "some words", f"{path}.description")
+        raise expected(_child(node, "description"), "some words", f"{path}.description")
     if task.subtask and not SUBTASK.fullmatch(task.subtask):
-        raise expected(_under(node, "subtask"), "a part of a whole such as 1/4", f"{path}.subtask")
+        raise expected(_child(node, "subtask"), "a part of a whole such as 1/4", f"{path}.subtask")
     if task.status is not TaskStatus.DONE:
         _check_commands(node, task, path)
     return task
 
 
 def _check_commands(node: Node, task: Task, path: str) -> None:
-    """Refuse denied commands that are no globs, and acceptance commands that they deny."""
+    """Refuse denied commands that are not globs, and acceptance commands that they deny."""
     patterns = task.constraints.denylisted_commands
     for number, pattern in enumerate(patterns):
         wrong, advice = pattern_fault(pattern)
         if wrong:
-            place = _item(_under(_under(node, "constraints"), "denylisted_commands"), number).start
+            place = _item(_child(_child(node, "constraints"), "denylisted_commands"), number).start
             raise DocumentError(place, f"{path}.constraints.denylisted_commands[{number}]: {wrong}", advice)
     for number, line in enumerate(task.accept_tests):
         if why := denial(line, patterns):
-            place = _item(_under(node, "accept_tests"), number).start
+            place = _item(_child(node, "accept_tests"), number).start
             advice = "change the command, or denylisted_commands of the task"
             raise DocumentError(place, f"{path}.accept_tests[{number}]: {why}", advice)
 
@@ -116,7 +116,7 @@ def _check_commands(node: Node, task: Task, path: str) -> None:
 def _check_together(node: YamlSequence, tasks: tuple[Task, ...]) -> None:
     places: dict[str, Mark] = {}
     for item, task in zip(node.items, tasks, strict=True):
-        place = _under(item, "id").start
+        place = _child(item, "id").start
         if task.id in places:
             raise DocumentError(place, f"task id {task.id} is used twice, first on line {places[task.id].line}")
         places[task.id] = place
@@ -124,18 +124,18 @@ def _check_together(node: YamlSequence, tasks: tuple[Task, ...]) -> None:
         for each in task.depends_on:
             if each not in places:
                 raise DocumentError(
-                    _under(item, "depends_on").start,
+                    _child(item, "depends_on").start,
                     f"task {task.id} depends on {each}, which is not in the plan",
                     f"tasks of the plan: {', '.join(places)}",
                 )
     for problem in check_plan(Plan(tasks)):
-        raise DocumentError(node.start, problem, "take one of the dependencies away")
+        raise DocumentError(node.start, problem, "remove one of the dependencies")
 
 
 def _item(node: Node, number: int) -> Node:
     return node.items[number] if isinstance(node, YamlSequence) else node
 
 
-def _under(node: Node, key: str) -> Node:
+def _child(node: Node, key: str) -> Node:
     found = node.get(key) if isinstance(node, YamlMapping) else None
     return found if found is not None else YamlScalar("", True, node.start, node.end)

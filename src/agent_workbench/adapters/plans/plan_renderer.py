@@ -1,4 +1,4 @@
-"""Tasks and plans as YAML that reads well and reads back as the same values."""
+"""Renderer of tasks and plans as readable YAML that parses to the same values."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.plan import Plan, Task
 from agent_workbench.core.yaml_documents.typed_values import is_clean, is_text
 
-# Words that need no quotes in any reader: nothing that opens a collection, a comment, a key or an alias.
+# Texts that need no quotes: nothing that opens a collection, a comment, a key or an alias.
 PLAIN = re.compile(r"\.?[A-Za-z](?:[\w ./()=+*,'\"@%;!?&|<>~-]|:(?=[^\s])|(?<=[^\s])#)*(?<! )")
 ALWAYS = {"id", "description", "status"}
 
@@ -18,14 +18,14 @@ Value = str | int | float | Sequence[str] | Mapping[str, "Value"]
 
 
 def render_plan(plan: Plan) -> str:
-    """Return the plan as the text of a new file; raise `PlanError` for text that YAML cannot hold."""
+    """Return the plan as the text of a new file; raise `PlanError` for text that YAML cannot represent."""
     goal = f"goal: {_block_text(plan.goal, 2)}\n" if plan.goal else ""
     tasks = "tasks:\n" + render_tasks(plan.tasks, 2) if plan.tasks else "tasks: []\n"
     return f"version: 1\n{goal}{tasks}"
 
 
 def render_tasks(tasks: Iterable[Task], indent: int) -> str:
-    """Return the tasks as items of a block list whose dashes stand after `indent` spaces, each ended by a newline."""
+    """Return the tasks as items of a block list indented by `indent` spaces, each with a final newline."""
     lines = []
     for task in tasks:
         body = _block(_fields(task), indent + 2)
@@ -34,17 +34,17 @@ def render_tasks(tasks: Iterable[Task], indent: int) -> str:
 
 
 def render_text(text: str) -> str:
-    """Return one line of text as a value in a block, in quotes where it needs them."""
+    """Return one line of text as a value in a block, in quotes if needed."""
     return text if _is_plain(text) else render_quoted(text)
 
 
 def render_flow(task: Task) -> str:
-    """Return the task on one line in braces, as an item of a list in brackets."""
+    """Return the task on one line in braces, as an item of a flow list."""
     return _flow(_fields(task))
 
 
 def _fields(value: Struct) -> dict[str, Value]:
-    """Return what differs from the defaults of a `Struct`, and what should always be seen."""
+    """Return the fields that differ from their defaults, and those that are always written."""
     found: dict[str, Value] = {}
     for field in fields(value):
         said = getattr(value, field.name)
@@ -106,9 +106,9 @@ def _flow(value: Value) -> str:
 
 
 def render_quoted(text: str) -> str:
-    """Return a text in double quotes; raise `PlanError` for one that YAML cannot hold."""
+    """Return a text in double quotes; raise `PlanError` for one that YAML cannot represent."""
     if not is_clean(text):
-        raise PlanError(f"{text[:60]!a} holds control characters", advice="take them out")
+        raise PlanError(f"{text[:60]!a} contains control characters", advice="remove them")
     return '"' + "".join(map(_escaped, text)) + '"'
 
 

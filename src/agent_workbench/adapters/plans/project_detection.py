@@ -1,4 +1,4 @@
-"""What a repo's files tell of how it is tested; nothing is run to find out."""
+"""Detection of a repo's interpreter, tests and linter from its files, without running anything."""
 
 import json
 import os
@@ -12,15 +12,15 @@ from agent_workbench.system.programs import find_program
 from agent_workbench.system.repo_files import read_inside
 
 MAX_BYTES = 1_000_000
-# Where an interpreter usually is, those of the repo first.
+# Usual paths of an interpreter inside the repo.
 INTERPRETERS = (".venv/bin/python", "venv/bin/python")
 LINKED = (".venv", "venv", "node_modules")
 
 
-class Detected(Struct, frozen=True):
-    """Values for a first `.agent.yml`; empty where nothing was found.
+class DetectedProject(Struct, frozen=True):
+    """Values for a first `.agent.yml`; empty if nothing was found.
 
-    `absent` are commands that the files tell of whose program is not installed.
+    `absent` are commands whose program is not installed.
     """
 
     python: str = ""
@@ -30,17 +30,17 @@ class Detected(Struct, frozen=True):
     absent: tuple[str, ...] = ()
 
 
-def detect(root: Path, path: str) -> Detected:
-    """Return what the files of the repo at `root` tell; programs are looked for on `path` and in the repo's venv.
+def detect_project(root: Path, path: str) -> DetectedProject:
+    """Return the values detected in the repo at `root`; programs are searched on `path` and in the repo's venv.
 
-    Blocks; runs nothing and raises nothing.
+    Blocks. Runs nothing and raises nothing.
     """
     project = _toml(root, "pyproject.toml")
     python = next((each for each in INTERPRETERS if (root / each).is_file()), "")
     commands = _test_command(root, project), _lint_command(root, project)
     folders = [str(root / python.rpartition("/")[0])] if python else []
     folders += [each for each in path.split(os.pathsep) if Path(each).is_absolute()]
-    return Detected(
+    return DetectedProject(
         python=python,
         test_command=commands[0],
         lint_command=commands[1],
@@ -51,13 +51,13 @@ def detect(root: Path, path: str) -> Detected:
 
 def _is_installed(command: str, path: str) -> bool:
     program = command.split(maxsplit=1)[0]
-    # An interpreter without the name `python` gets it for commands.
+    # Commands find `python3` under the name `python` too.
     names = ("python", "python3") if program == "python" else (program,)
     return any(find_program(name, path) for name in names)
 
 
 def _test_command(root: Path, project: dict[str, object]) -> str:
-    if "pytest" in _mentioned(root, project) or _exists(root, "pytest.ini", "tests/conftest.py", "conftest.py"):
+    if "pytest" in _tool_text(root, project) or _exists(root, "pytest.ini", "tests/conftest.py", "conftest.py"):
         return "pytest -q"
     if _exists(root, "go.mod"):
         return "go test ./..."
@@ -79,8 +79,8 @@ def _lint_command(root: Path, project: dict[str, object]) -> str:
     return "npm run lint" if _npm_script(root, "lint") else ""
 
 
-def _mentioned(root: Path, project: dict[str, object]) -> str:
-    """Return the text in which a Python project names its tools."""
+def _tool_text(root: Path, project: dict[str, object]) -> str:
+    """Return the texts in which a Python project names its tools."""
     names = ("tox.ini", "setup.cfg", "requirements-dev.txt", "requirements_dev.txt", "dev-requirements.txt")
     return str(project) + "".join(_text(root, name) for name in names)
 
@@ -97,7 +97,7 @@ def _npm_script(root: Path, name: str) -> str:
         return ""
     scripts = package.get("scripts") if isinstance(package, dict) else None
     script = scripts.get(name) if isinstance(scripts, dict) else None
-    # What `npm init` writes is no test.
+    # `npm init` writes a placeholder.
     return script if isinstance(script, str) and "no test specified" not in script else ""
 
 

@@ -1,4 +1,4 @@
-"""Changing a plan whose spelling no edit in place fits: the whole text is written anew, comments and order kept."""
+"""Round trip of a whole plan through ruamel.yaml, with comments and order, where no edit in place is possible."""
 
 from collections.abc import Callable, Sequence
 from io import StringIO
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def with_status(text: str, wanted: TaskId, status: TaskStatus, reason: str) -> str:
-    """Return the plan's text with the task's status and its reason set; raise `PlanError` where the text resists."""
+    """Return the text with the status and reason of a task set; raise `PlanError` if that fails."""
 
     def change(tasks: "CommentedSeq") -> None:
         for task in tasks:
@@ -26,30 +26,30 @@ def with_status(text: str, wanted: TaskId, status: TaskStatus, reason: str) -> s
                 if reason:
                     task[REASON] = reason
 
-    return _rewritten(text, change)
+    return _rewrite(text, change)
 
 
 def with_tasks(text: str, added: Sequence[Task]) -> str:
-    """Return the plan's text with the tasks at the end of its list; raise `PlanError` where the text resists."""
+    """Return the text with tasks appended; raise `PlanError` if that fails."""
 
     def change(tasks: "CommentedSeq") -> None:
         from ruamel.yaml import YAML
 
         tasks.extend(YAML(typ="rt").load(render_tasks(added, 0)))
 
-    return _rewritten(text, change)
+    return _rewrite(text, change)
 
 
 def with_order(text: str, wanted: Sequence[TaskId]) -> str:
-    """Return the plan's text with its tasks in this order; raise `PlanError` where the text resists."""
+    """Return the text with its tasks in this order; raise `PlanError` if that fails."""
 
     def change(tasks: "CommentedSeq") -> None:
         tasks[:] = sorted(tasks, key=lambda task: wanted.index(task["id"]))
 
-    return _rewritten(text, change)
+    return _rewrite(text, change)
 
 
-def _rewritten(text: str, change: "Callable[[CommentedSeq], None]") -> str:
+def _rewrite(text: str, change: "Callable[[CommentedSeq], None]") -> str:
     from ruamel.yaml import YAML
     from ruamel.yaml.comments import CommentedSeq
     from ruamel.yaml.error import YAMLError
@@ -63,7 +63,7 @@ def _rewritten(text: str, change: "Callable[[CommentedSeq], None]") -> str:
         change(document if isinstance(document, CommentedSeq) else document.setdefault("tasks", CommentedSeq()))
         yaml.dump(document, stream)
     except YAMLError as error:
-        raise PlanError(f"this YAML cannot be written anew: {error}") from error
+        raise PlanError(f"this YAML cannot be rewritten: {error}", advice="edit the plan by hand") from error
     if lost := lost_comment(text, stream.getvalue()):
-        raise PlanError(f"the comment {lost[:60]!r} would be lost")
+        raise PlanError(f"the comment {lost[:60]!r} would be lost", advice="edit the plan by hand")
     return with_line_ends_of(text, stream.getvalue())

@@ -1,16 +1,18 @@
-"""The files with which a repo begins to be worked on; none that is there already is touched."""
+"""Starter files of a repo (settings, plan, memory folders). Existing files are never changed."""
 
+import asyncio
 from pathlib import Path
 
 from agent_workbench.adapters.plans.plan_renderer import render_text
-from agent_workbench.adapters.plans.project_detection import Detected
+from agent_workbench.adapters.plans.project_detection import DetectedProject, detect_project
 from agent_workbench.system.repo_files import change_inside
 
 MAX_BYTES = 1_000_000
+SETTINGS = ".agent.yml"
 
 PLAN = """\
 # The plan: an ordered list of tasks. Edit it as you like: comments and order stay.
-# A task looks like this (take the # away and put it under `tasks:` in place of `[]`):
+# A task looks like this (remove the # and put it under `tasks:` in place of `[]`):
 #
 #   - id: T-1
 #     description: Say hello in the language of the user
@@ -31,16 +33,38 @@ IGNORED = """\
 """
 
 
-def init_repo(root: Path, detected: Detected) -> tuple[str, ...]:
-    """Write the files that are missing and return which, relative to `root`; raise `StorageError`. Blocks.
+class RepoSetup:
+    """The port `Setup` for the repo at `root`. A repo with a settings file counts as set up."""
 
-    The git index is left alone: what of this is committed is the user's choice.
+    def __init__(self, root: Path, path: str) -> None:
+        """`path` is the `PATH` for the programs of the repo's commands."""
+        self._root = root
+        self._path = path
+
+    async def missing(self) -> tuple[str, ...]:
+        return await asyncio.to_thread(self._missing)
+
+    async def write(self) -> tuple[str, ...]:
+        return await asyncio.to_thread(lambda: init_repo(self._root, detect_project(self._root, self._path)))
+
+    def _missing(self) -> tuple[str, ...]:
+        if (self._root / SETTINGS).exists():
+            return ()
+        return tuple(
+            name for name in wanted_files(detect_project(self._root, self._path)) if not (self._root / name).exists()
+        )
+
+
+def init_repo(root: Path, detected: DetectedProject) -> tuple[str, ...]:
+    """Write missing starter files and return their paths relative to `root`; raise `StorageError`. Blocks.
+
+    The git index is not changed: the user decides what to commit.
     """
     return tuple(name for name, text in wanted_files(detected).items() if _create(root, name, text))
 
 
-def wanted_files(detected: Detected) -> dict[str, str]:
-    """Return the files a repo begins with and their texts."""
+def wanted_files(detected: DetectedProject) -> dict[str, str]:
+    """Return the starter files with their texts."""
     return {
         ".agent.yml": _settings(detected),
         "memory/.gitignore": IGNORED,
@@ -61,32 +85,32 @@ def _create(root: Path, name: str, text: str) -> bool:
     return created
 
 
-def _settings(detected: Detected) -> str:
+def _settings(detected: DetectedProject) -> str:
     link = ", ".join(render_text(each) for each in detected.link)
     return f"""\
 # Settings of Agent Workbench for this repo. Every key is optional; `agent doctor` shows what is in force and why.
 
-# The model: a file that the workbench serves by itself, or the address of a server that runs. LLAMA_SERVER_URL and
-# AGENT_MODEL__URL in the environment are heard too.
+# The model: a file that the workbench serves, or the address of a running server. The environment variables
+# LLAMA_SERVER_URL and AGENT_MODEL__URL are read too.
 # model:
 #   path: ~/models/coder.gguf
 #   url: http://127.0.0.1:8080
 #   context_tokens: 16384
 
-# Several of them by name, each asked where the one before does not answer (docs/settings.md).
+# Several models by name; if one does not answer, the next is asked (docs/settings.md).
 # endpoints: {{gpu: {{url: http://10.0.0.2:8080}}, laptop: {{path: ~/models/small.gguf}}}}
 # roles: {{executor: [gpu, laptop]}}
 
-# What runs the tests, the tests, and the linter.
+# The interpreter for the tests, the tests, and the linter.
 {_line("python", detected.python, ".venv/bin/python")}
 {_command("test_command", detected.test_command, "pytest -q", detected)}
 {_command("lint_command", detected.lint_command, "ruff check .", detected)}
 
-# Things git ignores that the tests need; they are linked into the workspace of each task.
+# Ignored files that the tests need; they are linked into the workspace of each task.
 workspace:
   link: [{link}]
 
-# What waits for you (ask), goes by itself (auto) or is never done (deny).
+# What needs your approval (ask), needs none (auto), or is never done (deny).
 # approvals:
 #   diff: ask
 #   check: ask
@@ -94,7 +118,7 @@ workspace:
 #   commit: ask
 #   merge: ask
 
-# Where a task ends, done or not.
+# Limits at which a task fails.
 # limits:
 #   max_tool_calls_per_task: 30
 #   max_reflexion_retries: 3
@@ -102,11 +126,11 @@ workspace:
 """
 
 
-def _command(key: str, value: str, example: str, detected: Detected) -> str:
+def _command(key: str, value: str, example: str, detected: DetectedProject) -> str:
     if value not in detected.absent:
         return _line(key, value, example)
     program = value.split(maxsplit=1)[0]
-    return f"# {key}: {render_text(value)}  # {program} was not found; install it and take the first # away"
+    return f"# {key}: {render_text(value)}  # {program} was not found; install it and remove the first #"
 
 
 def _line(key: str, value: str, example: str) -> str:

@@ -1,4 +1,4 @@
-"""Where each task stands in the plan's text: to be edited alone, moved, or followed by a new one."""
+"""Spans of single tasks in the text of a plan, for editing, moving and inserting."""
 
 from msgspec import Struct
 
@@ -12,16 +12,16 @@ from agent_workbench.core.yaml_documents.nodes import Node
 TO_BE_WRITTEN = "what is to be done"
 
 
-class Span(Struct, frozen=True):
-    """A part of a text, in characters from 0, the last one excluded."""
+class TextSpan(Struct, frozen=True):
+    """Range of characters in a text, from 0, end excluded."""
 
     start: int
     end: int
 
 
-def piece_of(before: PlanText, path: str, task: TaskId) -> PlanPiece:
-    """Return the lines that spell a task, with the comment above them."""
-    spans = _spans(before)
+def task_piece(before: PlanText, path: str, task: TaskId) -> PlanPiece:
+    """Return the lines of a task with the comment above them."""
+    spans = _task_spans(before)
     number = [each.id for each in before.plan.tasks].index(before.plan.task(task).id)
     span = spans[number]
     text = before.text[span.start : span.end]
@@ -30,7 +30,7 @@ def piece_of(before: PlanText, path: str, task: TaskId) -> PlanPiece:
 
 
 def new_piece(before: PlanText, path: str, after: TaskId | None) -> PlanPiece:
-    """Return a task to be filled in behind the task `after`, or at the end of the plan."""
+    """Return a template for a new task after the task `after`, or at the end of the plan."""
     new = next_id(before.plan.tasks)
     listing = before.listing
     if listing is None or not listing.items or listing.flow:
@@ -38,7 +38,7 @@ def new_piece(before: PlanText, path: str, after: TaskId | None) -> PlanPiece:
         line = _line(text, text.rindex(TO_BE_WRITTEN))
         return PlanPiece(path, before.text, 0, len(before.text), text, 1, line, None, new=True)
     ids = [each.id for each in before.plan.tasks]
-    place = _spans(before)[ids.index(after) if after in ids else -1].end
+    place = _task_spans(before)[ids.index(after) if after in ids else -1].end
     newline = "\r\n" if "\r\n" in before.text else "\n"
     joint = "" if before.text[:place].endswith("\n") else newline
     stub = _stub(new, ids[-1], " " * (listing.start.column - 1)).replace("\n", newline)
@@ -47,8 +47,8 @@ def new_piece(before: PlanText, path: str, after: TaskId | None) -> PlanPiece:
 
 
 def with_moved(before: PlanText, task: TaskId, *, up: bool) -> str:
-    """Return the text with a task before its neighbour (or behind it), each with the comment above it."""
-    text, spans = before.text, _spans(before)
+    """Return the text with a task moved before or after its neighbour, each with the comment above it."""
+    text, spans = before.text, _task_spans(before)
     at = [each.id for each in before.plan.tasks].index(before.plan.task(task).id)
     if not 0 <= (first := at - 1 if up else at) < len(spans) - 1:
         return text
@@ -60,23 +60,23 @@ def with_moved(before: PlanText, task: TaskId, *, up: bool) -> str:
     return text[: one.start] + lower + between + upper + text[other.end :]
 
 
-def _spans(before: PlanText) -> list[Span]:
-    """Return the span of each task: whole lines, unless all of them stand in brackets."""
+def _task_spans(before: PlanText) -> list[TextSpan]:
+    """Return the span of each task: whole lines, except in a flow list."""
     listing = before.listing
     if listing is None:
         return []
     if listing.flow:
-        return [Span(item.start.index, item.end.index) for item in listing.items]
-    spans: list[Span] = []
+        return [TextSpan(item.start.index, item.end.index) for item in listing.items]
+    spans: list[TextSpan] = []
     for item in listing.items:
-        # What looks like a comment above may be the last line of the text of the task before.
+        # A line that looks like a comment may be the last line of the previous task's text.
         above = spans[-1].end if spans else 0
-        spans.append(Span(max(above, _start(before.text, item)), _end(before.text, item)))
+        spans.append(TextSpan(max(above, _start(before.text, item)), _end(before.text, item)))
     return spans
 
 
 def _start(text: str, item: Node) -> int:
-    """Return where the item's dash, or the first line of the comment right above it, begins."""
+    """Return the start of the item's dash, or of the comment directly above it."""
     start = line_start(text, text.rfind("-", 0, item.start.index))
     while start and text[(above := line_start(text, start - 1)) : start].lstrip().startswith("#"):
         start = above
@@ -84,7 +84,7 @@ def _start(text: str, item: Node) -> int:
 
 
 def _end(text: str, item: Node) -> int:
-    """Return where the item's last line ends; empty lines below it are no part of it."""
+    """Return the end of the item's last line, without empty lines below it."""
     end = after_lines(text, item)
     while end and not text[line_start(text, end - 1) : end].strip():
         end = line_start(text, end - 1)

@@ -1,4 +1,4 @@
-"""Edits of a plan's text at the place of a node, so that nothing else of the user's file changes."""
+"""In-place edits of a plan's text that change only the edited node."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ REASON = "blocked_because"
 
 
 def with_status(before: PlanText, wanted: TaskId, status: TaskStatus) -> str:
-    """Return the text with the task's status changed, or put in after its id where there was none."""
+    """Return the text with the task's status changed, or inserted after its id."""
     text, item = before.text, _item(before, wanted)
     node = item.get("status")
     if isinstance(node, YamlScalar):
@@ -31,7 +31,7 @@ def with_status(before: PlanText, wanted: TaskId, status: TaskStatus) -> str:
 
 
 def with_reason(before: PlanText, wanted: TaskId, reason: str) -> str:
-    """Return the text with why the task is blocked beside its status; without a reason, with none."""
+    """Return the text with the reason of a blocked task after its status; an empty reason removes it."""
     text, item = before.text, _item(before, wanted)
     found = next(((key, value) for key, value in item.entries if key.text == REASON), None)
     if found is None:
@@ -54,7 +54,7 @@ def _reason_added(text: str, item: YamlMapping, reason: str) -> str:
 
 
 def with_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
-    """Return the text with the tasks at the end of its list."""
+    """Return the text with tasks appended to its list."""
     text, listing = before.text, before.listing
     if listing is None:
         return _first_tasks(before, tasks)

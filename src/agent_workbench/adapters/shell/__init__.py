@@ -1,1 +1,1 @@
-"""Commands run in the workspace, bounded in time, output and reach."""
+"""Commands in the workspace: sandbox, environment, and limits of time and output."""

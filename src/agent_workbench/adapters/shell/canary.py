@@ -1,9 +1,8 @@
-"""Finds out whether a sandbox holds, and which copy of the code a command imports, by trying."""
+"""Canary run that tests if the sandbox confines commands on this machine."""
 
 import asyncio
 import contextlib
 import os
-import shlex
 import socket
 import sys
 import tempfile
@@ -13,19 +12,17 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_workbench.adapters.shell.environment import clean_environment
-from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
+from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import ShellError
-from agent_workbench.core.ports.workspace import Command, Shell
 from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.system.processes import Guard, spawn
 from agent_workbench.system.programs import find_program
 
 _SECONDS = 20.0
 _SAID_BYTES = 4096
-_IMPORT_SECONDS = 60.0
-# What the filter alone keeps a command from.
+# Things that only the socket filter prevents.
 _LEAKS = {"host's socket", "datagrams"}
-# Says which of these it could do: write inside, write outside, reach a listener of the host, reach its own.
+# Prints what it could do: write inside, write outside, reach sockets of the host, reach its own socket.
 _PROBE = """
 import os, socket, sys
 inside, outside, port = sys.argv[1:]
@@ -68,24 +65,24 @@ print("done")
 
 
 class Sandbox(Struct, frozen=True):
-    """Confinement of commands; `bwrap` is the program's path, empty where there is none that works."""
+    """Confinement of commands; `bwrap` is the path of a working bubblewrap, or empty."""
 
     facts: SandboxFacts
     bwrap: str = ""
     guard: Guard = Guard.OPEN
 
 
-class _Place(Struct, frozen=True):
+class _ProbePaths(Struct, frozen=True):
     inside: Path
     outside: Path
     port: int
 
 
 async def find_sandbox(parent: Mapping[str, str], network: bool, forbidden: str = "") -> Sandbox:
-    """Return the sandbox that was seen to hold on this machine, or none and why.
+    """Return the sandbox that passed the canary run, or none with the reason.
 
-    `parent` is the environment that names PATH and home, `network` whether commands may use the network. A `bwrap`
-    inside the folder `forbidden` is not trusted.
+    `parent` is the environment with PATH and HOME; `network` allows commands to use the network. A `bwrap` inside the
+    folder `forbidden` is not trusted.
     """
     if sys.platform != "linux":
         return _none("bubblewrap exists for Linux only; commands run with your rights")
@@ -94,19 +91,19 @@ async def find_sandbox(parent: Mapping[str, str], network: bool, forbidden: str 
         return _none("bubblewrap is not installed: apt-get install bubblewrap, or dnf install bubblewrap")
     stack = contextlib.ExitStack()
     try:
-        place = await asyncio.to_thread(stack.enter_context, _place())
+        paths = await asyncio.to_thread(stack.enter_context, _probe_paths())
         guard, refused = Guard.SHARED if network else Guard.OWN, ""
         said: list[str] = []
         try:
-            said = await _probe(parent, bwrap, place, network, guard)
+            said = await _probe(parent, bwrap, paths, network, guard)
         except ShellError as error:
             refused = str(error)
-        if said and "done" not in said:  # one that needs its set-user-id bit does not work behind a filter
+        if said and "done" not in said:  # bubblewrap with a set-user-id bit does not work behind a filter
             refused = said[-1]
         if refused:
             guard = Guard.OPEN
-            said = await _probe(parent, bwrap, place, network, guard)
-        escaped = await asyncio.to_thread(place.outside.exists)
+            said = await _probe(parent, bwrap, paths, network, guard)
+        escaped = await asyncio.to_thread(paths.outside.exists)
     except (OSError, ShellError) as error:
         return _none(f"the sandbox could not be tried: {error}")
     finally:
@@ -128,30 +125,30 @@ def _none(why: str) -> Sandbox:
 
 
 @contextlib.contextmanager
-def _place() -> Iterator[_Place]:
+def _probe_paths() -> Iterator[_ProbePaths]:
     with (
         tempfile.TemporaryDirectory(prefix="agent-canary-") as folder,
         socket.socket() as listener,
         socket.socket(socket.AF_UNIX) as named,
     ):
-        place = Path(folder).resolve()
-        (place / "inside").mkdir()
+        paths = Path(folder).resolve()
+        (paths / "inside").mkdir()
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        named.bind(str(place / "socket"))
+        named.bind(str(paths / "socket"))
         named.listen()
-        yield _Place(place / "inside" / "written", place / "written", listener.getsockname()[1])
+        yield _ProbePaths(paths / "inside" / "written", paths / "written", listener.getsockname()[1])
 
 
-async def _probe(parent: Mapping[str, str], bwrap: str, place: _Place, network: bool, guard: Guard) -> list[str]:
-    """Return the words of the probe, or what bubblewrap said instead."""
+async def _probe(parent: Mapping[str, str], bwrap: str, paths: _ProbePaths, network: bool, guard: Guard) -> list[str]:
+    """Return the words that the probe printed, or the error of bubblewrap."""
 
     def prepare() -> tuple[list[str], dict[str, str]]:
-        argv = [sys.executable, "-I", "-S", "-c", _PROBE, str(place.inside), str(place.outside), str(place.port)]
-        # The outer folder is shown again where /tmp is hidden: the sandbox has to refuse, not a missing path.
-        readable = (str(place.outside.parent), sys.prefix, sys.base_prefix)
-        bounds = Bounds(folder=str(place.inside.parent), readable=readable, network=network)
-        words = confine(bwrap, argv, bounds, hidden_places(parent))
+        argv = [sys.executable, "-I", "-S", "-c", _PROBE, str(paths.inside), str(paths.outside), str(paths.port)]
+        # The outer folder stays visible although /tmp is hidden: the sandbox must refuse, not a missing path.
+        readable = (str(paths.outside.parent), sys.prefix, sys.base_prefix)
+        bounds = SandboxBounds(folder=str(paths.inside.parent), readable=readable, network=network)
+        words = confine(bwrap, argv, bounds, hidden_paths(parent))
         return words, clean_environment(parent, os.defpath, INNER_HOME, INNER_TEMPORARY)
 
     words, environment = await asyncio.to_thread(prepare)
@@ -177,34 +174,3 @@ def _why(said: list[str], wanted: set[str]) -> str:
             " --security-opt seccomp=unconfined --cap-add SYS_ADMIN"
         )
     return why
-
-
-class ImportPlace(Struct, frozen=True):
-    """Where a package was imported from (empty: it could not be), whether that is the worktree, and what was said."""
-
-    package: str
-    file: str
-    in_worktree: bool
-    said: str = ""
-
-
-async def check_import_place(
-    shell: Shell, worktree: str, package: str, environment: Mapping[str, str], python: str = "python"
-) -> ImportPlace:
-    """Import `package` as the tests would and return which copy that is. Raises `ShellError` when nothing can be run.
-
-    `environment` is what `environment_for_tests` gives for the worktree.
-    """
-    code = f"import {package} as it; print('\\n' + (it.__file__ or list(it.__path__)[0]))"
-    command = Command(
-        line=f"{shlex.quote(python)} -c {shlex.quote(code)}",
-        folder=worktree,
-        timeout_seconds=_IMPORT_SECONDS,
-        environment=environment,
-    )
-    outcome = await shell.run(command, lambda text: None)
-    if outcome.exit_code != 0:
-        return ImportPlace(package, "", in_worktree=False, said=outcome.output.strip() or outcome.reason)
-    file = outcome.output.strip().rpartition("\n")[2]
-    inside = await asyncio.to_thread(lambda: Path(file).resolve().is_relative_to(Path(worktree).resolve()))
-    return ImportPlace(package, file, in_worktree=inside)

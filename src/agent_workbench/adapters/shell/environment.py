@@ -1,4 +1,4 @@
-"""What a command finds in its environment: nothing of ours but what it needs, and the worktree's code first."""
+"""Environment of commands: a minimal set of variables, the interpreter, and the worktree's code first on `sys.path`."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from agent_workbench.core.errors import ConfigError
 from agent_workbench.system.processes import COMMAND_MARK
 from agent_workbench.system.programs import child_environment, clean_path
 
-# Where tool chains look for themselves under a home folder; commands get another one, so they are told.
+# Tool chains live below the home folder. Commands get another home, so these variables tell where.
 _TOOL_CHAINS = {
     "ASDF_DATA_DIR": ".asdf",
     "CARGO_HOME": ".cargo",
@@ -27,9 +27,9 @@ _PROBE_SECONDS = 10.0
 
 
 def clean_environment(parent: Mapping[str, str], path: str, home: str, temporary: str) -> dict[str, str]:
-    """Return the whole environment of a command: of the parent's only where its tool chains are.
+    """Return the whole environment of a command; of the parent's it keeps only the folders of tool chains.
 
-    `home` and `temporary` are folders of the command's own. Blocks (it looks for the tool chains).
+    `home` and `temporary` are folders of the command. Blocks (it looks for the tool chains).
     """
     locale = "C.UTF-8" if sys.platform == "linux" else "en_US.UTF-8"
     environment = {
@@ -44,9 +44,9 @@ def clean_environment(parent: Mapping[str, str], path: str, home: str, temporary
     }
     user_home = Path(parent.get("HOME") or "/nonexistent")
     for name, below in _TOOL_CHAINS.items():
-        place = Path(parent.get(name) or user_home / below)
-        if place.is_absolute() and os.path.isdir(place):  # noqa: PTH112 - pathlib raises where we may not look
-            environment[name] = str(place)
+        folder = Path(parent.get(name) or user_home / below)
+        if folder.is_absolute() and os.path.isdir(folder):  # noqa: PTH112 - pathlib raises where we may not look
+            environment[name] = str(folder)
     return environment
 
 
@@ -56,11 +56,11 @@ def find_python(wanted: str, checkout: str, path: str = "") -> str:
     `wanted` is the setting `python`: a path (relative to the checkout), a name on `path`, or empty. Empty means
     `.venv/bin/python` of the checkout, else a `python3` on `path` that has pytest; the workbench's own interpreter only
     if it alone has pytest. `path` defaults to the parent's. Blocks for as long as the interpreters take to start.
-    Raises `ConfigError` when there is none.
+    Raises `ConfigError` if there is none.
     """
     path = clean_path(path or os.environ.get("PATH", ""), checkout)
     if wanted:
-        return _wanted_python(wanted, checkout, path)
+        return _configured_python(wanted, checkout, path)
     own = Path(checkout) / ".venv" / "bin" / "python"
     if _is_program(own):
         return str(own)
@@ -70,22 +70,22 @@ def find_python(wanted: str, checkout: str, path: str = "") -> str:
         if _has_pytest(python):
             return python
     if not found:
-        raise ConfigError("no python3 was found on PATH", advice="Name an interpreter in .agent.yml: `python: <path>`.")
+        raise ConfigError("no python3 was found on PATH", advice="name an interpreter in .agent.yml: `python: <path>`")
     return (theirs or found)[0]
 
 
-def _wanted_python(wanted: str, checkout: str, path: str) -> str:
+def _configured_python(wanted: str, checkout: str, path: str) -> str:
     if os.sep not in wanted:
         candidates = [Path(folder) / wanted for folder in path.split(os.pathsep)]
     else:
-        # Not resolved: a venv is known by the path of its symlink.
+        # Not resolved: the path of the symlink identifies a venv.
         candidates = [Path(os.path.normpath(Path(checkout) / Path(wanted).expanduser()))]
     for candidate in candidates:
         if _is_program(candidate):
             return str(candidate)
     raise ConfigError(
         f"the interpreter {wanted!r} was not found, or cannot be executed",
-        advice="Correct `python:` in .agent.yml; a relative path is looked up in the repository.",
+        advice="correct `python:` in .agent.yml; a relative path starts at the repository",
     )
 
 
@@ -94,7 +94,7 @@ def _is_program(path: Path) -> bool:
 
 
 def _is_ours(python: str) -> bool:
-    # A shared interpreter is not ours; a venv's folder is.
+    # A venv belongs to the workbench, a shared interpreter does not.
     return Path(python).parent.parent.resolve() == Path(sys.prefix).resolve()
 
 
@@ -107,7 +107,7 @@ def _pythons_on(path: str) -> Iterator[str]:
 
 def _has_pytest(python: str) -> bool:
     try:
-        # Not `-P`, which Python before 3.11 does not know. Commands do not get our environment either.
+        # Not `-P`, which Python before 3.11 does not know.
         probe = subprocess.run(
             [python, "-c", _HAS_PYTEST],
             cwd="/",
@@ -122,7 +122,7 @@ def _has_pytest(python: str) -> bool:
 
 
 def packages_of(worktree: str) -> tuple[str, tuple[str, ...]]:
-    """Return the folder that belongs on `PYTHONPATH` (`src` where it holds code, else the root), and its packages."""
+    """Return the folder for `PYTHONPATH` (`src` if it contains code, else the root), and its packages."""
     for folder in (Path(worktree) / "src", Path(worktree)):
         packages = tuple(sorted(each.parent.name for each in folder.glob("*/__init__.py")))
         modules = tuple(sorted(each.stem for each in folder.glob("*.py")))
@@ -132,10 +132,10 @@ def packages_of(worktree: str) -> tuple[str, tuple[str, ...]]:
 
 
 class WorktreeEnvironments:
-    """What commands need set in a worktree of `checkout`; the interpreter is looked for at the first question.
+    """Environments of commands in worktrees of `checkout`; the interpreter is searched on first use.
 
-    `python` is the setting of that name, `path` the `PATH` to look on (default: the parent's). An interpreter that has
-    no `python` beside it, such as Debian's, gets that name in a folder below `names`: or a command would find another.
+    `python` is the setting of that name, `path` the `PATH` to search (default: the parent's). If there is no `python`
+    beside the interpreter, as on Debian, a link with that name is created in a folder below `names`.
     """
 
     def __init__(self, python: str, checkout: str, path: str = "", names: Path | None = None) -> None:
@@ -146,14 +146,14 @@ class WorktreeEnvironments:
         self._finding: asyncio.Task[str] | None = None
 
     async def python(self) -> str:
-        """Return the absolute path of the interpreter; raise `ConfigError` when there is none."""
+        """Return the absolute path of the interpreter; raise `ConfigError` if there is none."""
         if self._finding is None or (self._finding.done() and (self._finding.cancelled() or self._finding.exception())):
             work = asyncio.to_thread(find_python, self._wanted, self._checkout, self._path)
             self._finding = asyncio.ensure_future(work)
         return await asyncio.shield(self._finding)
 
     async def of(self, folder: str) -> Mapping[str, str]:
-        """Return what is set for commands in the worktree `folder`; raise `ConfigError` without an interpreter."""
+        """Return the variables for commands in the worktree `folder`; raise `ConfigError` without an interpreter."""
         python = await self.python()
         return await asyncio.to_thread(lambda: environment_for_tests(folder, self._named(python), self._path))
 
@@ -167,16 +167,18 @@ class WorktreeEnvironments:
                 with contextlib.suppress(FileExistsError):
                     (named.parent / name).symlink_to(python)
         except OSError as error:
-            raise ConfigError(f"{named} could not be made: {error.strerror}", advice="name a venv's python") from error
+            raise ConfigError(
+                f"{named} could not be created: {error.strerror}", advice="set `python:` to a venv"
+            ) from error
         return str(named)
 
 
 def environment_for_tests(worktree: str, python: str, path: str = "") -> dict[str, str]:
-    """Return what a command's environment needs so that `python`, `pytest` and imports are those of the worktree.
+    """Return variables with which `python`, `pytest` and imports are those of the worktree. Blocks.
 
-    `python` is the absolute path of the interpreter, `path` the `PATH` that its folder is put before (default: the
-    parent's); relative entries and those inside the worktree are left out. The worktree's own code comes first on
-    `PYTHONPATH`: that beats editable installs of the user's checkout, which stand further back on `sys.path`. Blocks.
+    `python` is the absolute path of the interpreter; its folder is put before `path` (default: the parent's `PATH`).
+    Relative entries and those inside the worktree are left out. The worktree's code comes first on `PYTHONPATH`, before
+    editable installs of the user's checkout.
     """
     folder = Path(python).parent
     rest = clean_path(path or os.environ.get("PATH", ""), worktree)

@@ -1,4 +1,4 @@
-"""A command's output, bounded: what is kept of it, and what is passed on while it comes."""
+"""Bounded output of a command: the stored head and tail, and the live stream."""
 
 import asyncio
 import codecs
@@ -10,12 +10,12 @@ _LONGEST_SEQUENCE = 4
 
 
 def cut_line(count: int) -> str:
-    """Return the line that stands where `count` bytes were left out."""
+    """Return the line that replaces `count` removed bytes."""
     return f"… {count} bytes cut …\n"
 
 
 class KeptOutput:
-    """The first and the last half of `limit_bytes` of what was added, and the number of bytes between."""
+    """Head and tail of the output, each half of `limit_bytes`, and the number of bytes between them."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._half = limit_bytes // 2
@@ -24,7 +24,7 @@ class KeptOutput:
         self._cut = 0
 
     def add(self, piece: bytes) -> None:
-        """Take the next bytes; memory stays below twice the limit."""
+        """Add the next bytes; memory stays below twice the limit."""
         room = self._half - len(self._head)
         if room > 0:
             self._head += piece[:room]
@@ -40,7 +40,7 @@ class KeptOutput:
             self._cut += over
 
     def text(self) -> tuple[str, int]:
-        """Return the text, with a line where something was cut, and the number of bytes cut there."""
+        """Return the text, with a line in place of removed bytes, and their number."""
         self._trim()
         if not self._cut:
             return (self._head + self._tail).decode("utf-8", "replace"), 0
@@ -52,7 +52,7 @@ class KeptOutput:
 
 
 def _without_torn_end(data: bytearray) -> bytearray:
-    """Leave out a UTF-8 sequence that the cut tore apart."""
+    """Remove an incomplete UTF-8 sequence at the end."""
     for back in range(1, min(_LONGEST_SEQUENCE, len(data)) + 1):
         byte = data[-back]
         if byte in _CONTINUATION:
@@ -70,7 +70,7 @@ def _without_torn_start(data: bytearray) -> bytearray:
 
 
 class LiveOutput:
-    """Passes output on while it comes: at most one piece every `every_seconds`, each of at most `limit_bytes`."""
+    """Live stream of output: at most one piece every `every_seconds`, each of at most `limit_bytes`."""
 
     def __init__(self, on_output: OnOutput, every_seconds: float, limit_bytes: int) -> None:
         self._on_output = on_output
@@ -84,7 +84,7 @@ class LiveOutput:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, piece: bytes) -> None:
-        """Take the next bytes; they are passed on now, or with what comes within the interval."""
+        """Add the next bytes; they are sent now, or with others at the end of the interval."""
         self._waiting += piece
         over = len(self._waiting) - self._limit
         if over > 0:
@@ -99,7 +99,7 @@ class LiveOutput:
             self._timer = self._loop.call_later(wait, self._on_time)
 
     def close(self) -> None:
-        """Pass on what is left."""
+        """Send the remaining output."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

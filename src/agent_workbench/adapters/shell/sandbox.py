@@ -1,4 +1,4 @@
-"""Puts a command behind bubblewrap: `/` is read-only, secrets are hidden, and there is no network."""
+"""Bubblewrap command line of the sandbox: `/` read-only, secret files hidden, no network."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-# Where services of the host keep what is theirs, and where a command's own temporary files go.
+# Folders with files of the host's services, and with temporary files.
 _EMPTIED = ("/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - they are emptied, not written to
 # A courtesy only: reads are not confidential under this sandbox.
 _SECRET_FOLDERS = (
@@ -18,9 +18,9 @@ _SECRET_FILES = (
     *(".netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".pypirc", ".pgpass", ".my.cnf"),
     *(".cargo/credentials", ".cargo/credentials.toml", ".bash_history", ".zsh_history"),
 )
-# Links into the system that live under an emptied folder on some distributions.
+# Links into the system that are in an emptied folder on some distributions.
 _KEPT_LINKS = ("/run/current-system",)
-# What root may write without any capability, and what would lead out: `core_pattern` names a program of the host.
+# Root may write these without any capability, and escape: `core_pattern` names a program of the host.
 _KERNEL_SETTINGS = (
     *("/proc/acpi", "/proc/bus", "/proc/driver", "/proc/dynamic_debug", "/proc/fs", "/proc/irq", "/proc/mtrr"),
     *("/proc/scsi", "/proc/sys", "/proc/sysrq-trigger"),
@@ -29,10 +29,10 @@ INNER_HOME = "/tmp/home"  # noqa: S108 - inside the sandbox it is a fresh file s
 INNER_TEMPORARY = "/tmp"  # noqa: S108 - as above
 
 
-class Bounds(Struct, frozen=True):
-    """What a command may touch: it starts in `folder` and writes there, in `writable` and in its own `/tmp`.
+class SandboxBounds(Struct, frozen=True):
+    """Access of a command: it starts in `folder` and may write there, in `writable` and in its own `/tmp`.
 
-    `readable` are places that must stay visible even where they lie under a folder that is emptied.
+    `readable` paths stay visible even inside an emptied folder.
     """
 
     folder: str
@@ -41,16 +41,16 @@ class Bounds(Struct, frozen=True):
     network: bool = False
 
 
-class Hidden(Struct, frozen=True):
-    """Real paths: folders that are emptied, folders of secrets, and files that are masked."""
+class HiddenPaths(Struct, frozen=True):
+    """Real paths of emptied folders, folders of secrets, and masked files."""
 
     emptied: tuple[str, ...]
     secrets: tuple[str, ...]
     files: tuple[str, ...]
 
 
-def hidden_places(parent: Mapping[str, str]) -> Hidden:
-    """Find what is to be hidden on this machine now; `parent` is the environment that names home and runtime folder.
+def hidden_paths(parent: Mapping[str, str]) -> HiddenPaths:
+    """Return the paths to hide on this machine; `parent` is the environment with HOME and XDG_RUNTIME_DIR.
 
     Blocks.
     """
@@ -62,7 +62,7 @@ def hidden_places(parent: Mapping[str, str]) -> Hidden:
     secrets = [(home / each).resolve() for each in _SECRET_FOLDERS]
     files = [home / each for each in _SECRET_FILES]
     real = sorted({str(each.resolve()) for each in files if os.access(each, os.F_OK)})
-    return Hidden(_folders(emptied), _folders(secrets), tuple(real))
+    return HiddenPaths(_folders(emptied), _folders(secrets), tuple(real))
 
 
 def _folders(candidates: Iterable[Path]) -> tuple[str, ...]:
@@ -73,8 +73,8 @@ def _is_folder(path: Path) -> bool:
     return os.access(path, os.F_OK) and path.is_dir()
 
 
-def confine(bwrap: str, argv: Sequence[str], bounds: Bounds, hidden: Hidden) -> list[str]:
-    """Return `argv` behind the program `bwrap`. The environment is handed on as it is, so it must be clean. Blocks."""
+def confine(bwrap: str, argv: Sequence[str], bounds: SandboxBounds, hidden: HiddenPaths) -> list[str]:
+    """Return the `bwrap` command line for `argv`. It passes on the environment, which must be clean. Blocks."""
     folder = os.path.realpath(bounds.folder)
     writable = [folder, *(os.path.realpath(each) for each in bounds.writable)]
     readable = [path for path in _readable(bounds) if _under(path, hidden.emptied)]
@@ -89,7 +89,7 @@ def confine(bwrap: str, argv: Sequence[str], bounds: Bounds, hidden: Hidden) -> 
     words += _shown("--ro-bind-try", _outermost(readable))
     words += _each("--tmpfs", filter(is_seen, hidden.secrets))
     words += _shown("--bind-try", _outermost(writable))
-    # The one file of a worktree that leads git elsewhere, and a plain repository's whole history.
+    # The `.git` of a worktree could lead git elsewhere; that of a plain repository is its whole history.
     words += _shown("--ro-bind-try", [f"{folder}/.git"])
     for path in hidden.files:
         if is_seen(path) and not _under(path, [*hidden.secrets, *writable]):
@@ -116,15 +116,15 @@ def _under(path: str, folders: Iterable[str]) -> bool:
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """Return the paths that lie in no other of them, so that a later mount does not hide an earlier one."""
+    """Return the paths that are inside no other one, so that a later mount does not hide an earlier one."""
     unique = sorted(set(paths))
     return [path for path in unique if not any(path != other and _under(path, [other]) for other in unique)]
 
 
-def _readable(bounds: Bounds) -> list[str]:
+def _readable(bounds: SandboxBounds) -> list[str]:
     found = [os.path.realpath(each) for each in bounds.readable]
     found += [each for each in _KEPT_LINKS if Path(each).exists()]
     if bounds.network:
-        # Where names are looked up is often a link into /run.
+        # This file is often a link into /run.
         found.append(os.path.realpath("/etc/resolv.conf"))
     return found

@@ -1,4 +1,4 @@
-"""Runs commands: confined where a sandbox holds, bounded in output and time, with nothing left behind."""
+"""The port `Shell`: commands in the sandbox if there is one, with limits of output and time."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from pathlib import Path
 from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox
 from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
-from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, Bounds, confine, hidden_places
+from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.settings import SandboxSettings
@@ -27,15 +27,15 @@ _LIVE_BYTES = 16 * 1024
 _LIVE_SECONDS = 0.05
 _READ_BYTES = 256 * 1024
 _GRACE_SECONDS = 0.4
-# For what is still in the pipe when everybody who could write to it is gone.
+# For the rest in the pipe after all writers have ended.
 _REST_SECONDS = 1.0
 
 
 class SandboxedShell:
-    """`core.ports.workspace.Shell` for the user's repo at `repo`; PATH and home come from the environment `parent`.
+    """The port `core.ports.workspace.Shell` for the repo at `repo`; PATH and HOME come from the environment `parent`.
 
-    `readable` are further places that commands must see, such as the git common dir of a repo elsewhere. A command
-    that takes more of the machine than `limits` is killed.
+    `readable` are more paths that commands must see, such as the git common dir of a repo elsewhere. A command that
+    exceeds `limits` is killed.
     """
 
     def __init__(
@@ -60,14 +60,16 @@ class SandboxedShell:
         sandbox = await self._sandbox()
         if self._settings.require and not sandbox.facts.holds:
             raise ShellError(
-                f"{command.line!r} was not run: a sandbox is required and none holds here",
-                advice=f"{sandbox.facts.why}; or set `sandbox: {{require: false}}` to run without one.",
+                f"{command.line!r} was not run: sandbox.require is set, and no sandbox works here",
+                advice=f"{sandbox.facts.why}; or set `sandbox: {{require: false}}` to run without one",
             )
         if not await asyncio.to_thread(os.path.isdir, command.folder):
-            raise ShellError(f"{command.line!r} was not run: {command.folder} is not a folder")
+            raise ShellError(
+                f"{command.line!r} was not run: {command.folder} is not a folder", advice="check the workspace"
+            )
         began = time.monotonic()
         kept = KeptOutput(_KEPT_BYTES)
-        async with self._started(sandbox, command) as process:
+        async with self._running(sandbox, command) as process:
             exit_code, reason = await _finish(process, command.timeout_seconds, kept, on_output)
         output, cut_bytes = await asyncio.to_thread(kept.text)
         return CommandOutcome(exit_code, output, time.monotonic() - began, cut_bytes, reason)
@@ -78,7 +80,7 @@ class SandboxedShell:
         return await asyncio.shield(self._finding)
 
     @contextlib.asynccontextmanager
-    async def _started(self, sandbox: Sandbox, command: Command) -> AsyncIterator[SupervisedProcess]:
+    async def _running(self, sandbox: Sandbox, command: Command) -> AsyncIterator[SupervisedProcess]:
         async with contextlib.AsyncExitStack() as stack:
             temporary = ""
             if not sandbox.bwrap:
@@ -97,7 +99,7 @@ class SandboxedShell:
             )
 
     def _prepare(self, bwrap: str, command: Command, temporary: str) -> tuple[list[str], dict[str, str]]:
-        """Return what to start and its environment; `temporary` is a folder for it where nothing confines it."""
+        """Return the command line and its environment; `temporary` is its folder without a sandbox."""
         argv = ["/bin/sh", "-c", command.line]
         path = clean_path(self._parent.get("PATH", ""), self._repo, command.folder)
         home = INNER_HOME if bwrap else temporary
@@ -107,30 +109,30 @@ class SandboxedShell:
 
     def _confined(self, bwrap: str, argv: list[str], command: Command, path: str) -> list[str]:
         folders = path.split(os.pathsep)
-        bounds = Bounds(
+        bounds = SandboxBounds(
             folder=command.folder,
             writable=command.writable,
             readable=(*self._readable, *(_installation(Path(folder)) for folder in folders if folder)),
             network=self._settings.network,
         )
-        return confine(bwrap, argv, bounds, hidden_places(self._parent))
+        return confine(bwrap, argv, bounds, hidden_paths(self._parent))
 
 
 def _remove(folder: str) -> None:
-    """Remove what a command had for itself; what cannot be removed stays."""
+    """Remove the temporary folder of a command as far as possible."""
     with contextlib.suppress(OSError):
         remove_tree(folder)
 
 
 def _installation(folder: Path) -> str:
-    """Return what programs in `folder` need beside themselves: the venv, where it is one."""
+    """Return the venv that contains `folder`, or the folder itself."""
     return str(folder.parent if os.access(folder.parent / "pyvenv.cfg", os.F_OK) else folder)
 
 
 async def _finish(
     process: SupervisedProcess, timeout_seconds: float, kept: KeptOutput, on_output: OnOutput
 ) -> tuple[int | None, str]:
-    """Return exit code and reason when the command and all its descendants are gone."""
+    """Return the exit code and reason after the command and all its descendants have ended."""
     live = LiveOutput(on_output, _LIVE_SECONDS, _LIVE_BYTES)
     try:
         async with asyncio.timeout(timeout_seconds):

@@ -1,1 +1,1 @@
-"""The workbench in a browser of this machine."""
+"""Web server for the workbench in a browser of this machine."""

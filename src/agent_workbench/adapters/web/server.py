@@ -1,7 +1,7 @@
-"""A web server on loopback: each page that is opened with the token has a workbench of its own behind it.
+"""Web server on loopback: each page opened with the token gets a workbench process of its own.
 
-The page and the process behind it are textual-serve's; who may open it is decided here. Another user of the machine, a
-page of another site and a name that was made to point at this machine all lack the token, the origin, or the host.
+textual-serve provides the page and the process; this module decides who may open it. Another user of the machine, a
+page of another site and a rebound name lack the token, the origin, or the host.
 """
 
 import asyncio
@@ -38,16 +38,16 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class WorkbenchServer(Server):
-    """Serves what `command` (for `/bin/sh`) draws, to whoever knows the token that is made here."""
+    """Server of the screen of `command` (for `/bin/sh`) to everybody who knows its token."""
 
     def __init__(self, command: str, *, title: str) -> None:
         super().__init__(command, LOOPBACK, 0, title, templates_path=HERE / "templates")
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
 
     async def serve_until_stopped(self, port: int, on_ready: Callable[[str], None]) -> None:
-        """Serve at `port` (0: a free one) until SIGINT or SIGTERM; `on_ready` is told the address to open.
+        """Serve at `port` (0: a free one) until SIGINT or SIGTERM; `on_ready` gets the address to open.
 
-        Every workbench that is open then is left, its session kept. Raises `UsageError` when the port cannot be had.
+        All open workbenches are then left, and their sessions kept. Raises `UsageError` if the port is not available.
         """
         stopped = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -65,9 +65,9 @@ class WorkbenchServer(Server):
         try:
             await web.TCPSite(runner, LOOPBACK, port).start()
         except OSError as error:
-            # asyncio's own words name the address a second time, as a pair in Python's spelling.
+            # asyncio's message repeats the address in Python syntax.
             why = os.strerror(error.errno) if error.errno else str(error)
-            raise UsageError(f"port {port} of {LOOPBACK}: {why}", advice="choose another --port") from error
+            raise UsageError(f"cannot listen on {LOOPBACK}:{port}: {why}", advice="choose another --port") from error
         self.port = runner.addresses[0][1]
         self.public_url = f"http://{LOOPBACK}:{self.port}"
 
@@ -77,7 +77,7 @@ class WorkbenchServer(Server):
         app.add_routes(
             [
                 web.get("/", self.handle_index, name="index"),
-                # The page's script puts `?width=` behind the address, so that the token has to be in its path.
+                # The page's script appends `?width=` to the address, so the token is in the path.
                 web.get(f"/ws/{self._token}", self.handle_websocket, name="websocket"),
                 web.static("/static", self.statics_path, name="static"),
                 web.static("/own", HERE / "own"),
@@ -87,7 +87,7 @@ class WorkbenchServer(Server):
 
     @web.middleware
     async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let through who asked for this host, knows the token, and comes from our own page."""
+        """Accept requests for this host with the token and from our own page."""
         if not self._may(request):
             return web.Response(status=403, text=FORBIDDEN, headers=HEADERS)
         response = await handler(request)
@@ -101,5 +101,5 @@ class WorkbenchServer(Server):
         if request.headers.get("Origin", self.public_url) != self.public_url:
             return False
         if request.path != "/":
-            return True  # the socket has the token in its path; the rest is the terminal's own script, style and font
+            return True  # the socket has the token in its path; the rest are static files
         return secrets.compare_digest(request.query.get("token", "").encode(), self._token.encode())
