@@ -175,7 +175,7 @@ def test_the_receipt_is_a_table_for_people(demo: Demo) -> None:
     assert lines[0].startswith("Prompt 9 of 9")
     assert " · 0 re-read · " in lines[2]
     assert [line.split()[-1] for line in lines[6:8]] == ["rules", "task"]
-    assert lines[-1].startswith("a summary of the steps frees at most ")
+    assert lines[-1].startswith("a summary of the steps frees up to ")
 
 
 def test_a_prompt_that_is_not_there(demo: Demo) -> None:
