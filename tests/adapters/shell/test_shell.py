@@ -129,7 +129,7 @@ async def test_without_bubblewrap_commands_are_not_confined_and_it_is_said(make_
 
 async def test_a_sandbox_that_is_required_stops_the_work(make_bench: MakeBench) -> None:
     bench = make_bench(SandboxSettings(require=True), without_bwrap())
-    with pytest.raises(ShellError, match="sandbox.require is set") as raised:
+    with pytest.raises(ShellError, match=r"sandbox\.require is set") as raised:
         await bench.run("touch ran")
     assert "bubblewrap" in raised.value.advice
     assert not (bench.folder / "ran").exists()
