@@ -2,18 +2,21 @@
 
 import asyncio
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_opening import AttendedRepo, open_session, replayed_session
 from agent_workbench.api.sessions.update_feed import UpdateFeed
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.core.errors import TrustError
+from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.ids import TaskId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.invocation import Invocation
@@ -87,6 +90,14 @@ class LocalSessionHost:
         )
         driver = UnattendedSession(session, recorder, query.tasks, tuple(before), elsewhere)
         return self._start(LocalSession(driver, updates, events))
+
+    async def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
+        """Yield the events of a session that any process writes, then each new one, until the caller stops."""
+        repo, settings = await trusted_repo(self.invocation)
+        store = await asyncio.to_thread(repo.sessions, settings)
+        async with aclosing(store.follow(session, after_seq)) as events:
+            async for recorded in events:
+                yield recorded
 
     async def inbox(self, wanted: InboxFilter) -> tuple[InboxItem, ...]:
         """Return the proposals that wait in all sessions of the repository, oldest first."""
