@@ -27,7 +27,7 @@ MAX_SNAPSHOT_BYTES = 400 * 1024 * 1024
 MAX_SHARED_BYTES = 400 * 1024 * 1024
 _SNAPSHOT, _ROOT = ".index", ".json"
 _MAX_NOTE_BYTES = 100_000
-# By now nobody goes back to the version of the workbench that wrote the older format.
+# Older formats are kept this long, for users who go back to an older version of the workbench.
 _FORGOTTEN_SECONDS = 30 * 86_400
 
 

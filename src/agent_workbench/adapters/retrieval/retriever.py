@@ -36,7 +36,7 @@ _ATTEMPTS = 3
 # How long a complete search waits for commits that were never read. They are read beside the files in a second or two;
 # without them results are clearly worse (docs/decisions/0014-retrieval.md).
 _HISTORY_SECONDS = 2.0
-# How long complete searches of a new session wait, all together, until the vectors are loaded and new files embedded.
+# Bound of the time that the first complete searches wait, together, until vectors are loaded and new files embedded.
 # A search after that uses the vectors if nearly all files have one; the index's status says how many have.
 _VECTOR_SECONDS = 10.0
 # Bound of a chunk's text, as a multiple of its size; only a single long line exceeds it.

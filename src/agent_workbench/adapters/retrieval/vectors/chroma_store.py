@@ -50,7 +50,7 @@ class ChromaStore:
         return blobs, vectors
 
     def clear(self) -> None:
-        """Remove all vectors: the folder, never the target of a link, and make it anew."""
+        """Remove all vectors by emptying the folder; never the target of a link."""
         self._collection = None
         if "chromadb" in sys.modules:
             # chromadb would go on with what it opened in this folder, or failed to.

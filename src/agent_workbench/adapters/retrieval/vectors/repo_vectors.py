@@ -234,7 +234,7 @@ class RepoVectors:
 
 
 def texts_of(data: bytes) -> list[str]:
-    """Return the texts that stand for a file, at least one; its vector is the mean of theirs."""
+    """Return the texts that represent a file, at least one; its vector is the mean of theirs."""
     text = data[: CHARS_PER_TEXT * MAX_TEXTS * _MAX_BYTES_PER_CHAR].decode("utf-8", "replace")
     texts: list[str] = []
     while text and len(texts) < MAX_TEXTS:

@@ -100,7 +100,7 @@ class WorkerProcess:
                 finally:
                     self._asking.release()
             self._kill()
-        with self._asking:  # whoever asked has heard by now that it is gone
+        with self._asking:  # a running request ends first, with an error
             for pipe in self._pipes:
                 pipe.close()
 
