@@ -1,4 +1,4 @@
-"""How long it takes to index the source of an installed package or a folder, to bring it up to date, and to search it.
+"""Benchmark of indexing the source of a package or folder, updating the index, and searching it.
 
 python -m bench.code_search [--folder FOLDER]
 """
@@ -43,7 +43,7 @@ def measure(package: str = "textual", queries: tuple[str, ...] = QUERIES) -> lis
 
 
 def measure_folder(source: Path, queries: tuple[str, ...] = QUERIES) -> list[Figure]:
-    """Do the same with a copy of any folder."""
+    """Do the same with a copy of a folder."""
     with tempfile.TemporaryDirectory(prefix="bench-search-") as folder:
         return asyncio.run(_measure(source, Path(folder), queries))
 
@@ -84,7 +84,7 @@ async def _measure(source: Path, folder: Path, queries: tuple[str, ...]) -> list
 
 
 async def _watch() -> list[float]:
-    """Return how much too late the event loop comes round, until it is cancelled."""
+    """Return the delays of the event loop in seconds, until it is cancelled."""
     found: list[float] = []
     try:
         while True:
@@ -134,7 +134,7 @@ def _folder_of(package: str) -> Path:
 
 
 def make_repository(source: Path, folder: Path) -> tuple[int, int]:
-    """Put a copy of the folder under git at `folder`; return how many lines and files of text it has."""
+    """Make a git repository with a copy of the folder; return its number of lines and text files."""
     target = folder / source.name
     shutil.copytree(source, target, ignore=shutil.ignore_patterns(".git", "__pycache__", "*.so"), symlinks=True)
     author = ("-c", "user.name=bench", "-c", "user.email=bench@example.invalid", "-c", "commit.gpgsign=false")
@@ -145,7 +145,7 @@ def make_repository(source: Path, folder: Path) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Measure what the command line names."""
+    """Measure the folder or package on the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.code_search")
     parser.add_argument("--folder", type=Path, help="what to index, instead of the package textual")
     chosen = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Fits what each reason for a file counts in the code search, and tells how well it does on repos it was not fitted on.
+"""Fit of the code search's feature weights, with the results on repositories that were not used for the fit.
 
     python -m bench.fit_retrieval WORK [--repos fd,flask,bat] [--questions 60] [--embeddings URL] [--eliminate]
                                        [--ablate] [--write [FILE]]
@@ -41,7 +41,7 @@ WEIGHTS = Path(__file__).parents[1] / "src/agent_workbench/adapters/retrieval/se
 
 
 class Figures(Struct, frozen=True):
-    """Shares of what was looked for among the first 1, 5 and 10 files, and the mean of 1 / place of the first hit."""
+    """Recall among the first 1, 5 and 10 files, and mean reciprocal rank."""
 
     first: float
     five: float
@@ -50,7 +50,7 @@ class Figures(Struct, frozen=True):
 
     @classmethod
     def of(cls, wanted: Flags, count: int, scores: Floats) -> "Figures":
-        """Return how well the scores rank what is wanted, `count` files in all."""
+        """Return the figures of a ranking by scores; `count` files are wanted."""
         hits = wanted[np.argsort(-scores, kind="stable")]
         first, five, ten = (float(hits[:many].sum()) / count for many in (1, 5, 10))
         places = np.flatnonzero(hits)
@@ -58,7 +58,7 @@ class Figures(Struct, frozen=True):
 
     @property
     def both(self) -> float:
-        """What decides."""
+        """Sum of R@10 and MRR, which decides between feature sets."""
         return self.ten + self.mrr
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class Fitting:
         self._begin = np.full(self._rows.shape[1], 0.5)  # the last weights found, where the next search begins
 
     def solve(self, columns: Sequence[int], strength: float = STRENGTH) -> Floats:
-        """Return the best weight for each of the columns, by Newton's method on those that are not held at 0."""
+        """Return the best weight of each column, by Newton's method on the columns that are not held at 0."""
         rows = self._rows[:, columns]
         found = self._begin[columns]
         loss, probability = self._loss(rows, found, strength)
@@ -132,13 +132,13 @@ class Fitting:
 
 
 def _shortened(case: Case) -> Case:
-    """Return the case with its best files alone, as an even mix ranks them: the others teach nothing."""
+    """Return the case with its best files by an unweighted sum; the others do not affect the fit."""
     best = np.argsort(-case.features.sum(axis=1), kind="stable")[:_CANDIDATES]
     return case.among(best)
 
 
 class Folds:
-    """Cases whose repos are fitted on in turns, each with weights that were found without it."""
+    """Cross-validation by repository: each fold is tested with weights fitted on the others."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         repos = sorted({case.repo for case in cases})
@@ -149,7 +149,7 @@ class Folds:
             self._folds.append((kept, [case for case in cases if case.repo in left_out]))
 
     def figures(self, features: Collection[Feature]) -> dict[str, Figures]:
-        """Return by repo how well the features do."""
+        """Return the figures of these features for each repo."""
         columns = columns_of(features)
         found: dict[str, Figures] = {}
         for fitting, left_out in self._folds:
@@ -158,12 +158,12 @@ class Folds:
 
 
 def columns_of(features: Collection[Feature]) -> list[int]:
-    """Return where the features stand in a case."""
+    """Return the columns of the features in a case."""
     return [number for number, feature in enumerate(Feature) if feature in features]
 
 
 def tested(cases: Sequence[Case], columns: Sequence[int], given: Floats) -> dict[str, Figures]:
-    """Return by repo how well these weights find what was wanted."""
+    """Return the figures of these weights for each repo."""
     by_repo: dict[str, list[Figures]] = defaultdict(list)
     for case in cases:
         by_repo[case.repo].append(Figures.of(case.wanted, case.count, case.features[:, columns] @ given))
@@ -171,7 +171,7 @@ def tested(cases: Sequence[Case], columns: Sequence[int], given: Floats) -> dict
 
 
 def left(folds: Folds, features: Sequence[Feature]) -> list[Feature]:
-    """Return the features that are left when those that earn nothing are dropped one by one, the poorest first."""
+    """Return the features that remain after dropping useless ones one by one, the worst first."""
     kept = list(features)
     best = mean(folds.figures(kept).values()).both
     while True:
@@ -185,7 +185,7 @@ def left(folds: Folds, features: Sequence[Feature]) -> list[Feature]:
 
 
 def fitted_shares(cases: Sequence[Case], columns: Sequence[int], given: Floats) -> dict[FileKind, float]:
-    """Return by kind of file the share of its score that finds most of all that commits changed."""
+    """Return for each kind of file the share of its score that finds most of all changed files."""
     scores = [case.features[:, columns] @ given for case in cases]
     best = {kind: KIND_SHARES[kind] for kind in (FileKind.TEST, FileKind.DOCUMENT, FileKind.GENERATED)}
     for kind in best:
@@ -210,14 +210,14 @@ def show(title: str, found: Mapping[str, Figures]) -> None:
 
 
 def show_beside(title: str, found: Mapping[str, Figures], whole: Mapping[str, Figures]) -> None:
-    """Print the means, and what both figures that decide lose against `whole`, with the error of its mean."""
+    """Print the means, and the loss of R@10 plus MRR against `whole` with its standard error."""
     lost = np.array([whole[repo].both - figures.both for repo, figures in found.items()])
     error = lost.std(ddof=1) / len(lost) ** 0.5
     print(f"{title:32s} {mean(list(found.values()))}  loses {lost.mean():+.4f} ± {error:.4f}", flush=True)
 
 
 def main() -> None:
-    """Fit, print, and with `--write` put the weights where the product reads them, or into a file."""
+    """Fit and print; with `--write`, write the weights to the product's file or another one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
     parser.add_argument("--repos", type=_names, help="these alone: two that are fitted on at least, and one held out")
@@ -277,7 +277,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _groups(words: Sequence[Feature]) -> Sequence[tuple[str, Sequence[Feature]]]:
-    """Return what is left out together: each feature, and all of one kind."""
+    """Return the groups of features to leave out: each feature, and all of each kind."""
     kinds = {KIND_OF[feature] for feature in words}
     of_kind = [(f"all {kind}", [each for each in words if KIND_OF[each] == kind]) for kind in sorted(kinds)]
     return [(str(each), [each]) for each in words] + [group for group in of_kind if len(group[1]) > 1]

@@ -1,4 +1,4 @@
-"""What the index of very much source costs: to build, to keep, to load, to change and to search, in time and memory."""
+"""Benchmark of a very large index: time and memory to build, save, load, update and search it."""
 
 import importlib.util
 import json
@@ -37,7 +37,7 @@ _LINES = 500_000
 
 
 def measure(chunks: int = 100_000, queries: int = 300) -> list[Figure]:
-    """Index installed source until there are so many chunks; each figure comes from a process of its own."""
+    """Index installed source up to this many chunks; each figure comes from a process of its own."""
     with tempfile.TemporaryDirectory(prefix="bench-index-") as name:
         folder = Path(name)
         lines, size = prepare(folder, chunks, queries)
@@ -50,7 +50,7 @@ def measure(chunks: int = 100_000, queries: int = 300) -> list[Figure]:
 
 
 def prepare(folder: Path, chunks: int, queries: int) -> tuple[int, int]:
-    """Write segments and queries below `folder`; return how many lines and bytes of source they were made of."""
+    """Write segments and queries below `folder`; return the lines and bytes of source in them."""
     total = [0, 0, 0]
     asked: list[list[str]] = []
     with ProcessPoolExecutor(_WORKERS, get_context("spawn")) as pool:
@@ -67,7 +67,7 @@ def prepare(folder: Path, chunks: int, queries: int) -> tuple[int, int]:
 
 
 def _batches(chunks: int) -> Iterator[list[Path]]:
-    """Yield files of the standard library, and where that is not enough of installed packages, in no order."""
+    """Yield files of the standard library, then of installed packages, in random order."""
     library = Path(sysconfig.get_path("stdlib"))
     files = list(library.glob("*.py"))
     if chunks > _OF_THE_LIBRARY:
@@ -80,7 +80,7 @@ def _batches(chunks: int) -> Iterator[list[Path]]:
 
 
 def _segment(paths: Sequence[Path]) -> tuple[bytes, list[list[str]], list[int]]:
-    """Return a segment of these files, some queries that they could answer, and how many chunks, lines and bytes."""
+    """Return a segment of these files, queries that they answer, and the number of chunks, lines and bytes."""
     from agent_workbench.adapters.retrieval.chunking.chunker import chunk_text
     from agent_workbench.adapters.retrieval.chunking.chunks import Outline
     from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
@@ -98,7 +98,7 @@ def _segment(paths: Sequence[Path]) -> tuple[bytes, list[list[str]], list[int]]:
 
 
 def build(folder: Path, lines: int) -> list[Figure]:
-    """Take all segments, as they come from those who cut the files, and save the index."""
+    """Add all segments, as worker processes would send them, and save the index."""
     index, longest = WorkspaceIndex(), _Stalls()
     with longest:
         taking = [_seconds(partial(_take, index, path)) for path in sorted(folder.glob("*.segment"))]
@@ -121,7 +121,7 @@ def build(folder: Path, lines: int) -> list[Figure]:
 
 
 def search(folder: Path, _lines: int) -> list[Figure]:
-    """Load the index, ask all queries, change files and ask again."""
+    """Load the index, run all queries, change files and run the queries again."""
     before = _memory("VmRSS")
     loading = [_seconds(lambda: WorkspaceIndex.load(folder / "index")) for _ in range(5)]
     index, _ = WorkspaceIndex.load(folder / "index")
@@ -183,7 +183,7 @@ def _search(index: WorkspaceIndex, query: CodeQuery) -> None:
 
 
 def _changed(path: str, number: int) -> SourceFile:
-    """Return a file of some size with that path."""
+    """Return a changed file of average size at that path."""
     from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
 
     spec = importlib.util.find_spec("argparse")
@@ -198,7 +198,7 @@ def _changed(path: str, number: int) -> SourceFile:
 
 
 class _Stalls:
-    """How long at most another thread had to wait for its turn."""
+    """Longest time that another thread had to wait for the interpreter lock."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -226,7 +226,7 @@ def _seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_
 
 
 def _memory(name: str) -> float:
-    """Return megabytes of this process as Linux counts them, read parts of mapped files too; 0 elsewhere."""
+    """Return the resident memory of this process in MB, including mapped files; 0 outside Linux."""
     status = Path("/proc/self/status")
     rows = status.read_text().splitlines() if status.exists() else []
     return next((int(row.split()[1]) / 1024 for row in rows if row.startswith(name)), 0.0)

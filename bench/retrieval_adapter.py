@@ -1,4 +1,4 @@
-"""The retrieval benchmark's protocol over the product's own code search.
+"""Adapter between the retrieval benchmark's protocol and the product's code search.
 
     python bench/retrieval_adapter.py REPO WORK
 
@@ -19,7 +19,7 @@ from agent_workbench.core.settings import RetrievalSettings
 
 
 async def serve(root: Path, work: Path) -> None:
-    """Answer until there are no more questions."""
+    """Answer queries until standard input ends."""
     sources = await Repository(root, work / "worktrees").checkout_files()
     retriever = CodeRetriever(RetrievalSettings(), work / "cache")
     try:

@@ -40,9 +40,10 @@ _PROCESSES = 2
 
 
 class Case(Struct, frozen=True):
-    """A question to a repo: by file its features, and whether it is `source`; of these `count` were `wanted`.
+    """Query to a repo: for each file its features, and masks of `source` files and of the `count` files that are
+    `wanted`.
 
-    `changed` are all files that the commit changed, `many` how many; `kinds` as what a file counts for this question.
+    `changed` are all `many` files that the commit changed; `kinds` is the kind that each file counts as for this query.
     """
 
     repo: str
@@ -55,7 +56,7 @@ class Case(Struct, frozen=True):
     many: int
 
     def among(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> "Case":
-        """Return the case with these of its files alone."""
+        """Return the case with these files only."""
         return replace(
             self,
             features=self.features[rows],
@@ -84,7 +85,7 @@ def _kept(repo: Repo, work: Path, most: int, embeddings: str) -> Path:
 
 
 def _compute(repo: Repo, work: Path, most: int, embeddings: str) -> str:
-    """Compute the cases of a repo and keep them, unless they are kept for just these features; return its name."""
+    """Compute and save the cases of a repo, unless they are saved for these features; return its name."""
     kept = _kept(repo, work, most, embeddings)
     if not kept.exists() or not set(Feature) <= _names(kept):
         root = check_out(repo, work)
@@ -157,7 +158,7 @@ def _past(root: Path) -> CommitIndex:
 
 
 def _similar(root: Path, paths: Sequence[str], queries: Sequence[str], embeddings: str) -> list[dict[str, float]]:
-    """Return for each query the cosines of the most similar files."""
+    """Return for each query the most similar files."""
     if not embeddings:
         return [{} for _ in queries]
 

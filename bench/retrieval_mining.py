@@ -1,4 +1,4 @@
-"""Queries from the history of public repositories: a commit's message asks, the files that it changed answer."""
+"""Queries from the history of public repositories: commit messages, and the files they changed as answers."""
 
 import json
 import random
@@ -28,7 +28,7 @@ _NOBODY_ASKS = re.compile(
 
 
 class Repo(Struct, frozen=True):
-    """A public repository: what is known is what was there at commit `base`; it is asked by commits up to `until`."""
+    """Public repository at commit `base`; queries are the commits from there to `until`."""
 
     name: str
     clone: str
@@ -38,7 +38,7 @@ class Repo(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """A message, the `sources` that the commit changed, and all that it `changed`, tests and documents too."""
+    """Commit message, the `sources` that the commit changed, and all files that it `changed`."""
 
     text: str
     sources: frozenset[str]
@@ -46,7 +46,7 @@ class Question(Struct, frozen=True):
 
 
 def read_repos() -> list[Repo]:
-    """Return the repositories that weights are fitted on, and those that are held out."""
+    """Return the repositories for fitting and those held out."""
     read = json.loads(REPOS.read_text("utf-8"))
     return [
         Repo(name, each["clone"], each["base"], each["until"], part == "held_out")
@@ -56,7 +56,7 @@ def read_repos() -> list[Repo]:
 
 
 def is_source(path: str) -> bool:
-    """Return whether the path is that of code which is neither test nor document."""
+    """Return True for source code that is neither test nor documentation."""
     language = language_of(path)
     code = language not in _MARKED_UP and find_language(language) is not None
     code = code or PurePosixPath(path).suffix in _UNPARSED_CODE
@@ -64,7 +64,7 @@ def is_source(path: str) -> bool:
 
 
 def check_out(repo: Repo, work: Path) -> Path:
-    """Return a checkout of the repo at its base below `work`; clone it from GitHub where it is not there yet."""
+    """Return a checkout of the repo at its base below `work`; clone it from GitHub if necessary."""
     clone, tree = work / "clones" / f"{repo.clone}.git", work / "trees" / repo.name
     if not clone.exists():
         begun = _anew(clone)
@@ -79,14 +79,14 @@ def check_out(repo: Repo, work: Path) -> Path:
 
 
 def _anew(folder: Path) -> Path:
-    """Return where to make the folder, so that one that stands is whole; what an earlier run left there is removed."""
+    """Return a temporary path at which to build the folder; remove what an earlier run left there."""
     begun = folder.with_name(f"{folder.name}.begun")
     shutil.rmtree(begun, ignore_errors=True)
     return begun
 
 
 def mine(repo: Repo, work: Path, most: int) -> list[Question]:
-    """Return at most `most` questions, chosen by chance but always the same."""
+    """Return at most `most` questions, sampled with a fixed seed."""
     clone = str(work / "clones" / f"{repo.clone}.git")
     there = set(_git("--git-dir", clone, "ls-tree", "-r", "-z", "--name-only", repo.base).split("\0"))
     form = ("--no-merges", "--no-renames", "--format=%x01%B%x02", "--name-status")
@@ -96,7 +96,7 @@ def mine(repo: Repo, work: Path, most: int) -> list[Question]:
 
 
 def _question(record: str, there: set[str]) -> Iterator[Question]:
-    """Yield the commit's question if it is one: few files, all there before, none of them named."""
+    """Yield the commit's question if it changed few files that existed before and names none of them."""
     message, _, listed = record.partition("\x02")
     files = [line.split("\t") for line in listed.strip().splitlines() if line]
     sources = [file for file in files if is_source(file[-1])]
@@ -121,5 +121,5 @@ def _names(text: str, path: str) -> bool:
 
 
 def _git(*arguments: str) -> str:
-    """Return what git says; what it complains of goes to the screen."""
+    """Return the output of git; its errors go to the screen."""
     return subprocess.run(["git", *arguments], check=True, stdout=subprocess.PIPE).stdout.decode("utf-8", "replace")
