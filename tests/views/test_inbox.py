@@ -9,7 +9,7 @@ from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, InboxItem, parse_reference
-from agent_workbench.core.proposals import MOST_DIFF_LINES, Proposal, Verdict
+from agent_workbench.core.proposals import MAX_DIFF_LINES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.inbox import age_text, inbox_summary, proposal_text, view_inbox
@@ -114,7 +114,7 @@ def test_the_reference_is_the_last_line() -> None:
 
 
 def test_what_is_too_long_has_no_reference() -> None:
-    count = MOST_DIFF_LINES + 1
+    count = MAX_DIFF_LINES + 1
     long = replace(CHANGE, diff=f"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1,{count} @@\n" + "+\n" * count)
     assert "too long to be shown in full" in text_of(long).splitlines()[-1]
     (row,) = view_inbox([waiting(long)[0]], NOW)

@@ -28,7 +28,7 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.proposals import END_UNCHANGED, MOST_DIFF_LINES, Proposal, Verdict
+from agent_workbench.core.proposals import END_UNCHANGED, MAX_DIFF_LINES, Proposal, Verdict
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
@@ -286,7 +286,7 @@ def test_the_code_of_any_place_is_what_it_is_from_the_beginning(places: list[int
 
 
 def test_a_diff_with_more_lines_than_are_shown_cannot_be_approved() -> None:
-    short, long = (f"@@ -0,0 +1,{lines} @@\n" + "+\n" * lines for lines in (3, MOST_DIFF_LINES + 1))
+    short, long = (f"@@ -0,0 +1,{lines} @@\n" + "+\n" * lines for lines in (3, MAX_DIFF_LINES + 1))
     proposals = [Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "", 1, diff=diff) for diff in (short, long)]
     assert [GateAct.APPROVE in acts_for(proposal) for proposal in proposals] == [True, False]
     assert GateAct.REJECT in acts_for(proposals[1])

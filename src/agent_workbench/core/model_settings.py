@@ -21,8 +21,8 @@ class ModelSettings(Struct, frozen=True):
 # Name of the default endpoint (the group `model`) in chains.
 SHORT_FORM = "model"
 
-MOST_DOLLARS = 1e9
-"""The largest sum that is counted; a larger one counts as this."""
+MAX_DOLLARS = 1e9
+"""Maximum price; a larger one counts as this."""
 
 
 class TokenPrice(Struct, frozen=True):
@@ -38,7 +38,7 @@ class TokenPrice(Struct, frozen=True):
 
     def dollars(self, prompt_tokens: int, answer_tokens: int) -> float:
         """Return the price of a prompt and its answer; cached tokens count in full."""
-        return min((prompt_tokens * self.input + answer_tokens * self.output) / 1_000_000, MOST_DOLLARS)
+        return min((prompt_tokens * self.input + answer_tokens * self.output) / 1_000_000, MAX_DOLLARS)
 
 
 class EndpointSettings(Struct, frozen=True):

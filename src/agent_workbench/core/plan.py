@@ -30,7 +30,7 @@ class Owner(StrEnum):
 
 
 OrNumber = Annotated[str, Meta(extra={"or_number": True})]
-"""A text that a document may also spell as a whole number: it is kept as it is spelled."""
+"""Text that a document may also spell as an integer; the spelling is kept."""
 
 
 class Budget(RecordedValue, frozen=True):

@@ -99,7 +99,7 @@ def with_patch(proposal: Proposal, patch: Patch) -> Proposal:
 
 
 TRAILER = "Agent-Journal"
-"""What stands in a commit's message before `session:event:hash` of the decision that let it through."""
+"""Key of the commit message's trailer; its value is `session:event:hash` of the approval."""
 CHECKS = "checks"
 COMMIT = "commit"
 MERGE = "merge"
@@ -107,10 +107,10 @@ KEEP_CHANGES = "keep_changes"
 COMPACT = "compact"
 END_UNCHANGED = "end_unchanged"
 OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED})
-"""Tools that the workbench itself proposes; they do not count as calls of the model."""
+"""Tools that only the workbench proposes; they do not count as calls of the model."""
 
 
-MOST_DIFF_LINES = 50_000
+MAX_DIFF_LINES = 50_000
 """A longer diff is not shown in full, so it cannot be approved."""
 
 
@@ -120,7 +120,7 @@ def is_too_long(proposal: Proposal) -> bool:
     The diff of a commit or a merge was shown before, diff by diff.
     """
     if proposal.kind is Permission.DIFF:
-        return _is_cut(proposal.diff, MOST_DIFF_LINES)
+        return _is_cut(proposal.diff, MAX_DIFF_LINES)
     return any(_is_cut(text) for text in (proposal.text, *proposal.commands))
 
 
@@ -155,9 +155,9 @@ class Verdict(StrEnum):
 
 
 POLICY = "policy:"
-"""What a decision's `by` begins with where no person decided."""
+"""Prefix of a decision's `by` if no person decided."""
 UNASKED = f"{POLICY}read=auto"
-"""Who lets through what only reads: no decision that anybody looks for."""
+"""Value of `by` for automatically approved reads, which reports leave out."""
 
 
 class ProposalStage(StrEnum):

@@ -163,7 +163,7 @@ class UiSettings(Struct, frozen=True):
 
     theme: str = "textual-dark"
     clipboard: bool = True
-    """What is copied goes to the terminal too."""
+    """Copied text also goes to the terminal's clipboard."""
     notify: tuple[CallBy, ...] = (CallBy.BELL, CallBy.TERMINAL)
     keys: tuple[tuple[str, str], ...] = ()
 

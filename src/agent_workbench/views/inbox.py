@@ -16,7 +16,7 @@ from agent_workbench.views.gate.gate_bar import GateAct, acts_for, describe
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 EFFECT_CHARS = 300
 DECIDABLE = frozenset({GateAct.APPROVE, GateAct.REJECT, GateAct.SKIP})
-"""What can be done about a proposal from elsewhere; all else takes the session's screen."""
+"""Verdicts that another process can give; everything else needs the session's screen."""
 
 
 class InboxRow(Struct, frozen=True):

@@ -13,7 +13,7 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
 
 REREAD_LIMIT = 0.01
-"""Which share of a task's prompt tokens may be read twice before it counts as waste."""
+"""Share of a task's prompt tokens that may be re-read before it is a warning."""
 
 
 class Figure(Struct, frozen=True):

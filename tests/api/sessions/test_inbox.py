@@ -17,7 +17,7 @@ from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, Reference, reference_to
 from agent_workbench.core.patch import patch_hash
 from agent_workbench.core.ports.stores import OpenedSession
-from agent_workbench.core.proposals import MOST_DIFF_LINES, Proposal, Verdict
+from agent_workbench.core.proposals import MAX_DIFF_LINES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of, write_quickly
 from tests.contracts.test_session_store import CountedIds
@@ -205,8 +205,8 @@ def test_the_digest_covers_all_that_is_shown(part: str) -> None:
 
 
 async def test_what_is_too_long_to_be_shown_has_no_reference(repo: Repo) -> None:
-    lines = "+\n" * (MOST_DIFF_LINES + 1)
-    long = replace(CHANGE, diff=f"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1,{MOST_DIFF_LINES + 1} @@\n{lines}")
+    lines = "+\n" * (MAX_DIFF_LINES + 1)
+    long = replace(CHANGE, diff=f"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1,{MAX_DIFF_LINES + 1} @@\n{lines}")
     await repo.parked(proposal=long)
     (item,) = await repo.inbox.items()
     assert item.reference is None

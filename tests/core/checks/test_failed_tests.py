@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.checks.failed_tests import LONGEST_ID, MOST_FAILURES, failed_tests
+from agent_workbench.core.checks.failed_tests import MAX_FAILURES, MAX_ID_CHARS, failed_tests
 
 PYTEST_FILE = """
 import pytest
@@ -170,9 +170,9 @@ def test_other_runners(output: str, expected: tuple[str, ...]) -> None:
 
 def test_what_comes_back_is_bounded() -> None:
     head = "=== short test summary info ===\n"
-    many = head + "".join(f"FAILED t.py::test_{i}\n" for i in range(MOST_FAILURES + 50))
-    assert len(failed_tests(many)) == MOST_FAILURES
-    assert [len(name) for name in failed_tests(f"{head}FAILED t.py::{'x' * 100_000}\n")] == [LONGEST_ID]
+    many = head + "".join(f"FAILED t.py::test_{i}\n" for i in range(MAX_FAILURES + 50))
+    assert len(failed_tests(many)) == MAX_FAILURES
+    assert [len(name) for name in failed_tests(f"{head}FAILED t.py::{'x' * 100_000}\n")] == [MAX_ID_CHARS]
 
 
 def test_long_output_is_read_in_time() -> None:
@@ -186,4 +186,4 @@ def test_long_output_is_read_in_time() -> None:
 
 @given(st.text(alphabet="FAILED ERRORtest not ok 1-:.py(=)\n✕×\t[]", max_size=300))
 def test_anything_can_be_read(output: str) -> None:
-    assert all(name and name == name.strip() for name in failed_tests(output)[:LONGEST_ID])
+    assert all(name and name == name.strip() for name in failed_tests(output)[:MAX_ID_CHARS])

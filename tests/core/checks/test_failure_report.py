@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.checks.failure_report import LONGEST_LINE, SUMMARY_LINES, report_failure
+from agent_workbench.core.checks.failure_report import MAX_LINE_CHARS, SUMMARY_LINES, report_failure
 
 LIMIT = 3_000
 NOISY = """
@@ -98,4 +98,4 @@ def test_what_fits_is_told_whole() -> None:
 )
 def test_it_is_bounded_whatever_comes(lines: list[str]) -> None:
     report = report_failure("\n".join(lines), 1_000)
-    assert len(report) <= 1_500 + SUMMARY_LINES * (LONGEST_LINE + 40)
+    assert len(report) <= 1_500 + SUMMARY_LINES * (MAX_LINE_CHARS + 40)

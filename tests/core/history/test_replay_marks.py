@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from agent_workbench.core.events import Recorded, SessionLeft, UserSaid
 from agent_workbench.core.history.replay_marks import MarkKind, Marks, marks_of
 from agent_workbench.core.history.replay_pace import (
-    LONGEST_SECONDS,
-    SHORTEST_SECONDS,
+    MAX_SECONDS,
+    MIN_SECONDS,
     SPEEDS,
     faster,
     slower,
@@ -52,11 +52,11 @@ def test_beside_is_never_where_one_stands() -> None:
     ("after", "seconds"),
     [
         ("2026-11-20T10:15:01.000000Z", 1.0),
-        ("2026-11-20T11:15:00.000000Z", LONGEST_SECONDS),
-        ("2026-11-20T10:15:00.000001Z", SHORTEST_SECONDS),
-        ("2026-11-20T09:15:00.000000Z", SHORTEST_SECONDS),
-        ("no time", SHORTEST_SECONDS),
-        ("2026-11-20T10:15:01", SHORTEST_SECONDS),
+        ("2026-11-20T11:15:00.000000Z", MAX_SECONDS),
+        ("2026-11-20T10:15:00.000001Z", MIN_SECONDS),
+        ("2026-11-20T09:15:00.000000Z", MIN_SECONDS),
+        ("no time", MIN_SECONDS),
+        ("2026-11-20T10:15:01", MIN_SECONDS),
     ],
 )
 def test_a_wait_is_what_was_recorded_within_bounds(after: str, seconds: float) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.text.line_merge import MARKER, MOST_COMPARISONS, merge
+from agent_workbench.core.text.line_merge import MARKER, MAX_COMPARISONS, merge
 
 BASE = "one\ntwo\nthree\nfour\nfive\n"
 
@@ -35,7 +35,7 @@ def test_two_beginnings_are_both_kept() -> None:
 
 
 def test_long_texts_are_not_compared_for_ever() -> None:
-    long = "a\n" * math.isqrt(MOST_COMPARISONS)
+    long = "a\n" * math.isqrt(MAX_COMPARISONS)
     assert merge(long, f"b\n{long}", f"{long}c\n") == f"{MARKER}b\n{long}{long}c\n"
 
 

@@ -7,7 +7,7 @@ from agent_workbench.core.events import Recorded, ScratchpadChanged, UserSaid
 from agent_workbench.core.events.plan import Author
 from agent_workbench.views.sessions.record_search import (
     LINE_CHARS,
-    MOST_MATCHES,
+    MAX_MATCHES,
     RecordMatches,
     search_events,
     search_more,
@@ -54,7 +54,7 @@ def test_a_match_names_its_line_and_where_the_words_stand() -> None:
 
 def test_results_are_bounded_and_counted() -> None:
     found = search_events((Recorded(0, "", UserSaid("word\n" * 3_000)),), "word")
-    assert (found.count, len(found.matches)) == (3_000, MOST_MATCHES)
+    assert (found.count, len(found.matches)) == (3_000, MAX_MATCHES)
 
 
 def test_nothing_asked_finds_nothing() -> None:

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-MOST_FAILURES = 1000
-LONGEST_ID = 500
-_LONGEST_LINE = 4000
+MAX_FAILURES = 1000
+MAX_ID_CHARS = 500
+_MAX_LINE_CHARS = 4000
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Durations differ in each run, so they are no part of a test's id.
@@ -28,12 +28,12 @@ def failed_tests(output: str) -> tuple[str, ...]:
     """Return the distinct ids of the failed tests in the order of the output; () for an unknown runner.
 
     Known are pytest's short summary, unittest, go test, cargo test, TAP, and the marks of jest, vitest and node. At
-    most `MOST_FAILURES` ids of at most `LONGEST_ID` characters are returned. A test has the same id in each run.
+    most `MAX_FAILURES` ids of at most `MAX_ID_CHARS` characters are returned. A test has the same id in each run.
     """
     found: dict[str, None] = {}
     for name in _OutputReader().names(output):
-        found[name[:LONGEST_ID]] = None
-        if len(found) >= MOST_FAILURES:
+        found[name[:MAX_ID_CHARS]] = None
+        if len(found) >= MAX_FAILURES:
             break
     return tuple(found)
 
@@ -48,7 +48,7 @@ class _OutputReader:
 
     def names(self, output: str) -> Iterator[str]:
         for raw in output.split("\n"):
-            line = raw if len(raw) <= _LONGEST_LINE else raw[:_LONGEST_LINE]
+            line = raw if len(raw) <= _MAX_LINE_CHARS else raw[:_MAX_LINE_CHARS]
             line = _COLOUR.sub("", line).strip() if "\x1b" in line else line.strip()
             if line[:1] in _BEGINNINGS and line:
                 yield from self._read(line)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 BEFORE, AFTER = 8, 4
 SUMMARY_LINES = 40
-LONGEST_LINE = 400
-_LEAST_CHARS = 200
+MAX_LINE_CHARS = 400
+_MIN_CHARS = 200
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SUMMARY = re.compile(r"=+ short test summary info =+$|Ran \d+ tests? in |failures:$|Tests?:? +\d+ |# tests \d+|FAIL\t")
@@ -31,7 +31,7 @@ def report_failure(output: str, limit_chars: int) -> str:
     lines = [shorten_line(line) for line in text.split("\n")]
     start = _summary_start(lines)
     summary = lines[start:][:SUMMARY_LINES]
-    room = max(_LEAST_CHARS, limit_chars - sum(len(line) + 1 for line in summary))
+    room = max(_MIN_CHARS, limit_chars - sum(len(line) + 1 for line in summary))
     kept = _kept(lines[:start], room)
     if not kept:
         return _ends(lines, limit_chars)
@@ -45,10 +45,10 @@ def explains_failure(line: str) -> bool:
 
 
 def shorten_line(line: str) -> str:
-    """Return a line, cut to `LONGEST_LINE` characters with the number of missing ones stated."""
-    if len(line) <= LONGEST_LINE:
+    """Return a line, cut to `MAX_LINE_CHARS` characters with the number of missing ones stated."""
+    if len(line) <= MAX_LINE_CHARS:
         return line
-    return f"{line[:LONGEST_LINE]} … {len(line) - LONGEST_LINE} characters cut …"
+    return f"{line[:MAX_LINE_CHARS]} … {len(line) - MAX_LINE_CHARS} characters cut …"
 
 
 def _summary_start(lines: Sequence[str]) -> int:

@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from agent_workbench.core.checks.results import CheckResult
 
-MOST_TESTS = 50
-MOST_LINES = 40
-MOST_PROBLEMS = 20
-LONGEST_LINE = 400
-_MOST_CHARS = 400_000
+MAX_TESTS = 50
+MAX_LINES = 40
+MAX_PROBLEMS = 20
+MAX_LINE_CHARS = 400
+_MAX_CHARS = 400_000
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(
@@ -80,19 +80,19 @@ def failed_commands(
 
 
 def _command(result: CheckResult, was: CheckResult | None, root: str) -> FailedCommand:
-    output = result.output[-_MOST_CHARS:]
+    output = result.output[-_MAX_CHARS:]
     if root:
         output = output.replace(f"{root}/", "")
-    lines = [_COLOUR.sub("", line)[:LONGEST_LINE] for line in output.split("\n")]
+    lines = [_COLOUR.sub("", line)[:MAX_LINE_CHARS] for line in output.split("\n")]
     if not result.failed_tests:
         problems = [line for line in lines if _PROBLEM.match(line)]
-        found = tuple(Failure(line.strip(), (), _place([line])) for line in problems[:MOST_PROBLEMS])
+        found = tuple(Failure(line.strip(), (), _place([line])) for line in problems[:MAX_PROBLEMS])
         failed_before = was is not None and not was.passed
-        return FailedCommand(result, found, max(0, len(problems) - MOST_PROBLEMS), failed_before)
+        return FailedCommand(result, found, max(0, len(problems) - MAX_PROBLEMS), failed_before)
     accounts = _accounts(lines)
     reasons = {match["id"]: match["why"] for line in lines if (match := _SUMMARY.match(line))}
     before = frozenset(was.failed_tests) if was is not None else frozenset[str]()
-    shown = sorted(result.failed_tests, key=before.__contains__)[:MOST_TESTS]
+    shown = sorted(result.failed_tests, key=before.__contains__)[:MAX_TESTS]
     failures = tuple(_failure(test, accounts, reasons.get(test, ""), before=test in before) for test in shown)
     return FailedCommand(result, failures, len(result.failed_tests) - len(shown))
 
@@ -100,7 +100,7 @@ def _command(result: CheckResult, was: CheckResult | None, root: str) -> FailedC
 def _failure(test: str, accounts: dict[str, list[str]], reason: str, *, before: bool) -> Failure:
     account = next((accounts[name] for name in _names(test) if name in accounts), [])
     telling = [line.rstrip() for line in account if _TELLING.match(line)]
-    why = tuple(telling[-MOST_LINES:]) or ((reason,) if reason else tuple(filter(None, account))[-3:])
+    why = tuple(telling[-MAX_LINES:]) or ((reason,) if reason else tuple(filter(None, account))[-3:])
     return Failure(test, why, _place(account) or _own_place(test), before)
 
 
@@ -133,7 +133,7 @@ def _accounts(lines: Sequence[str]) -> dict[str, list[str]]:
 def _place(lines: Sequence[str]) -> CodePlace | None:
     """Return the last position in a file of the repo that these lines name: the innermost call comes last."""
     for line in reversed(lines):
-        for match in reversed(list(_PLACE.finditer(line[:LONGEST_LINE]))):
+        for match in reversed(list(_PLACE.finditer(line[:MAX_LINE_CHARS]))):
             path = match["quoted"] or match["path"]
             if not (path.startswith("/") or any(each in path for each in _FOREIGN)):
                 return CodePlace(path.removeprefix("./"), int((match["at"] or match["line"])[:9]))

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-LEAST_WORDS = 3
-MOST_ANSWERS = 3
+MIN_WORDS = 3
+MAX_ANSWERS = 3
 FIRST = 10
 
 
@@ -30,7 +30,7 @@ class SearchFigures(Struct, frozen=True):
 
 def file_question(message: str, answers: Sequence[str]) -> FileQuestion | None:
     """Return the question that a past commit asks; None if it says too little or touched too many files."""
-    if not 0 < len(answers) <= MOST_ANSWERS or len(re.findall(r"[^\W\d_]{2,}", message)) < LEAST_WORDS:
+    if not 0 < len(answers) <= MAX_ANSWERS or len(re.findall(r"[^\W\d_]{2,}", message)) < MIN_WORDS:
         return None
     said = set(re.findall(r"\w+", message.lower()))
     names = {answer.rsplit("/", 1)[-1].split(".")[0].lower() for answer in answers}

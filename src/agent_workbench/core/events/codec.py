@@ -18,7 +18,7 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 MAX_DEPTH = 64
-"""Levels of nesting that no body of an event reaches; readers of bodies that are not decoded yet stop there."""
+"""Limit of nesting for readers of bodies that are not decoded yet; no event reaches it."""
 MAX_REASON_CHARS = 300
 # Sums and shares of numbers must stay finite too.
 _LARGEST_NUMBER = 1e300

@@ -9,9 +9,9 @@ from agent_workbench.core.checks.failure_report import AFTER, BEFORE, COLOUR, ex
 from agent_workbench.core.events import ActionFinished, Event, TestsFinished
 
 KEPT_CHARS = 64_000
-"""A shorter output is kept whole."""
+"""Maximum length of a digest; a shorter output is kept whole."""
 LOOKED_AT_HEAD, LOOKED_AT_TAIL = 50_000, 400_000
-"""Characters at an output's beginning and end that are searched for lines that say why something failed."""
+"""Characters at an output's beginning and end that are searched for lines that explain a failure."""
 HEAD_CHARS, TAIL_CHARS = 4_000, 20_000
 # Headings of one test's failure in pytest and cargo.
 _HEAD = re.compile(r"_{3,} \S.* _{3,}$|---- \S+ stdout ----$")

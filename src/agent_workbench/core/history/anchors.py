@@ -12,7 +12,7 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 # A squash merge indents the messages it quotes, or makes them list items.
 _LINE = re.compile(rb"^[ \t>*+-]{0,40}" + TRAILER.encode() + rb":[ \t]*([^\r\n]{0,300}?)[ \t]*\r?$", re.MULTILINE)
 _VALUE = re.compile(rb"([0-9]{8}T[0-9]{6}-[a-z2-7]{6}):(0|[1-9][0-9]{0,11}):([0-9a-f]{64})")
-MOST_MALFORMED = 20
+MAX_MALFORMED = 20
 
 
 class Anchor(Struct, frozen=True):
@@ -62,7 +62,7 @@ def read_trailers(commit: CommitId, message: bytes, ref: str = "") -> Trailers:
         if found := _VALUE.fullmatch(value):
             session, seq, digest = (part.decode("ascii") for part in found.groups())
             anchors[Anchor(SessionId(session), int(seq), digest, commit, ref)] = None
-        elif len(malformed) < MOST_MALFORMED:
+        elif len(malformed) < MAX_MALFORMED:
             malformed[sanitize_line(value.decode("utf-8", "replace"), 120)] = None
     return Trailers(tuple(anchors), tuple(malformed))
 

@@ -12,7 +12,7 @@ from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.workspace import Checkpoint
 
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 REDACTED = "«redacted:"
 
 
@@ -102,7 +102,7 @@ class Relative(Struct, frozen=True):
 
 
 Tips = Mapping[str, CommitId | None]
-"""The commit at each checkpoint's ref, None where there is no such ref."""
+"""Commit at each checkpoint's ref, None if the ref does not exist."""
 
 
 def prove_journal(session: SessionId, report: VerifyReport, found: FoundAnchors, tips: Tips) -> JournalProof:

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
-SHORTEST_SECONDS = 0.1
-LONGEST_SECONDS = 2.0
+MIN_SECONDS = 0.1
+MAX_SECONDS = 2.0
 
 
 def faster(speed: float) -> float:
@@ -19,7 +19,7 @@ def slower(speed: float) -> float:
 
 def wait_seconds(before: str, after: str, speed: float) -> float:
     """Return the seconds between two events of a replay; `before` and `after` are ISO 8601 times."""
-    return min(max(_apart(before, after), SHORTEST_SECONDS), LONGEST_SECONDS) / speed
+    return min(max(_apart(before, after), MIN_SECONDS), MAX_SECONDS) / speed
 
 
 def _apart(before: str, after: str) -> float:

@@ -9,9 +9,9 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 
-MOST_ENTRIES = 1_000
-MOST_DAYS = 365
-MOST_FAILURE_DAYS = 90
+MAX_ENTRIES = 1_000
+MAX_DAYS = 365
+MAX_FAILURE_DAYS = 90
 
 
 class AuditEntry(Struct, frozen=True):
@@ -67,9 +67,9 @@ class AuditIndex(Protocol):
 
 def check_query(query: AuditQuery) -> None:
     """Raise `UsageError` for a page or a span outside of the bounds."""
-    most_days = MOST_FAILURE_DAYS if query.status is TaskStatus.FAILED else MOST_DAYS
+    most_days = MAX_FAILURE_DAYS if query.status is TaskStatus.FAILED else MAX_DAYS
     for name, value, least, most in (
-        ("limit", query.limit, 1, MOST_ENTRIES),
+        ("limit", query.limit, 1, MAX_ENTRIES),
         ("days", query.days, 1, most_days),
         ("offset", query.offset, 0, None),
     ):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from agent_workbench.core.errors import UsageError
 
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
-MOST_NAME_CHARS = 80
+MAX_NAME_CHARS = 80
 
 
 class Note(Struct, frozen=True):
@@ -45,8 +45,8 @@ class Knowledge(Protocol):
 
 def check_note_name(name: str) -> None:
     """Raise `UsageError` for a name that cannot be a file's name on every disk."""
-    if len(name) > MOST_NAME_CHARS or not _NAME.fullmatch(name):
+    if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} is not the name of a note",
-            advice=f"use at most {MOST_NAME_CHARS} lower-case letters and digits, joined by '.', '_' or '-'",
+            advice=f"use at most {MAX_NAME_CHARS} lower-case letters and digits, joined by '.', '_' or '-'",
         )

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-_MOST_NESTED = 3
+_MAX_NESTED = 3
 _OPERATORS = "();<>|&`\n"
 _PART = re.compile(r"&?[<>]+[&|]?|[^<>]")
 _ASSIGNMENT = re.compile(r"\w+=")
@@ -48,7 +48,7 @@ def commands_in(line: str, nested: int = 0) -> Iterator[tuple[str, str]]:
             chain += f"{word} "
     for each in filter(None, simple):
         yield " ".join(each), chain.strip()
-    if nested < _MOST_NESTED:
+    if nested < _MAX_NESTED:
         inner = (_ASSIGNMENT.sub("", word, count=1) for word, operator in words if not operator)
         for word in inner:
             if any(each.isspace() or each in _OPERATORS for each in word):

@@ -13,7 +13,7 @@ from agent_workbench.core.rules.expression_globs import globs_of, looks_like_exp
 from agent_workbench.core.text.messages import quoted
 
 MAX_CHARS = 10_000
-"""Longer command lines are not compared but refused."""
+"""Longer command lines are refused without comparison."""
 MAX_PATTERN_CHARS = 500
 _WILD = frozenset("*?[")
 _PLAIN = re.compile(r"[\w ./:@=+,~%-]+")

@@ -7,7 +7,7 @@ _SIGNS = re.compile(
     r"\.[*+]|\\[sSwWdDbB.*+?()\[\]{}|^$/-]|^\^|\$$|\(\?|\([^()\s]*\|[^()\s]*\)|\)[?*+]|\]\+|\{[0-9]+(?:,[0-9]*)?\}|\[\^"
 )
 _REPEATED = re.compile(r"(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})[?+]?")
-_MOST_GLOBS = 8
+_MAX_GLOBS = 8
 _BLANK, _ANY = " ", "?"
 
 
@@ -42,7 +42,7 @@ def _alternatives(text: str, at: int) -> tuple[list[str], int]:
         if repeated:
             atoms, at = _repeated(atoms, repeated[0]), repeated.end()
         ways = ["".join(pair) for pair in itertools.product(ways, atoms)]
-        if len(found) + len(ways) > _MOST_GLOBS:
+        if len(found) + len(ways) > _MAX_GLOBS:
             raise ValueError("too many globs")
     return found + ways, at
 

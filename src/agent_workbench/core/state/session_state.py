@@ -46,7 +46,7 @@ class Phase(StrEnum):
 
 
 ENDED = frozenset({Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER})
-"""The phases in which nothing is done any more that the user could steer."""
+"""Phases after the end of a task; the user can no longer steer it."""
 
 
 class TaskRun(Struct, frozen=True):

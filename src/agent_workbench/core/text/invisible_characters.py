@@ -9,11 +9,11 @@ import re
 import unicodedata
 from functools import lru_cache
 
-MOST_MARKS = 6
-"""The marks that one letter carries: no script needs more, and in a pile of them nothing can be made out."""
+MAX_MARKS = 6
+"""Maximum number of marks on a letter: no script needs more, and a pile of them is unreadable."""
 
-LONGEST_KNOWN = 40
-"""So long may be a word that is kept with its codes, in case it comes again."""
+MAX_KNOWN_CHARS = 40
+"""Maximum length of a word whose result is cached."""
 
 # Default_Ignorable_Code_Point (DerivedCoreProperties.txt, Unicode 15.1) beyond the categories above.
 _IGNORED = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff"
@@ -70,7 +70,7 @@ def with_codes(line: str) -> str:
 def _word_with_codes(word: str) -> str:
     if _OTHER.search(word) is None:
         return word
-    return _known_word(word) if len(word) <= LONGEST_KNOWN else _looked_at(word)
+    return _known_word(word) if len(word) <= MAX_KNOWN_CHARS else _looked_at(word)
 
 
 @lru_cache(maxsize=8192)
@@ -99,7 +99,7 @@ def _carries(carrier: str, carried: str, char: str, after: str) -> bool:
     """Return True if `char` is visible after a letter or emoji and its marks so far; `after` is the next character."""
     kind, holder = _kind(char), _kind(carrier)
     if kind is _MARK and char != _KEYCAP:
-        fits = holder is _LETTER and len(carried) < MOST_MARKS
+        fits = holder is _LETTER and len(carried) < MAX_MARKS
         return fits and (_script(char) == _script(carrier) or _script(char) == "COMBINING")
     if kind is _TONE:
         return holder is _EMOJI and not carried

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 
 MARKER = "<!-- changed on both sides: first as it stood in the file, then as it was written -->\n"
 # A comparison takes the product of the line counts at worst; beyond this limit texts count as entirely changed.
-MOST_COMPARISONS = 4_000_000
+MAX_COMPARISONS = 4_000_000
 
 Lines = Sequence[str]
 
@@ -27,7 +27,7 @@ def merge(before: str, theirs: str, ours: str) -> str:
     if theirs == before:
         return ours
     base, first, second = (text.splitlines(keepends=True) for text in (before, theirs, ours))
-    if len(base) * max(len(first), len(second)) > MOST_COMPARISONS:
+    if len(base) * max(len(first), len(second)) > MAX_COMPARISONS:
         return "".join(_resolved(base, first, second))
     merged: list[str] = []
     position = first_position = second_position = 0

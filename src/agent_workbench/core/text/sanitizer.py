@@ -9,7 +9,7 @@ TAB_CELLS = 4
 LIMIT_CHARS = 400_000
 LINE_CHARS = 20_000
 WHOLE_CHARS = 1_000_000
-"""A longer line cannot be approved: it is not shown whole."""
+"""Maximum length of a line that is shown in full; a longer one cannot be approved."""
 
 # Bidirectional controls, zero-width characters, line separators and byte order marks change how text reads.
 _TURNS = (*range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0x061C, 0x180E, 0xFEFF, 0x00AD)

@@ -53,7 +53,7 @@ _REFERENCES = ("$", "<", "{", "%", "*", "-----")
 _ONE_TOKEN = re.compile(r"(?!\.{0,2}/)[\w.=+/:~-]{14,}")
 _MIXED = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{12,}")
 _CHANGE = re.compile(r"(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]")
-_LEAST_CHANGES = 5
+_MIN_CHANGES = 5
 _NAMES_CONTENT = re.compile(r"COMMIT|SHA|HASH|DIGEST|REVISION|CHECKSUM|VERSION|AUTHOR(?!I[SZ])")
 
 
@@ -123,4 +123,4 @@ def _is_random(value: str) -> bool:
     if not _ONE_TOKEN.fullmatch(value) or "://" in value:
         return False
     letters_and_digits = re.sub(r"[^A-Za-z0-9]", "", value)
-    return bool(_MIXED.search(value)) or len(_CHANGE.findall(letters_and_digits)) >= _LEAST_CHANGES
+    return bool(_MIXED.search(value)) or len(_CHANGE.findall(letters_and_digits)) >= _MIN_CHANGES

@@ -114,7 +114,7 @@ TOKENS = (
     r"AGE-SECRET-KEY-1[A-Z0-9]{50,}",
     r"A3-[A-Z0-9]{6}-[A-Z0-9-]{20,}",
 )
-"""Patterns of tokens that are known by themselves; none begins inside a word."""
+"""Patterns of tokens that are recognizable without context; none starts inside a word."""
 
 SERVICES = (
     *("ADAFRUIT", "ADOBE", "AIRTABLE", "ALGOLIA", "ALIBABA", "ARTIFACTORY", "ASANA", "ATLASSIAN", "BINTRAY"),

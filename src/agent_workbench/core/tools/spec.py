@@ -13,7 +13,7 @@ BUILTIN = "builtin"
 FINISH, NOTE = "finish", "note"
 """Built-in tools that the engine treats in a way of their own."""
 MAX_SUMMARY_CHARS = 4_000
-MOST_KEYWORDS = 10
+MAX_KEYWORDS = 10
 MAX_HINTS, MAX_HINT_CHARS = 20, 200
 MAX_TOOLS = 64
 MAX_SPEC_CHARS = 200_000
@@ -118,7 +118,7 @@ def unheld(spec: ToolSpec) -> tuple[str, ...]:
 def describe_unheld(specs: Iterable[ToolSpec]) -> tuple[str, ...]:
     """Return for each tool whose arguments no grammar holds in full what is checked after the answer."""
     return tuple(
-        f"arguments of {spec.name} are partly checked only after the answer: {', '.join(keywords[:MOST_KEYWORDS])}"
+        f"arguments of {spec.name} are partly checked only after the answer: {', '.join(keywords[:MAX_KEYWORDS])}"
         for spec in specs
         if (keywords := unheld(spec))
     )

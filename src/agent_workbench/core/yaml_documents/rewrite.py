@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 _SIGN = re.compile(r"(?:^|(?<=\s))#")
-MOST_SIGNS = 20
-"""So many signs of a line are looked at."""
+MAX_SIGNS = 20
+"""Maximum number of `#` examined in a line."""
 
 
 def lost_comment(before: str, after: str) -> str:
@@ -18,7 +18,7 @@ def lost_comment(before: str, after: str) -> str:
 def _comments(text: str) -> Iterator[str]:
     """Yield possible comments: quotes are not parsed, so each `#` of a line may begin one."""
     for line in text.splitlines():
-        yield from (line[sign.start() :].rstrip() for sign in islice(_SIGN.finditer(line), MOST_SIGNS))
+        yield from (line[sign.start() :].rstrip() for sign in islice(_SIGN.finditer(line), MAX_SIGNS))
 
 
 def with_line_ends_of(before: str, after: str) -> str:

@@ -22,7 +22,7 @@ Value = TypeVar("Value", bound=Struct)
 
 INTEGER = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
 NUMBER_LIMIT = 1e15
-"""Numbers are added, multiplied and told in dollars, seconds and tokens, and have to stay numbers."""
+"""Upper limit, so that sums and products of dollars, seconds and tokens stay finite."""
 NUMBER = re.compile(r"(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 # Numbers of YAML 1.1 and 1.2, so that every reader agrees on what is text.
 NUMBER_LIKE = re.compile(

@@ -25,7 +25,7 @@ from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.state.shown_code import chunks_shown_by
 from agent_workbench.engine.compaction.change_text import change_text
 from agent_workbench.engine.compaction.code_relocation import relocate_chunk
-from agent_workbench.engine.compaction.prompt_budget import LEAST_CHARS, PromptBudget
+from agent_workbench.engine.compaction.prompt_budget import MIN_CHARS, PromptBudget
 from agent_workbench.engine.prompt.parts import notes_of
 from agent_workbench.engine.prompt.prompt_size import mark_tokens
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
@@ -35,10 +35,10 @@ from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.check_runs import describe_checks
 
-PIECE_CHARS = (0, 6_000, 2_000, 700, LEAST_CHARS)
+PIECE_CHARS = (0, 6_000, 2_000, 700, MIN_CHARS)
 """Limits for each piece of the newest steps, tried in turn until all fits; 0 is no limit."""
 JOIN_TOKENS = 16
-MOST_CODE = 16
+MAX_CODE = 16
 """Number of chunks of code that are considered."""
 
 
@@ -189,7 +189,7 @@ async def _with_code(context: ToolContext, budget: PromptBudget, kept: ContextCo
     shown = change_shown([*history, Recorded(context.state.seq + 1, "", kept)])
     code: list[Chunk] = []
     repeated: list[Chunk] = []
-    for chunk in list(wanted.values())[:MOST_CODE]:
+    for chunk in list(wanted.values())[:MAX_CODE]:
         now = await relocate_chunk(context.workspace, chunk)
         pieces, cut = split_repeated(now, shown) if now is not None else ((), ())
         repeated += cut

@@ -17,8 +17,8 @@ from agent_workbench.engine.prompt.step_history import answers_of
 from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
-LEAST_CONTEXT = 2_048
-LEAST_CHARS = 250
+MIN_CONTEXT = 2_048
+MIN_CHARS = 250
 """Pieces are not cut to less than this, and the scratchpad keeps at least as much."""
 
 
@@ -39,10 +39,10 @@ class PromptBudget(Struct, frozen=True):
         facts = self.context.state.model_for(self.purpose)
         known = (filled[-1].context_tokens if filled else 0) or (facts.context_tokens if facts else 0)
         if known or not self.context.run.compaction_asked:
-            return known or LEAST_CONTEXT
+            return known or MIN_CONTEXT
         # The user asked for a summary, and the server does not report its context: what was read so far fits.
         parts = build_parts(self.context.state, self.purpose)
-        return max(LEAST_CONTEXT, sum(len(part.text) for part in parts) // CHARS_PER_TOKEN)
+        return max(MIN_CONTEXT, sum(len(part.text) for part in parts) // CHARS_PER_TOKEN)
 
     def target_tokens(self, fixed: int) -> int:
         """Return the target size: half the context, or half of the free room beside the `fixed` tokens.
@@ -62,7 +62,7 @@ class PromptBudget(Struct, frozen=True):
     @property
     def notes_chars(self) -> int:
         """Characters of the scratchpad that always stay; more stay if the code leaves room."""
-        return max(LEAST_CHARS, self.context_tokens // 16 * CHARS_PER_TOKEN)
+        return max(MIN_CHARS, self.context_tokens // 16 * CHARS_PER_TOKEN)
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
         """Return the tokens of each text, after redaction; an estimate if the server cannot count."""
@@ -89,4 +89,4 @@ class PromptBudget(Struct, frozen=True):
         if size <= tokens:
             return text
         chars = len(text) * tokens * 9 // (size * 10)
-        return clip(text, chars) if chars >= LEAST_CHARS // 2 else ""
+        return clip(text, chars) if chars >= MIN_CHARS // 2 else ""

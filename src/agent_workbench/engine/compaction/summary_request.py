@@ -29,8 +29,8 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import Draft
 
 PREFIX = "Summary:"
-MOST_ASKED = 3
-LEAST_CHARS = 20
+MAX_ASKED = 3
+MIN_CHARS = 20
 
 
 async def request_summary(session: SessionContext) -> None:
@@ -76,7 +76,7 @@ def parse_summary(answer: str) -> str:
     text = answer.strip().removeprefix(PREFIX).strip()
     is_step = ACTION_LINE.search(text) is not None
     words = sum(letter.isalnum() for letter in text)
-    return "" if is_step or words < LEAST_CHARS else text
+    return "" if is_step or words < MIN_CHARS else text
 
 
 async def _ask(session: SessionContext, tokens: int = 0) -> bool:
@@ -149,4 +149,4 @@ def _model_was_refused(run: TaskRun) -> bool:
                 verdicts.append(verdict)
             case _:
                 pass
-    return Verdict.SKIP in verdicts or verdicts.count(Verdict.REJECT) >= MOST_ASKED
+    return Verdict.SKIP in verdicts or verdicts.count(Verdict.REJECT) >= MAX_ASKED

@@ -18,8 +18,8 @@ from agent_workbench.views.code.reasons import Reason, index_line, matched_words
 from agent_workbench.views.code.shown_code import Cost, ShownCode, shown_code_snapshots
 
 PREVIEW_CHARS = 20_000
-MOST_SEARCHED = 30
-"""How many pieces are shown that the model searched for itself, the newest ones."""
+MAX_SEARCHED = 30
+"""Maximum number of rows from the model's own searches; the newest are shown."""
 
 
 class CodeState(Enum):
@@ -123,7 +123,7 @@ def _pieces(so_far: ShownCode) -> Iterator[tuple[str, Chunk, str]]:
             yield "", chunk, ""
     for number, chunk in enumerate(chunks, 1):
         yield str(number), chunk, ""
-    for chunk in list(so_far.searched.values())[-MOST_SEARCHED:]:
+    for chunk in list(so_far.searched.values())[-MAX_SEARCHED:]:
         if chunk.place not in numbered | so_far.brought.keys():
             yield "", chunk, "found by the model"
 

@@ -8,7 +8,7 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 WORD_CHARS = 40
-MOST_WORDS = 6
+MAX_WORDS = 6
 _NO_NEWS = frozenset({"", "ready", VECTORS_UNWANTED})
 
 
@@ -76,4 +76,4 @@ def _left_out(status: IndexStatus) -> str:
 
 
 def _words(words: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sanitize_line(word, WORD_CHARS) for word in words[:MOST_WORDS])
+    return tuple(sanitize_line(word, WORD_CHARS) for word in words[:MAX_WORDS])

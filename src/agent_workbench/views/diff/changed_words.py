@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 Spans = tuple[tuple[int, int], ...]
-"""Parts of a line: first character, and the one behind the last."""
+"""Parts of a line as start and end indices, end exclusive."""
 
-_MOST_ALIKE = 400
-_LEAST_ALIKE = 0.5
+_MAX_ALIKE = 400
+_MIN_ALIKE = 0.5
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
-_LONGEST_CHARS = 4000
-_MOST_PAIRS = 20_000
-_LEAST_SHARED = 0.35
+_MAX_CHARS = 4000
+_MAX_PAIRS = 20_000
+_MIN_SHARED = 0.35
 
 
 def changed_words(old: str, new: str) -> tuple[Spans, Spans]:
@@ -20,14 +20,14 @@ def changed_words(old: str, new: str) -> tuple[Spans, Spans]:
 
     Time is bounded: beyond some length only the shared ends are found, or nothing.
     """
-    if old == new or len(old) > _LONGEST_CHARS or len(new) > _LONGEST_CHARS:
+    if old == new or len(old) > _MAX_CHARS or len(new) > _MAX_CHARS:
         return (), ()
     left, right = _WORD.findall(old), _WORD.findall(new)
     head, tail = _shared_ends(left, right)
     pairs = [(0, 0, head), *_shared_inside(left, right, head, tail), (len(left) - tail, len(right) - tail, tail)]
     shared = sum(len(word) for at, _, size in pairs for word in left[at : at + size] if not word.isspace())
     longest = max(_solid(left), _solid(right))
-    if not longest or shared / longest < _LEAST_SHARED:
+    if not longest or shared / longest < _MIN_SHARED:
         return (), ()
     kept_left = {at + step for at, _, size in pairs for step in range(size)}
     kept_right = {at + step for _, at, size in pairs for step in range(size)}
@@ -36,7 +36,7 @@ def changed_words(old: str, new: str) -> tuple[Spans, Spans]:
 
 def similar_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield pairs of the most similar old and new lines, both in order. Equal counts are paired one by one."""
-    if len(old) == len(new) or len(old) * len(new) > _MOST_ALIKE:
+    if len(old) == len(new) or len(old) * len(new) > _MAX_ALIKE:
         yield from ((number, number) for number in range(min(len(old), len(new))))
         return
     new_words = [Counter(_words(line)) for line in new]
@@ -45,13 +45,13 @@ def similar_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int,
         words = Counter(_words(line))
         found = [(_likeness(words, other), -at) for at, other in enumerate(new_words) if at >= begin]
         best, at = max(found, default=(0.0, 0))
-        if best >= _LEAST_ALIKE:
+        if best >= _MIN_ALIKE:
             yield number, -at
             begin = 1 - at
 
 
 def _words(line: str) -> list[str]:
-    return [word for word in _WORD.findall(line[:_LONGEST_CHARS]) if not word.isspace()]
+    return [word for word in _WORD.findall(line[:_MAX_CHARS]) if not word.isspace()]
 
 
 def _likeness(one: Counter[str], other: Counter[str]) -> float:
@@ -75,7 +75,7 @@ def _shared_ends(left: Sequence[str], right: Sequence[str]) -> tuple[int, int]:
 
 def _shared_inside(left: list[str], right: list[str], head: int, tail: int) -> Iterator[tuple[int, int, int]]:
     inner_left, inner_right = left[head : len(left) - tail], right[head : len(right) - tail]
-    if not inner_left or not inner_right or len(inner_left) * len(inner_right) > _MOST_PAIRS:
+    if not inner_left or not inner_right or len(inner_left) * len(inner_right) > _MAX_PAIRS:
         return
     from difflib import SequenceMatcher
 

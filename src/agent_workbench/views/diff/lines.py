@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from agent_workbench.core.proposals import MOST_DIFF_LINES
+from agent_workbench.core.proposals import MAX_DIFF_LINES
 from agent_workbench.core.text.sanitizer import sanitize_whole
 from agent_workbench.views.blocks import Tone
 
@@ -52,10 +52,10 @@ def diff_lines(diff: str) -> Iterator[DiffLine]:
         return
     raw = diff.removesuffix("\n").split("\n")
     reader = LineReader()
-    for line in raw[:MOST_DIFF_LINES]:
+    for line in raw[:MAX_DIFF_LINES]:
         yield reader.read(line)
-    if len(raw) > MOST_DIFF_LINES:
-        yield hidden_lines(len(raw) - MOST_DIFF_LINES)
+    if len(raw) > MAX_DIFF_LINES:
+        yield hidden_lines(len(raw) - MAX_DIFF_LINES)
 
 
 def hidden_lines(lines: int) -> DiffLine:

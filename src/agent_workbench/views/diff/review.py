@@ -19,7 +19,7 @@ from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.lines import DiffLine, diff_lines
 from agent_workbench.views.transcript.answer_parts import split_answer
 
-LONGEST_THOUGHT = 300
+MAX_THOUGHT_CHARS = 300
 
 
 class ReviewStep(Struct, frozen=True):
@@ -100,7 +100,7 @@ def _step(proposal: Proposal, answer: Recorded | None) -> ReviewStep:
     event = answer.event if answer is not None else None
     thought = split_answer(event.text).thought if isinstance(event, ModelAnswered) else ""
     how = ", changed by its command" if proposal.tool == KEEP_CHANGES else ", edited by you" if proposal.edited else ""
-    why = sanitize_line(thought, LONGEST_THOUGHT) or "no reason given"
+    why = sanitize_line(thought, MAX_THOUGHT_CHARS) or "no reason given"
     step = event.step if isinstance(event, ModelAnswered) else proposal.step
     return ReviewStep(str(answer.seq) if answer is not None else "", f"step {step}{how}: {why}")
 

@@ -7,13 +7,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.failure_tree import CodePlace
-from agent_workbench.core.proposals import MOST_DIFF_LINES
+from agent_workbench.core.proposals import MAX_DIFF_LINES
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.file_headers import FileHead, is_header, with_header
 from agent_workbench.views.diff.lines import DiffLine, LineReader, hidden_lines
 
 KEPT_CONTEXT = 3
-LEAST_FOLDED = 6
+MIN_FOLDED = 6
 
 
 class ShownDiff(Struct, frozen=True):
@@ -86,7 +86,7 @@ class _LineBuilder:
     def add(self, raw: str) -> None:
         """Add the next line of the diff."""
         self._read += 1
-        missing = self._read - MOST_DIFF_LINES
+        missing = self._read - MAX_DIFF_LINES
         if missing > 0:
             if missing > 1:
                 self.lines.pop()
@@ -141,7 +141,7 @@ def context_folds(shown: ShownDiff) -> Iterator[tuple[int, int]]:
         if line.at >= 0 and line.tone is Tone.PLAIN:
             continue
         first, end = start + KEPT_CONTEXT, number - KEPT_CONTEXT
-        if end - first >= LEAST_FOLDED:
+        if end - first >= MIN_FOLDED:
             yield first, end
         start = number + 1
 

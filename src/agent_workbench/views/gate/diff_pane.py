@@ -26,7 +26,7 @@ WHY_CHECKED = {
     CheckPurpose.FINAL: "as the last check before the commit",
 }
 OUTPUT_LINES = 120
-"""So much of running output is shown: it comes many times a second, and all of it is laid out each time."""
+"""Maximum number of lines of running output, because every update lays out all of them."""
 
 
 class DiffView(Struct, frozen=True):

@@ -75,7 +75,7 @@ class GateView(Struct, frozen=True):
 
 
 TOO_LONG_CHARS = 40
-"""So much is said of what is too long to be approved: why that is has to fit beside it."""
+"""Maximum length of the text beside the reason why a long proposal cannot be approved."""
 
 
 def view_gate(update: SessionUpdate) -> GateView:

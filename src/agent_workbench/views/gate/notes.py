@@ -15,7 +15,7 @@ from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.diff.file_headers import FileHead
 from agent_workbench.views.diff.shown_diff import DiffReader
 
-MOST_FILES = 200
+MAX_FILES = 200
 OF_APPROVAL = "<hash of your approval>"
 
 
@@ -86,7 +86,7 @@ def _files(proposal: Proposal) -> tuple[Block, ...]:
     told = [f"{head.text}  +{head.added} −{head.removed}" for head in _heads(proposal.diff)]
     if not told:
         told = [sanitize_line(path, 300) for path in proposal.paths]
-    more = len(told) - MOST_FILES
-    shown = told[:MOST_FILES] + ([f"… and {more} more"] if more > 0 else [])
+    more = len(told) - MAX_FILES
+    shown = told[:MAX_FILES] + ([f"… and {more} more"] if more > 0 else [])
     many = counted_text(len(told), "file")
     return (Block(many, Tone.DIM, space_before=True), Block("\n".join(shown))) if told else ()

@@ -25,7 +25,7 @@ from agent_workbench.core.state.shown_code import chunks_shown_by
 CODE = "code"
 PINNED = "pinned"
 OBSERVATION = "observation"
-MOST_PIECES = 200
+MAX_PIECES = 200
 # Typical for English and code; used if no server counts.
 _CHARS_PER_TOKEN = 4
 # Typical length of parts whose text no event holds (the rules).
@@ -99,7 +99,7 @@ def _pieces(chunks: tuple[Chunk, ...], tokens: int) -> Iterator[PartPiece]:
     """Yield the pieces; the part's tokens are divided by the length of their texts."""
     letters = sum(len(chunk.text) + len(chunk.place) for chunk in chunks)
     before = 0
-    for chunk in chunks[:MOST_PIECES]:
+    for chunk in chunks[:MAX_PIECES]:
         own = len(chunk.text) + len(chunk.place)
         offset, end = tokens * before // max(1, letters), tokens * (before + own) // max(1, letters)
         yield PartPiece(chunk.place, chunk.symbol, end - offset, offset)

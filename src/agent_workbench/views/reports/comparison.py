@@ -11,7 +11,7 @@ from agent_workbench.core.workspace import FileStat
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.gate.diff_pane import DiffView
 
-MOST_FILES = 12
+MAX_FILES = 12
 SAME = "Both results have the same files."
 NO_FILES = "Git no longer has the files of one of them, so there is no diff."
 NOTHING = "·"
@@ -122,14 +122,14 @@ def file_lines(comparison: Comparison) -> tuple[str, ...]:
     paths = sorted({path for files in sides for path in files})
     if not paths:
         return ()
-    rows = [tuple(_counts(files.get(path)) for files in sides) for path in paths[:MOST_FILES]]
+    rows = [tuple(_counts(files.get(path)) for files in sides) for path in paths[:MAX_FILES]]
     heads = session_names(comparison)
     widths = [max(len(heads[column]), *(len(row[column]) for row in rows)) for column in (0, 1)]
     lines = [
         f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {sanitize_line(path, 200)}"
         for row, path in zip(rows, paths, strict=False)
     ]
-    more = [f"and {len(paths) - MOST_FILES} more files"] if len(paths) > MOST_FILES else []
+    more = [f"and {len(paths) - MAX_FILES} more files"] if len(paths) > MAX_FILES else []
     return (f"{heads[0]:<{widths[0]}}  {heads[1]:<{widths[1]}}  changed since the base", *lines, *more)
 
 

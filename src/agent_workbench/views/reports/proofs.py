@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agent_workbench.core.history.commit_proof import CommitProof, RecordedApproval, TrailerProof
-from agent_workbench.core.history.journal_proof import MOST_PROBLEMS, JournalProof, Proof
+from agent_workbench.core.history.journal_proof import MAX_PROBLEMS, JournalProof, Proof
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -22,8 +22,8 @@ def journal_summary(proof: JournalProof) -> str:
 
 def journal_proof_lines(proof: JournalProof) -> Iterator[str]:
     """Yield what is proved and by which anchor, then the problems and notes."""
-    yield from map(sanitize_line, proof.problems[:MOST_PROBLEMS])
-    if (more := len(proof.problems) - MOST_PROBLEMS) > 0:
+    yield from map(sanitize_line, proof.problems[:MAX_PROBLEMS])
+    if (more := len(proof.problems) - MAX_PROBLEMS) > 0:
         yield f"and {more} more"
     if proof.through >= 0:
         yield f"{_events(0, proof.through)} proved by {sanitize_line(proof.by)}{_behind(proof)}"
@@ -59,7 +59,7 @@ def commit_proof_lines(proof: CommitProof) -> Iterator[str]:
 
 
 def _trailer_lines(proof: CommitProof, trailer: TrailerProof) -> Iterator[str]:
-    yield from map(sanitize_line, trailer.problems[:MOST_PROBLEMS])
+    yield from map(sanitize_line, trailer.problems[:MAX_PROBLEMS])
     if trailer.missing:
         yield sanitize_line(trailer.missing)
     if trailer.task is not None:

@@ -8,9 +8,9 @@ from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.markdown import cell, code, plain
 from agent_workbench.views.reports.task_report import GateDecision, TaskReport, UndoneChange
 
-MOST_CHANGES = 20
-MOST_FILES = 50
-MOST_DECISIONS = 30
+MAX_CHANGES = 20
+MAX_FILES = 50
+MAX_DECISIONS = 30
 
 
 def pull_request(state: SessionState, accounts: Sequence[TaskReport]) -> str:
@@ -44,16 +44,16 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 def _changes(account: TaskReport) -> list[str]:
     told = [
         f"- {plain(change.why) or 'a change'} ({', '.join(code(path) for path in change.paths)}; step {change.step})"
-        for change in account.changes[:MOST_CHANGES]
+        for change in account.changes[:MAX_CHANGES]
     ]
-    return [*told, *_rest(len(account.changes), MOST_CHANGES)]
+    return [*told, *_rest(len(account.changes), MAX_CHANGES)]
 
 
 def _files(account: TaskReport) -> list[str]:
     if not account.files:
         return [] if account.files is not None else ["Git does not have the files of this session here."]
-    rows = [f"| {cell(each.path)} | {each.text} |" for each in account.files[:MOST_FILES]]
-    more = [f"| … and {len(account.files) - MOST_FILES} more | |"] if len(account.files) > MOST_FILES else []
+    rows = [f"| {cell(each.path)} | {each.text} |" for each in account.files[:MAX_FILES]]
+    more = [f"| … and {len(account.files) - MAX_FILES} more | |"] if len(account.files) > MAX_FILES else []
     return ["| file | lines |", "| --- | --- |", *rows, *more]
 
 
@@ -66,10 +66,10 @@ def _check(account: TaskReport, result: CheckResult) -> Iterator[str]:
 
 def _decisions(account: TaskReport) -> list[str]:
     by_users: list[GateDecision | UndoneChange] = sorted((*account.asked, *account.undone), key=lambda each: each.seq)
-    told = [_decision(each) for each in by_users[:MOST_DECISIONS]]
+    told = [_decision(each) for each in by_users[:MAX_DECISIONS]]
     ruled = len(account.decisions) - len(account.asked)
     by_rules = [f"- {counted_text(ruled, 'gate')} decided by rules"] if ruled else []
-    return [*told, *_rest(len(by_users), MOST_DECISIONS), *by_rules]
+    return [*told, *_rest(len(by_users), MAX_DECISIONS), *by_rules]
 
 
 def _decision(made: GateDecision | UndoneChange) -> str:

@@ -11,7 +11,7 @@ from agent_workbench.views.reports.task_report import TaskReport
 
 FORMAT = "agent-session"
 VERSION = 1
-"""Raised when a key of the document goes or means something else; keys may be added."""
+"""Increased when a key is removed or changes its meaning; keys may be added."""
 
 
 def session_document(state: SessionState, events: Sequence[Recorded], accounts: Sequence[TaskReport]) -> JsonObject:

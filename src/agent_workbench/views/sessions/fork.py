@@ -8,7 +8,7 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.workspace import FileStat
 
-MOST_FILES = 8
+MAX_FILES = 8
 
 
 def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tuple[str, ...]:
@@ -28,8 +28,8 @@ def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tupl
         *waiting,
         "",
         *(("Files as they were, changed so far:",) if files else ("Files as they were: none is changed so far.",)),
-        *(f"  {file_line(each)}" for each in files[:MOST_FILES]),
-        *((f"  and {len(files) - MOST_FILES} more",) if len(files) > MOST_FILES else ()),
+        *(f"  {file_line(each)}" for each in files[:MAX_FILES]),
+        *((f"  and {len(files) - MAX_FILES} more",) if len(files) > MAX_FILES else ()),
         *((f"Notes as they were: {counted_text(len(notes.splitlines()), 'line')}.",) if notes else ()),
         "",
         "It has a branch, a workspace and notes of its own. The session it comes from stays as it is.",

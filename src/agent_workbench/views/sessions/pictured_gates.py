@@ -9,7 +9,7 @@ from agent_workbench.core.proposals import POLICY, Proposal
 from agent_workbench.core.settings import Permission
 
 ALWAYS_SEEN = frozenset({Permission.DIFF, Permission.COMMIT, Permission.MERGE})
-"""The kinds that are pictured also where a rule or the policy decided."""
+"""Permissions whose gates are pictured even if a rule or the policy decided."""
 UNDECIDED = "waits"
 
 

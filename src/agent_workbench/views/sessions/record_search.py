@@ -33,10 +33,10 @@ from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 
-MOST_MATCHES = 1_000
+MAX_MATCHES = 1_000
 LINE_CHARS = 200
 BEFORE_CHARS = 40
-"""How much of a long line stands before the words."""
+"""Characters of a long line before the match."""
 SUBJECT_EVENTS = (TaskStarted, UserSaid, ScratchpadChanged, ContextCompacted, TaskCommitted, TaskFinished)
 SUBJECT_CHARS = 50_000
 
@@ -76,7 +76,7 @@ def search_more(found: RecordMatches, events: Sequence[Recorded], most: int) -> 
     for recorded in events[found.searched : end]:
         for match in _matches(recorded, pattern):
             count += 1
-            if len(matches) < MOST_MATCHES:
+            if len(matches) < MAX_MATCHES:
                 matches.append(match)
     return RecordMatches(found.asked, end, count, tuple(matches))
 

@@ -11,7 +11,7 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
 
 _DEEPEST = 8
-"""How far a tree is indented at most."""
+"""Maximum indentation of the tree."""
 
 
 class SessionRow(Struct, frozen=True):

@@ -11,7 +11,7 @@ from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
 
-MOST_NAME_CHARS = 16
+MAX_NAME_CHARS = 16
 GAP = 1
 
 
@@ -41,7 +41,7 @@ BADGES = {
     TabState.RECORDING: ("»", Tone.DIM),
 }
 NEEDS_USER = frozenset({TabState.WAITS, TabState.TROUBLE})
-"""States in which nothing goes on without the user."""
+"""States in which the session waits for the user."""
 
 
 class TabView(Struct, frozen=True):
@@ -167,7 +167,7 @@ def _name(state: SessionState) -> str:
     run = state.run
     if run is None:
         return "new"
-    return sanitize_line(run.task, MOST_NAME_CHARS)
+    return sanitize_line(run.task, MAX_NAME_CHARS)
 
 
 def _rest(state: SessionState) -> TabState:

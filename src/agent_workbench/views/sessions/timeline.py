@@ -16,7 +16,7 @@ GLYPHS = {
 }
 BEFORE, AFTER, HERE = ("━", Tone.ACCENT), ("─", Tone.RULE), ("█", Tone.STRONG)
 EVERYWHERE, CROWDED = 0.5, 1.5
-"""From how many marks in each cell on a kind is everywhere, and how much more than that stands out then."""
+"""Marks per cell from which a kind is everywhere, and the factor above that at which a cell is still marked."""
 Cell = tuple[str, Tone]
 
 

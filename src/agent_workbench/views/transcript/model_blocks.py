@@ -22,7 +22,7 @@ from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answ
 
 FOLD_LINES = 6
 ASIDE = frozenset({Purpose.REFLEXION, Purpose.SUMMARY})
-"""What comes of answers for these purposes is an entry of its own."""
+"""Purposes whose answers become an entry of their own."""
 AUTHORS = {
     Author.USER: "written by you",
     Author.MODEL: "written by the model",

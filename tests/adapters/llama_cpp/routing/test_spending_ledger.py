@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import FILE, SpendingCapReached, SpendingLedger, utc_day
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.model_settings import MOST_DOLLARS
+from agent_workbench.core.model_settings import MAX_DOLLARS
 from agent_workbench.system.locks import FileLock
 
 
@@ -149,7 +149,7 @@ def test_processes_never_pass_the_cap_together(tmp_path: Path) -> None:
 def test_no_amount_is_too_large_to_be_counted(tmp_path: Path) -> None:
     ledger = SpendingLedger(tmp_path)
     ledger.settle(ledger.reserve("a", 1e308, math.inf), math.inf)
-    assert ledger.spent_today() == MOST_DOLLARS
+    assert ledger.spent_today() == MAX_DOLLARS
     (tmp_path / FILE).write_text(json.dumps({"version": 1, "days": {utc_day(): {"a": 10**400}}}))
     with pytest.raises(StorageError, match="does not hold what it should"):
         ledger.spent_today()

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_workbench.core.errors import LockedError, StorageError
-from agent_workbench.core.model_settings import MOST_DOLLARS
+from agent_workbench.core.model_settings import MAX_DOLLARS
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.locks import FileLock, describe_holder
 
@@ -124,7 +124,7 @@ class SpendingLedger:
 
 def _counted(dollars: float) -> int:
     """Return dollars as they are counted, rounded up: rather a billionth too much than an answer for nothing."""
-    return math.ceil(round(min(dollars, MOST_DOLLARS) * _PER_DOLLAR, 3))
+    return math.ceil(round(min(dollars, MAX_DOLLARS) * _PER_DOLLAR, 3))
 
 
 def _sum(of_day: Mapping[str, int]) -> float:
