@@ -209,6 +209,13 @@ class TestSessionStore:
             with pytest.raises(UsageError):
                 await store.locate(name)
 
+    async def test_one_session_is_summarized_as_in_the_list(self, store: SessionStore) -> None:
+        await begun(store)
+        for summary in await store.summaries():
+            assert await store.summary(summary.id) == summary
+        with pytest.raises(UsageError):
+            await store.summary(SessionId("20260102T030405-zzzzzz"))
+
     async def test_only_an_unfinished_session_that_fits_is_taken_up(self, store: SessionStore) -> None:
         unfinished = await begun(store)
         done = await begun(store, STORY[1:])

@@ -91,6 +91,11 @@ class MemorySessionStore:
     async def summaries(self) -> tuple[SessionSummary, ...]:
         return tuple(self._summary(each) for each in sorted(self._sessions, reverse=True))
 
+    async def summary(self, session: SessionId) -> SessionSummary:
+        if session not in self._sessions:
+            raise UsageError(f"there is no session {session}")
+        return self._summary(session)
+
     async def locate(self, name: str = "") -> SessionId:
         names = sorted(self._sessions, reverse=True)
         found = [each for each in names if each.startswith(name) or each.rpartition("-")[2].startswith(name)]

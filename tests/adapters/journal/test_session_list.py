@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.session_list import find_session, list_sessions
+from agent_workbench.adapters.journal.session_list import find_session, session_folders, summarize_session
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import StorageError, UsageError
+from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
@@ -16,6 +17,10 @@ from agent_workbench.core.settings import Permission
 from tests.adapters.journal.journals import NO_SECRETS, STORY, TASK, started, time_of, write_quickly
 
 IDS = ["20260103T000000-bbbbbb", "20260102T000000-abcabc", "20260101T000000-abaaaa"]
+
+
+def list_sessions(folder: Path) -> tuple[SessionSummary, ...]:
+    return tuple(map(summarize_session, session_folders(folder)))
 
 
 @pytest.fixture

@@ -28,11 +28,6 @@ _OPENS_GATE = {"action_proposed", "proposal_replaced"}
 _CLOSES_GATE = {"action_decided", "action_finished", "task_rolled_back", "task_finished", "task_started"}
 
 
-def list_sessions(sessions_dir: Path) -> tuple[SessionSummary, ...]:
-    """Return the sessions in a folder, newest first; none without a folder. Blocks; raises `StorageError`."""
-    return tuple(_summary(directory) for directory in session_folders(sessions_dir))
-
-
 def find_session(sessions_dir: Path, wanted: str = "") -> Path:
     """Return the folder of the session whose id, or its last six characters, begin with `wanted`.
 
@@ -95,7 +90,8 @@ def _has_name(name: str, wanted: str) -> bool:
     return name.startswith(wanted) or name.rpartition("-")[2].startswith(wanted)
 
 
-def _summary(directory: Path) -> SessionSummary:
+def summarize_session(directory: Path) -> SessionSummary:
+    """Return what the session in a folder says of itself. Blocks; never raises: its `problem` tells."""
     session = SessionId(directory.name)
     try:
         holder = lock_holder(directory / LOCK)

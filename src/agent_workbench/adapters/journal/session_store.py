@@ -19,13 +19,13 @@ from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.session_list import (
     find_session,
-    list_sessions,
     names_branch,
     parent_of,
     session_folders,
+    summarize_session,
 )
 from agent_workbench.adapters.journal.writer import JournalWriter
-from agent_workbench.core.errors import LockedError, TrustError
+from agent_workbench.core.errors import LockedError, TrustError, UsageError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
@@ -51,6 +51,10 @@ class LocalSessionStore:
     async def summaries(self) -> tuple[SessionSummary, ...]:
         """Return all sessions, newest first."""
         return await asyncio.to_thread(self._summaries)
+
+    async def summary(self, session: SessionId) -> SessionSummary:
+        """Return one session as `summaries` does."""
+        return await asyncio.to_thread(self._summary, self._directory(session))
 
     async def locate(self, name: str = "") -> SessionId:
         """Return the session whose first or last letters are `name`; the newest for an empty name."""
@@ -115,7 +119,13 @@ class LocalSessionStore:
         return names_branch(directory, branch)
 
     def _summaries(self) -> tuple[SessionSummary, ...]:
-        return tuple(replace(each, ours=self._is_own(self._directory(each.id))) for each in list_sessions(self._folder))
+        return tuple(map(self._summary, session_folders(self._folder)))
+
+    def _summary(self, directory: Path) -> SessionSummary:
+        if not directory.is_dir():
+            advice = "`agent sessions list` shows what there is"
+            raise UsageError(f"there is no session {directory.name}", advice=advice)
+        return replace(summarize_session(directory), ours=self._is_own(directory))
 
     def _find(self, query: SessionQuery) -> SessionId | None:
         if not query.name:

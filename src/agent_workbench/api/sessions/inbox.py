@@ -155,15 +155,13 @@ class RepoInbox:
         return found
 
     async def _summary(self, session: SessionId) -> SessionSummary:
-        for summary in await self._sessions.summaries():
-            if summary.id == session and summary.ours:
-                return summary
-            if summary.id == session:
-                raise TrustError(
-                    f"session {session} was not begun here, so nothing in it can be decided",
-                    advice=f"`agent replay {session}` shows it",
-                )
-        raise UsageError(f"there is no session {session}", advice="`agent sessions list` shows what there is")
+        summary = await self._sessions.summary(session)
+        if not summary.ours:
+            raise TrustError(
+                f"session {session} was not begun here, so nothing in it can be decided",
+                advice=f"`agent replay {session}` shows it",
+            )
+        return summary
 
 
 def _waiting(summary: SessionSummary, events: tuple[Recorded, ...]) -> WaitingSession | None:

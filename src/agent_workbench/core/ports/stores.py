@@ -65,6 +65,9 @@ class SessionStore(Protocol):
     async def summaries(self) -> tuple[SessionSummary, ...]:
         """Return all sessions, newest first, damaged ones with their `problem`."""
 
+    async def summary(self, session: SessionId) -> SessionSummary:
+        """Return one session as `summaries` does; raise `UsageError` if there is none."""
+
     async def locate(self, name: str = "") -> SessionId:
         """Return the session whose id, or its last six letters, begin with `name`; the newest for an empty name.
 
