@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from agent_workbench.core.errors import StorageError, UsageError
-from agent_workbench.core.ports.knowledge import Knowledge, Note
+from agent_workbench.core.ports.knowledge import Knowledge, KnowledgeNote
 from tests.fakes.stores import MemoryKnowledge
 
 IMPLEMENTATIONS: dict[str, Callable[[], Knowledge]] = {"memory": MemoryKnowledge}
@@ -25,13 +25,13 @@ class TestKnowledge:
 
     async def test_notes_are_listed_by_name(self, knowledge: Knowledge) -> None:
         for name in ("tests", "money"):
-            await knowledge.write(Note(name, f"about {name}"), None)
-        assert await knowledge.notes() == (Note("money", "about money"), Note("tests", "about tests"))
+            await knowledge.write(KnowledgeNote(name, f"about {name}"), None)
+        assert await knowledge.notes() == (KnowledgeNote("money", "about money"), KnowledgeNote("tests", "about tests"))
 
     async def test_the_best_fit_comes_first(self, knowledge: Knowledge) -> None:
-        await knowledge.write(Note("rounding", "round money round half even"), None)
-        await knowledge.write(Note("money", "money is decimal"), None)
-        await knowledge.write(Note("tests", "run pytest"), None)
+        await knowledge.write(KnowledgeNote("rounding", "round money round half even"), None)
+        await knowledge.write(KnowledgeNote("money", "money is decimal"), None)
+        await knowledge.write(KnowledgeNote("tests", "run pytest"), None)
         hits = await knowledge.search("round money", 5)
         assert [hit.note.name for hit in hits] == ["rounding", "money"]
         assert hits[0].score > hits[1].score
@@ -40,17 +40,17 @@ class TestKnowledge:
         assert await knowledge.search("zebra", 5) == ()
 
     async def test_a_note_is_replaced_only_as_it_was_read(self, knowledge: Knowledge) -> None:
-        await knowledge.write(Note("money", "one"), None)
+        await knowledge.write(KnowledgeNote("money", "one"), None)
         for before in (None, "other"):
             with pytest.raises(StorageError):
-                await knowledge.write(Note("money", "two"), before)
-        await knowledge.write(Note("money", "two"), "one")
-        assert await knowledge.notes() == (Note("money", "two"),)
+                await knowledge.write(KnowledgeNote("money", "two"), before)
+        await knowledge.write(KnowledgeNote("money", "two"), "one")
+        assert await knowledge.notes() == (KnowledgeNote("money", "two"),)
         with pytest.raises(StorageError):
-            await knowledge.write(Note("gone", "two"), "one")
+            await knowledge.write(KnowledgeNote("gone", "two"), "one")
 
     @pytest.mark.parametrize("name", ["", "../x", "a/b", "A", ".hidden", "a b", "a..b", "a-", "x" * 81, "nul\0"])
     async def test_a_name_that_is_no_name_is_refused(self, knowledge: Knowledge, name: str) -> None:
         with pytest.raises(UsageError):
-            await knowledge.write(Note(name, "text"), None)
+            await knowledge.write(KnowledgeNote(name, "text"), None)
         assert await knowledge.notes() == ()

@@ -15,7 +15,7 @@ from agent_workbench.core.errors import JournalError, LockedError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.ports.services import Journal
-from agent_workbench.core.ports.stores import OpenedSession, SessionStore
+from agent_workbench.core.ports.stores import HeldSession, SessionStore
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of
 from tests.contracts.clocks import SetClock
 from tests.fakes.session_store import LEASE_SECONDS, MemorySessionStore, StoredSession
@@ -41,7 +41,7 @@ class Machines(Protocol):
     def process(self, name: str) -> SessionStore:
         """Return the store as a process of this name has it."""
 
-    async def dies(self, opened: OpenedSession) -> None:
+    async def dies(self, opened: HeldSession) -> None:
         """Make the process that holds a session end without closing it."""
 
 
@@ -57,7 +57,7 @@ class LocalMachine:
     def process(self, name: str) -> SessionStore:
         return LocalSessionStore(self._folder / "repo", self._folder / "registry", self._ids, lambda: NO_SECRETS)
 
-    async def dies(self, opened: OpenedSession) -> None:
+    async def dies(self, opened: HeldSession) -> None:
         await opened.journal.close()
 
 
@@ -74,7 +74,7 @@ class SharedMachines:
     def process(self, name: str) -> SessionStore:
         return MemorySessionStore(self._sessions, self._ids, self._clock, name)
 
-    async def dies(self, opened: OpenedSession) -> None:
+    async def dies(self, opened: HeldSession) -> None:
         self._clock.seconds += LEASE_SECONDS
 
 
@@ -158,7 +158,7 @@ class TestSessionStore:
     async def test_of_two_at_once_one_takes_up_the_session(self, store: SessionStore, other: SessionStore) -> None:
         session = await begun(store)
         opened = await asyncio.gather(store.open(SessionQuery()), other.open(SessionQuery()), return_exceptions=True)
-        found = [each for each in opened if isinstance(each, OpenedSession)]
+        found = [each for each in opened if isinstance(each, HeldSession)]
         assert [each.id for each in found].count(session) == 1
         for each in found:
             await each.journal.close()
@@ -193,7 +193,7 @@ class TestSessionStore:
         await asyncio.sleep(0)
         opening.cancel()
         (ended,) = await asyncio.gather(opening, return_exceptions=True)
-        if isinstance(ended, OpenedSession):  # it was open before it heard
+        if isinstance(ended, HeldSession):  # it was open before it heard
             await ended.journal.close()
         again = await store.open(SessionQuery(session))
         await again.journal.close()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.services import Clock
-from agent_workbench.core.ports.task_queue import Claim, QueuedTask, QueueState, TaskQueue
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
 from tests.contracts.clocks import SetClock
 from tests.fakes.stores import MemoryTaskQueue
 
@@ -29,7 +29,7 @@ def queue(request: pytest.FixtureRequest, clock: SetClock) -> TaskQueue:
     return IMPLEMENTATIONS[request.param](clock)
 
 
-async def claimed(queue: TaskQueue, worker: str = "one") -> Claim:
+async def claimed(queue: TaskQueue, worker: str = "one") -> TaskClaim:
     claim = await queue.claim(worker, LEASE_SECONDS)
     assert claim is not None
     return claim

@@ -14,7 +14,7 @@ from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.services import Clock, Ids
-from agent_workbench.core.ports.stores import OpenedSession
+from agent_workbench.core.ports.stores import HeldSession
 
 LEASE_SECONDS = 30.0
 
@@ -109,7 +109,7 @@ class MemorySessionStore:
         found = None if query.fresh else unfinished_session(await self.summaries(), query)
         return found.id if found is not None else None
 
-    async def open(self, query: SessionQuery) -> OpenedSession:
+    async def open(self, query: SessionQuery) -> HeldSession:
         session = await self.find(query) or self._ids.session()
         fresh = session not in self._sessions
         stored = self._sessions.setdefault(session, StoredSession())
@@ -118,9 +118,9 @@ class MemorySessionStore:
             raise LockedError(f"{session} is in use by {stored.holder}", holder=stored.holder)
         stored.fence, stored.until, stored.holder = stored.fence + 1, now + LEASE_SECONDS, self._name
         journal = LeasedJournal(stored, stored.fence, self._clock.monotonic_seconds)
-        return OpenedSession(session, journal, tuple(stored.events), fresh=fresh, fence=stored.fence)
+        return HeldSession(session, journal, tuple(stored.events), fresh=fresh, fence=stored.fence)
 
-    async def discard(self, opened: OpenedSession) -> None:
+    async def discard(self, opened: HeldSession) -> None:
         await opened.journal.close()
         if opened.fresh:
             del self._sessions[opened.id]

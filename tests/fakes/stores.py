@@ -12,9 +12,9 @@ from agent_workbench.core.ids import NO_SESSION, CommitId, SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
 from agent_workbench.core.ports.audit_index import AuditEntry, AuditPage, AuditQuery, check_query
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
-from agent_workbench.core.ports.knowledge import Note, NoteHit, check_note_name
+from agent_workbench.core.ports.knowledge import KnowledgeHit, KnowledgeNote, check_note_name
 from agent_workbench.core.ports.services import Clock
-from agent_workbench.core.ports.task_queue import Claim, QueuedTask, QueueState
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 
 
 class MemoryInbox:
@@ -71,7 +71,7 @@ class MemoryTaskQueue:
         self._leases[task.id] = Lease()
         return True
 
-    async def claim(self, worker: str, lease_seconds: float) -> Claim | None:
+    async def claim(self, worker: str, lease_seconds: float) -> TaskClaim | None:
         now = self._clock.monotonic_seconds()
         for task in await self.tasks():
             lease = self._leases[task.id]
@@ -79,23 +79,23 @@ class MemoryTaskQueue:
             if task.state is QueueState.QUEUED or expired:
                 lease.worker, lease.until, lease.fence = worker, now + lease_seconds, lease.fence + 1
                 claimed = self._tasks[task.id] = replace(task, state=QueueState.CLAIMED)
-                return Claim(claimed, worker, lease.fence)
+                return TaskClaim(claimed, worker, lease.fence)
         return None
 
-    async def renew(self, claim: Claim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
+    async def renew(self, claim: TaskClaim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
         self._check(claim)
         self._leases[claim.task.id].until = self._clock.monotonic_seconds() + lease_seconds
         if session:
             self._tasks[claim.task.id] = replace(self._tasks[claim.task.id], session=session)
 
-    async def park(self, claim: Claim, reason: str) -> None:
+    async def park(self, claim: TaskClaim, reason: str) -> None:
         self._end(claim, QueueState.PARKED, reason)
 
     async def resume(self, task: str) -> None:
         if self._tasks[task].state is QueueState.PARKED:
             self._tasks[task] = replace(self._tasks[task], state=QueueState.QUEUED, reason="")
 
-    async def finish(self, claim: Claim, state: QueueState, reason: str) -> None:
+    async def finish(self, claim: TaskClaim, state: QueueState, reason: str) -> None:
         if state not in {QueueState.DONE, QueueState.FAILED}:
             raise UsageError(f"a task does not end as {state}")
         self._end(claim, state, reason)
@@ -103,12 +103,12 @@ class MemoryTaskQueue:
     async def tasks(self) -> tuple[QueuedTask, ...]:
         return tuple(sorted(self._tasks.values(), key=lambda task: (-task.priority, task.id)))
 
-    def _end(self, claim: Claim, state: QueueState, reason: str) -> None:
+    def _end(self, claim: TaskClaim, state: QueueState, reason: str) -> None:
         self._check(claim)
         self._leases[claim.task.id].worker = ""
         self._tasks[claim.task.id] = replace(self._tasks[claim.task.id], state=state, reason=reason)
 
-    def _check(self, claim: Claim) -> None:
+    def _check(self, claim: TaskClaim) -> None:
         lease = self._leases[claim.task.id]
         if (lease.fence, lease.worker) != (claim.fence, claim.worker) or lease.until <= self._clock.monotonic_seconds():
             raise LockedError(f"{claim.task.id} is not {claim.worker}'s any more", holder=lease.worker)
@@ -153,19 +153,19 @@ class MemoryKnowledge:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
-    async def notes(self) -> tuple[Note, ...]:
-        return tuple(Note(name, self._texts[name]) for name in sorted(self._texts))
+    async def notes(self) -> tuple[KnowledgeNote, ...]:
+        return tuple(KnowledgeNote(name, self._texts[name]) for name in sorted(self._texts))
 
-    async def search(self, words: str, limit: int) -> tuple[NoteHit, ...]:
+    async def search(self, words: str, limit: int) -> tuple[KnowledgeHit, ...]:
         hits = []
         for note in await self.notes():
             said = note.text.lower().split()
             found = [word for word in words.lower().split() if word in said]
             if found:
-                hits.append(NoteHit(note, float(sum(map(said.count, found))), tuple(found)))
+                hits.append(KnowledgeHit(note, float(sum(map(said.count, found))), tuple(found)))
         return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.note.name))[:limit])
 
-    async def write(self, note: Note, before: str | None) -> None:
+    async def write(self, note: KnowledgeNote, before: str | None) -> None:
         check_note_name(note.name)
         if self._texts.get(note.name) != before:
             raise StorageError(f"{note.name} was changed since it was read")

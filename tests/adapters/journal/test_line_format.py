@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.journal.line_format import Line, claimed_hash, decode_line, encode_line, join_surrogates
+from agent_workbench.adapters.journal.line_format import (
+    JournalLine,
+    claimed_hash,
+    decode_line,
+    encode_line,
+    join_surrogates,
+)
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events.codec import JsonObject
 from tests.strategies import joined, texts
@@ -45,7 +51,7 @@ def test_what_goes_in_comes_out(seq: int, time: str, kind: str, body: dict[str, 
     raw, digest = encode_line(seq, time, kind, dict(body), "")
     assert raw.endswith(b"\n")
     assert raw.count(b"\n") == 1
-    assert decode_line(raw[:-1]) == Line(seq, time, kind, dict(body), "", digest)
+    assert decode_line(raw[:-1]) == JournalLine(seq, time, kind, dict(body), "", digest)
     assert claimed_hash(raw[:-1]) == digest
 
 

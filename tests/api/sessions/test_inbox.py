@@ -16,7 +16,7 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, Reference, reference_to
 from agent_workbench.core.patch import patch_hash
-from agent_workbench.core.ports.stores import OpenedSession
+from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.core.proposals import MAX_DIFF_LINES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of, write_quickly
@@ -62,7 +62,7 @@ class Repo:
     def of(self, person: str) -> RepoInbox:
         return RepoInbox(self.store, self.decisions, TickingClock(), lambda: person)
 
-    async def held(self, *behind: e.Event, proposal: Proposal = COMMAND) -> OpenedSession:
+    async def held(self, *behind: e.Event, proposal: Proposal = COMMAND) -> HeldSession:
         """Return a session in which a proposal waits, or what came `behind` it, open in another process."""
         opened = await self.store.open(SessionQuery(fresh=True))
         for event in (started(opened.id), *STORY[1:3], e.ActionProposed(proposal), *behind):
@@ -75,7 +75,7 @@ class Repo:
         await opened.journal.close()
         return opened.id
 
-    async def append(self, opened: OpenedSession, event: e.Event) -> None:
+    async def append(self, opened: HeldSession, event: e.Event) -> None:
         seq = self.written[opened.id]
         await opened.journal.append(seq, time_of(seq), event)
         self.written[opened.id] += 1

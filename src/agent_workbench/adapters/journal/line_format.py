@@ -17,7 +17,7 @@ _HASH_CHARACTERS = 64
 _HEAD = re.compile(rb'\{"v":\d+,"seq":\d+,"time":"[^"]*","kind":"([a-z_]+)"')
 
 
-class Line(Struct, frozen=True):
+class JournalLine(Struct, frozen=True):
     """Content of a line; `body` may name blobs."""
 
     seq: int
@@ -42,7 +42,7 @@ def peek_kind(raw: bytes) -> str:
     return match[1].decode("ascii") if match else ""
 
 
-def decode_line(raw: bytes) -> Line:
+def decode_line(raw: bytes) -> JournalLine:
     """Return the content of a line (without its newline); raise `JournalError` saying what does not fit."""
     content = _load(raw)
     version = content.get("v")
@@ -64,7 +64,7 @@ def decode_line(raw: bytes) -> Line:
     found = sha256(raw[: -_HASH_CHARACTERS - 2] + raw[-2:]).hexdigest()
     if found != stored:
         raise JournalError(f"hash is {stored[:12]}…, its content has {found[:12]}…")
-    return Line(seq, time, kind, body, prev, stored)
+    return JournalLine(seq, time, kind, body, prev, stored)
 
 
 def claimed_hash(raw: bytes) -> str | None:

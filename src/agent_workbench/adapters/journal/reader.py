@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.blobs import Blobs
-from agent_workbench.adapters.journal.line_format import Line, claimed_hash, decode_line
+from agent_workbench.adapters.journal.line_format import JournalLine, claimed_hash, decode_line
 from agent_workbench.adapters.journal.line_index import LineIndex
 from agent_workbench.adapters.journal.session_files import JOURNAL, read_regular
 from agent_workbench.core.errors import JournalError
@@ -104,7 +104,7 @@ def _examine(lines: LineIndex, blobs: Blobs) -> Iterator[Recorded | Problem]:
             yield Problem(number, str(error), error.advice)
 
 
-def _event(line: Line, seq: int, prev: str, blobs: Blobs | None) -> Recorded:
+def _event(line: JournalLine, seq: int, prev: str, blobs: Blobs | None) -> Recorded:
     if line.seq != seq:
         raise JournalError(f"seq is {line.seq}, {seq} belongs here")
     if line.prev != prev:

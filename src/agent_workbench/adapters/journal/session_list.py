@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from agent_workbench.adapters.journal.line_format import Line, decode_line, peek_kind
+from agent_workbench.adapters.journal.line_format import JournalLine, decode_line, peek_kind
 from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_lines
 from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
@@ -124,7 +124,7 @@ def summarize_session(directory: Path) -> SessionSummary:
     )
 
 
-def _line(lines: Sequence[bytes], place: int, problems: list[str]) -> Line | None:
+def _line(lines: Sequence[bytes], place: int, problems: list[str]) -> JournalLine | None:
     try:
         line = decode_line(lines[place])
     except JournalError as error:

@@ -32,7 +32,7 @@ from agent_workbench.core.history.session_choice import SessionQuery, unfinished
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.ports.services import Ids
-from agent_workbench.core.ports.stores import OpenedSession
+from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 
 
@@ -64,7 +64,7 @@ class LocalSessionStore:
         """Return the session that `open` would take up, None if it would begin a new one."""
         return await asyncio.to_thread(self._find, query)
 
-    async def open(self, query: SessionQuery) -> OpenedSession:
+    async def open(self, query: SessionQuery) -> HeldSession:
         """Take up the session that is wanted, or begin a new one."""
         opening = asyncio.ensure_future(asyncio.to_thread(self._open, query))
         try:
@@ -75,7 +75,7 @@ class LocalSessionStore:
                 await self.discard(opening.result())
             raise
 
-    async def discard(self, opened: OpenedSession) -> None:
+    async def discard(self, opened: HeldSession) -> None:
         """Close the journal of a session in which nothing was done; one that was new is removed."""
         await opened.journal.close()
         if opened.fresh:
@@ -139,7 +139,7 @@ class LocalSessionStore:
             )
         return SessionId(directory.name)
 
-    def _open(self, query: SessionQuery) -> OpenedSession:
+    def _open(self, query: SessionQuery) -> HeldSession:
         redactor = self._redactor()
         while (session := self._find(query)) is not None:
             try:
@@ -148,7 +148,7 @@ class LocalSessionStore:
                 if query.name:
                     raise
                 continue  # another process took it up meanwhile; the next look does not find it again
-            return OpenedSession(session, resumed.writer, resumed.events, resumed.torn_bytes)
+            return HeldSession(session, resumed.writer, resumed.events, resumed.torn_bytes)
         directory = self._folder / self._ids.session()
         try:
             self._register(directory)
@@ -156,7 +156,7 @@ class LocalSessionStore:
         except BaseException:
             self._remove(directory)
             raise
-        return OpenedSession(SessionId(directory.name), writer, fresh=True)
+        return HeldSession(SessionId(directory.name), writer, fresh=True)
 
     def _directory(self, session: SessionId) -> Path:
         """Return a session's folder; raise `UsageError` for a name that is no session's."""

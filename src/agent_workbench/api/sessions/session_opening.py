@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.ports.services import Setup, Trust
-    from agent_workbench.core.ports.stores import OpenedSession
+    from agent_workbench.core.ports.stores import HeldSession
     from agent_workbench.core.state.session_state import SessionState
     from agent_workbench.engine.recorder import Recorder
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
@@ -110,7 +110,7 @@ async def open_session(
         return SessionContext(ports, settings, recorder, publisher, session_tools(ports)), recorder
 
 
-def _recorder(opened: "OpenedSession", publisher: "UpdatePublisher", events: EventFeed) -> "Recorder":
+def _recorder(opened: "HeldSession", publisher: "UpdatePublisher", events: EventFeed) -> "Recorder":
     """Return the recorder behind the events of the journal; every state is published, every event handed on."""
     from agent_workbench.core.fold import fold_all
     from agent_workbench.engine.recorder import Recorder

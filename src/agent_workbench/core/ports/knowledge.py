@@ -11,7 +11,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
 MAX_NAME_CHARS = 80
 
 
-class Note(Struct, frozen=True):
+class KnowledgeNote(Struct, frozen=True):
     """A markdown note: `name` has no folder and no suffix; `problem` says why its text could not be read."""
 
     name: str
@@ -19,10 +19,10 @@ class Note(Struct, frozen=True):
     problem: str = ""
 
 
-class NoteHit(Struct, frozen=True):
+class KnowledgeHit(Struct, frozen=True):
     """A note that fits a search. Scores compare within one search only; `reasons` say what they are made of."""
 
-    note: Note
+    note: KnowledgeNote
     score: float
     reasons: tuple[str, ...] = ()
 
@@ -30,13 +30,13 @@ class NoteHit(Struct, frozen=True):
 class Knowledge(Protocol):
     """Notes that outlive a task. Any method may raise `StorageError`; a missing folder is an empty one."""
 
-    async def notes(self) -> tuple[Note, ...]:
+    async def notes(self) -> tuple[KnowledgeNote, ...]:
         """Return all notes by name, those that cannot be read with their `problem`."""
 
-    async def search(self, words: str, limit: int) -> tuple[NoteHit, ...]:
+    async def search(self, words: str, limit: int) -> tuple[KnowledgeHit, ...]:
         """Return at most `limit` notes that fit the words, best first and then by name; none if nothing fits."""
 
-    async def write(self, note: Note, before: str | None) -> None:
+    async def write(self, note: KnowledgeNote, before: str | None) -> None:
         """Put the note's text in place of `before` (None: no such note), whole and durably.
 
         Raises `StorageError` and changes nothing if something else stands there, `UsageError` for a bad name.

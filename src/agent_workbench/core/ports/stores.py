@@ -18,7 +18,7 @@ from agent_workbench.core.inbox import InboxDecision, Reference
 from agent_workbench.core.ports.services import Journal
 
 
-class OpenedSession(Struct, frozen=True):
+class HeldSession(Struct, frozen=True):
     """A session whose journal is held now, and the events in it (none if it is `fresh`).
 
     `torn_bytes`: length of an unfinished last line that was set aside. `fence` is the number of the lease, 0 where
@@ -52,7 +52,7 @@ class SessionStore(Protocol):
     Writers: `open` gives the journal to its caller until `close`, or until the caller's process dies. A second `open`
     of the same session raises `LockedError` naming the holder. Where a holder's death cannot be seen by the kernel (a
     store shared by machines), the journal is leased: the lease expires unless it is renewed, the next `open` gets a
-    larger `OpenedSession.fence`, and an `append` under a smaller one raises `LockedError` and appends nothing.
+    larger `HeldSession.fence`, and an `append` under a smaller one raises `LockedError` and appends nothing.
     The local store has no leases: the kernel frees its lock, and `fence` is 0.
 
     Order: events are numbered from 0 without a gap; `append` refuses any other number with `JournalError`. An event
@@ -81,14 +81,14 @@ class SessionStore(Protocol):
         `JournalError` for an unfinished session that is damaged.
         """
 
-    async def open(self, query: SessionQuery) -> OpenedSession:
+    async def open(self, query: SessionQuery) -> HeldSession:
         """Take up the session that `find` names, or begin a new one; its journal is proved whole before it is given.
 
         Of two callers at once one gets it. The other gets `LockedError` if it named the session, else another session.
         Raises what `find` raises. A cancelled call gives the journal back.
         """
 
-    async def discard(self, opened: OpenedSession) -> None:
+    async def discard(self, opened: HeldSession) -> None:
         """Close the journal of a session in which nothing was done; one that was new is removed."""
 
     def fork(self) -> tuple[SessionId, ForkJournal]:

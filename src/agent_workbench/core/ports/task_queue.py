@@ -32,7 +32,7 @@ class QueuedTask(Struct, frozen=True):
     reason: str = ""
 
 
-class Claim(Struct, frozen=True):
+class TaskClaim(Struct, frozen=True):
     """A worker's lease of a task. `fence` grows with every claim of the task."""
 
     task: QueuedTask
@@ -44,29 +44,29 @@ class TaskQueue(Protocol):
     """Tasks for workers. Each ends once, whatever worker dies.
 
     A claim is a lease. One that is not renewed in time expires: the task can be claimed again, with a larger
-    `Claim.fence`. From then on every call with the old claim raises `LockedError` and changes nothing, also after the
-    new claim has ended. Every change is durable when its call returns. Any method may raise `StorageError`.
+    `TaskClaim.fence`. From then on every call with the old claim raises `LockedError` and changes nothing, also when
+    the new claim has ended. Every change is durable when its call returns. Any method may raise `StorageError`.
     """
 
     async def put(self, task: QueuedTask) -> bool:
         """Queue a task; return False and change nothing if one with its id was ever queued."""
 
-    async def claim(self, worker: str, lease_seconds: float) -> Claim | None:
+    async def claim(self, worker: str, lease_seconds: float) -> TaskClaim | None:
         """Return the first task that is free, by priority and then by id; None if there is none.
 
         Of two workers at once only one gets a task. A task that was worked on before comes with its session.
         """
 
-    async def renew(self, claim: Claim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
+    async def renew(self, claim: TaskClaim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
         """Extend the lease from now on, and note the session in which the task is worked on."""
 
-    async def park(self, claim: Claim, reason: str) -> None:
+    async def park(self, claim: TaskClaim, reason: str) -> None:
         """End the claim; nobody gets the task before `resume`."""
 
     async def resume(self, task: str) -> None:
         """Make a parked task free again; a task in another state stays as it is."""
 
-    async def finish(self, claim: Claim, state: QueueState, reason: str) -> None:
+    async def finish(self, claim: TaskClaim, state: QueueState, reason: str) -> None:
         """End the claim with the task done or failed; raise `UsageError` for any other state."""
 
     async def tasks(self) -> tuple[QueuedTask, ...]:
