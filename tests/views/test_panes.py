@@ -212,16 +212,16 @@ def test_a_piece_of_code_says_whether_the_model_still_has_it() -> None:
     elsewhere = replace(first, path="shop/tax.py")
     before = (*runs.up_to_first_diff(), ChunkPinned(elsewhere), ChunkDropped(second.place))
     rows = view_code(state_after(*before)).rows
-    assert [row.standing for row in rows] == [CodeState.PINNED, CodeState.IN_PROMPT, CodeState.DROPPED]
+    assert [row.state for row in rows] == [CodeState.PINNED, CodeState.IN_PROMPT, CodeState.DROPPED]
     assert [row.place for row in rows] == [elsewhere.place, first.place, second.place]
     after = (*before, ContextCompacted(2, "so", Author.MODEL, 20, pinned=(elsewhere,)))
     view = view_code(state_after(*after))
-    assert [row.standing for row in view.rows] == [CodeState.PINNED, CodeState.SUMMED_UP, CodeState.LEFT_OUT]
+    assert [row.state for row in view.rows] == [CodeState.PINNED, CodeState.SUMMED_UP, CodeState.LEFT_OUT]
     assert "2 not in the prompt" in view.title
     kept = (*before, ContextCompacted(2, "so", Author.MODEL, 20, code=(first, second)))
-    standings = [row.standing for row in view_code(state_after(*kept)).rows]
+    standings = [row.state for row in view_code(state_after(*kept)).rows]
     assert standings == [CodeState.PINNED, CodeState.IN_PROMPT, CodeState.DROPPED]
-    assert view_code(state_after(*after, ChunkPinned(first))).rows[1].standing is CodeState.PINNED
+    assert view_code(state_after(*after, ChunkPinned(first))).rows[1].state is CodeState.PINNED
 
 
 def test_a_piece_costs_what_the_server_counted_and_else_about_what_it_was_estimated_at() -> None:
@@ -246,8 +246,8 @@ def test_code_that_came_on_the_way_stands_behind_what_was_found_for_the_task() -
     events = (*runs.up_to_first_diff(), finished, ChunkPinned(mine), ChunkPinned(mine, pinned=False))
     rows = view_code(state_after(*events)).rows
     assert [row.path for row in rows] == ["shop/mine.py", "shop/cart.py", "tests/test_cart.py", "shop/tax.py"]
-    assert [row.said for row in rows] == ["", "", "", "found by the model"]
-    assert {row.standing for row in rows} == {CodeState.IN_PROMPT}
+    assert [row.remark for row in rows] == ["", "", "", "found by the model"]
+    assert {row.state for row in rows} == {CodeState.IN_PROMPT}
 
 
 def test_reasons_are_bars_of_their_share_the_strongest_first() -> None:

@@ -52,4 +52,4 @@ WORKED_ON = replace(session("a"), ours=True, status=TaskStatus.IN_PROGRESS)
 )
 def test_what_a_session_came_to(summary: SessionSummary, state: str, takes_up: bool) -> None:
     (row,) = view_sessions([summary])
-    assert (row.state, row.takes_up) == (state, takes_up)
+    assert (row.state, row.resumable) == (state, takes_up)

@@ -56,7 +56,7 @@ def list_all(options: argparse.Namespace) -> int:
     for row in rows if options.tree else sorted(rows, key=lambda row: row.summary.id, reverse=True):
         each, branch = row.summary, row.branch if options.tree else ""
         done = f"{each.steps:>4} steps  {each.tokens:>9,} tokens"
-        about = "".join(f"  {told}" for told in (row.origin, row.about) if told)
+        about = "".join(f"  {told}" for told in (row.origin, row.note) if told)
         say(f"{branch}{each.id}  {row.when}  {done}  {row.task}  {row.state}{about}")
     return ExitCode.DONE
 

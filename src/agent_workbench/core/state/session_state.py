@@ -145,7 +145,7 @@ class TaskRun(Struct, frozen=True):
         return self.results is not None and self.checked_tree == self.tree and self.acceptable(self.results)
 
     @property
-    def checks_told(self) -> str:
+    def checks_text(self) -> str:
         """State of the checks in a few words."""
         if not self.checks:
             return "it has no checks"

@@ -29,7 +29,7 @@ async def close(session: SessionContext) -> None:
     if status is TaskStatus.DONE and run.commit is None:
         # A branch without a commit of its own would only take the name.
         await (await session.workspace()).withdraw()
-    reason = run.reason or f"nothing was changed, and {run.checks_told}"
+    reason = run.reason or f"nothing was changed, and {run.checks_text}"
     await write_closing_note(session)
     if status is not TaskStatus.FAILED or not await _done_elsewhere(session, run.task):
         await session.ports.plans.set_status(run.task, status)

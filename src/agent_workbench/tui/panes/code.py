@@ -49,7 +49,7 @@ class CodePane(PieceList):
             self.border_subtitle = progress
         self.show_pieces(view.rows, empty=view.empty)
         without_piece = frozenset() if view.rows else _USELESS_WITHOUT_PIECE
-        self.useless = without_piece | (frozenset() if view.going_on else _USELESS_WITHOUT_TASK)
+        self.useless = without_piece | (frozenset() if view.task_running else _USELESS_WITHOUT_TASK)
 
     def action_pin(self) -> None:
         self._request(CodeAction.PIN)

@@ -100,26 +100,26 @@ class PieceScreen(Dialog[None]):
         piece = self._piece
         if piece is None:
             return
-        glyph, _, _ = piece.standing.value
+        glyph, _, _ = piece.state.value
         named = "  ".join(filter(None, (glyph, sanitize_line(piece.place, 300), piece.symbol)))
         frame = self.query_one(".frame")
         frame.border_title = Content(named)
         tokens = f"{piece.tokens} tokens" if piece.tokens else ""
         score = f"score {piece.score}" if piece.score else ""
-        frame.border_subtitle = Content(" · ".join(filter(None, (piece.said, tokens, score))))
+        frame.border_subtitle = Content(" · ".join(filter(None, (piece.remark, tokens, score))))
         self._show_hints(piece)
 
     def _show_hints(self, piece: CodeRow) -> None:
         key = {action: self._keymap.first(Scope.PIECE, action) for action in ACTIONS}
-        pin = f"{key['pin']} {'unpins' if piece.standing is CodeState.PINNED else 'pins'}"
-        dropped = piece.standing in (CodeState.DROPPED, CodeState.LEFT_OUT)
+        pin = f"{key['pin']} {'unpins' if piece.state is CodeState.PINNED else 'pins'}"
+        dropped = piece.state in (CodeState.DROPPED, CodeState.LEFT_OUT)
         own = () if self._fixed else (pin,) if dropped else (pin, f"{key['drop']} drops")
         hits = (f"{key['next_hit']} {key['previous_hit']} hits",) if piece.words else ()
         self.show_keys("   ".join((*own, *hits, f"{key['close_piece']} closes")))
 
     async def action_pin(self) -> None:
         if self._changeable() and self._piece is not None:
-            await self._want(PinChunk(self._piece.place, self._piece.standing is not CodeState.PINNED))
+            await self._want(PinChunk(self._piece.place, self._piece.state is not CodeState.PINNED))
 
     async def action_drop(self) -> None:
         if self._changeable() and self._piece is not None:

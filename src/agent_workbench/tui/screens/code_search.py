@@ -108,7 +108,7 @@ class FindScreen(Dialog[None]):
             return progress
         if self._searching:
             return " · ".join(filter(None, ("searching", progress)))
-        added = sum(row.standing is CodeState.PINNED for row in self._rows)
+        added = sum(row.state is CodeState.PINNED for row in self._rows)
         pinned = f", {added} pinned: the model reads it with its next step" if added else ""
         if not self._partial:
             return f"{len(self._rows) or 'nothing'} found{pinned}"
@@ -130,7 +130,7 @@ class FindScreen(Dialog[None]):
     async def action_take(self) -> None:
         piece = self.query_one(FoundList).selected_piece
         if piece is not None and not self._fixed:
-            await self._want(PinChunk(piece.place, piece.standing is not CodeState.PINNED))
+            await self._want(PinChunk(piece.place, piece.state is not CodeState.PINNED))
 
     def action_expand(self) -> None:
         self.query_one(FoundList).action_expand()

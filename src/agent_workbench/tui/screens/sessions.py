@@ -102,7 +102,7 @@ class SessionsScreen(Dialog[SessionRequest]):
     def _show_hints(self) -> None:
         row = self._selected
         again = "sees it again"
-        opens = {"open_session": "goes on with it", "see_again": again} if row is not None and row.takes_up else {}
+        opens = {"open_session": "goes on with it", "see_again": again} if row is not None and row.resumable else {}
         says = (opens or {"open_session": again}) | HINTS
         keys = (f"{self._keymap.first(Scope.SESSIONS, action)} {said}" for action, said in says.items())
         self.show_keys("  ".join(keys))
@@ -114,7 +114,7 @@ class SessionsScreen(Dialog[SessionRequest]):
     def action_open_session(self) -> None:
         row = self._selected
         if row is not None:
-            self._leave_for(row, replayed=not row.takes_up)
+            self._leave_for(row, replayed=not row.resumable)
 
     def action_see_again(self) -> None:
         row = self._selected

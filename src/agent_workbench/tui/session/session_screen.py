@@ -111,7 +111,7 @@ class SessionScreen(WorkbenchScreen):
             case CodeAction.OPEN, CodeRow() as row:
                 context_dialogues.show_piece(self.bench, row.key)
             case CodeAction.PIN, CodeRow() as row:
-                await self._want_in_task(PinChunk(row.place, row.standing is not CodeState.PINNED))
+                await self._want_in_task(PinChunk(row.place, row.state is not CodeState.PINNED))
             case CodeAction.DROP, CodeRow() as row:
                 await self._want_in_task(DropChunk(row.place))
             case CodeAction.ADD, _ if self._task_goes_on():

@@ -88,7 +88,7 @@ class Tabs:
         """Go `by` tabs on, past the end from the beginning; with `waiting` to the next one that calls for its user."""
         at = self._all.index(self.front)
         order = [self._all[(at + by * n) % len(self._all)] for n in range(1, len(self._all))]
-        found = [tab for tab in order if tab.view.calls or not waiting]
+        found = [tab for tab in order if tab.view.needs_user or not waiting]
         if found:
             await self.go_to(found[0])
         elif waiting:

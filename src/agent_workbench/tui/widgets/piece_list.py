@@ -26,7 +26,7 @@ class PieceList(EntryList):
         for key in [key for key in self._coloured if key not in by_key or by_key[key].preview != before[key].preview]:
             del self._coloured[key]
         # The entry holds all that is visible of a piece, so that a changed piece is another entry.
-        seen = ((row, f"{row.standing.name} {row.tokens} {row.score} {row.said} {row.reasons}") for row in rows)
+        seen = ((row, f"{row.state.name} {row.tokens} {row.score} {row.remark} {row.reasons}") for row in rows)
         self.show_entries(
             tuple(Entry(row.key, (Block(row.place), Block(facts), Block(row.preview))) for row, facts in seen),
             empty=empty,

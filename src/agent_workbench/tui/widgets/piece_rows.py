@@ -31,18 +31,18 @@ def heading_row(width: int) -> Row:
 
 def piece_rows(row: CodeRow, item: int, width: int, *, bars: bool) -> Iterator[Row]:
     """Yield the rows of a piece: path and tokens, `bars` with the matching words, and a note."""
-    glyph, tone, _ = row.standing.value
-    label = Tone.ACCENT if row.standing is CodeState.PINNED else Tone.DIM
+    glyph, tone, _ = row.state.value
+    label = Tone.ACCENT if row.state is CodeState.PINNED else Tone.DIM
     name = _name(row, _name_cells(width), tone)
     figures = f"{row.tokens:>{TOKENS_CELLS}}{row.score:>{SCORE_CELLS}}"
     yield Row(((f"{row.number:>2} {glyph} ", label), *name, (figures, Tone.DIM)), item)
-    about = Tone.ACCENT if row.standing is CodeState.PINNED else Tone.DIM
-    briefly = f"{row.said}  " if row.said and len(row.said) <= BRIEF_CHARS else ""
+    about = Tone.ACCENT if row.state is CodeState.PINNED else Tone.DIM
+    briefly = f"{row.remark}  " if row.remark and len(row.remark) <= BRIEF_CHARS else ""
     reasons = tuple(_reasons(row, width - LABEL_CELLS - len(briefly))) if bars or not row.reasons else ()
     if briefly or reasons:
         yield Row(((f"{'':{LABEL_CELLS}}{briefly}", about), *reasons), item)
-    if row.said and not briefly:
-        yield Row(((" " * LABEL_CELLS, Tone.DIM), (_fit(row.said, width - LABEL_CELLS), about)), item)
+    if row.remark and not briefly:
+        yield Row(((" " * LABEL_CELLS, Tone.DIM), (_fit(row.remark, width - LABEL_CELLS), about)), item)
 
 
 def reason_rows(reasons: tuple[Reason, ...], item: int, width: int) -> Iterator[Row]:

@@ -96,8 +96,8 @@ class SessionList(EntryList):
             yield Row(((indent, Tone.DIM), (_cut(text, width - len(indent)), tone)), number)
 
     def _below(self, row: SessionRow) -> Iterable[Span]:
-        if row.about and row.summary.id != self._here:
-            yield row.about, Tone.BAD if row.summary.problem else Tone.DIM
+        if row.note and row.summary.id != self._here:
+            yield row.note, Tone.BAD if row.summary.problem else Tone.DIM
         if row.summary.id == self._marked:
             yield "marked: another one is compared with it", Tone.ACCENT
         if row.summary.id in self._found:

@@ -42,7 +42,7 @@ class CodeRow(Struct, frozen=True):
     """One piece of code: its state, cost and reasons, and its text from line `first_line` on.
 
     `tokens` begin with `~` if they are estimated. `number` is its rank in the search result, empty for others. `words`
-    are the matched words of the query. `said` is a further remark.
+    are the matched words of the query. `remark` is a further remark.
     """
 
     key: str
@@ -56,22 +56,22 @@ class CodeRow(Struct, frozen=True):
     score: str
     reasons: tuple[Reason, ...]
     words: tuple[str, ...]
-    standing: CodeState = CodeState.IN_PROMPT
-    said: str = ""
+    state: CodeState = CodeState.IN_PROMPT
+    remark: str = ""
 
 
 class CodeView(Struct, frozen=True):
     """Rows of the pane: pieces the user added, results of the first search, then those of the model's own searches.
 
-    Pinning does not move a row. `progress` is the progress of the index in a few words, or empty. `going_on`: a task is
-    running that would read an added piece.
+    Pinning does not move a row. `progress` is the progress of the index in a few words, or empty. `task_running`: a
+    task is running that would read an added piece.
     """
 
     title: str
     rows: tuple[CodeRow, ...]
     empty: str
     progress: str = ""
-    going_on: bool = False
+    task_running: bool = False
 
 
 def view_code(
@@ -89,10 +89,10 @@ def view_code(
         return CodeView("Retrieved code", (), _nothing(state), progress, state.unfinished)
     rows = []
     for number, chunk, came in pieces:
-        row = replace(view_piece(chunk, number), standing=_standing(run, chunk.place, so_far.there))
+        row = replace(view_piece(chunk, number), state=_state(run, chunk.place, so_far.in_prompt))
         cost = so_far.costs.get(chunk.place, Cost(chunk.tokens, counted=False))
-        said = " · ".join(filter(None, (row.standing.value[2], came)))
-        rows.append((replace(row, tokens=cost.text, said=said), cost))
+        remark = " · ".join(filter(None, (row.state.value[2], came)))
+        rows.append((replace(row, tokens=cost.text, remark=remark), cost))
     return CodeView(_title(rows), tuple(row for row, _ in rows), "", progress, state.unfinished)
 
 
@@ -110,7 +110,7 @@ def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
         score=f"{chunk.score:.2f}" if chunk.score else "",
         reasons=reasons_of(chunk),
         words=matched_words(chunk),
-        standing=CodeState.OFFERED,
+        state=CodeState.OFFERED,
     )
 
 
@@ -118,17 +118,17 @@ def _pieces(so_far: ShownCode) -> Iterator[tuple[str, Chunk, str]]:
     """Yield the distinct pieces, each with its rank in the search result and its origin."""
     chunks = so_far.found.chunks if so_far.found is not None else ()
     numbered = {chunk.place for chunk in chunks}
-    for chunk in so_far.brought.values():
+    for chunk in so_far.added.values():
         if chunk.place not in numbered:
             yield "", chunk, ""
     for number, chunk in enumerate(chunks, 1):
         yield str(number), chunk, ""
     for chunk in list(so_far.searched.values())[-MAX_SEARCHED:]:
-        if chunk.place not in numbered | so_far.brought.keys():
+        if chunk.place not in numbered | so_far.added.keys():
             yield "", chunk, "found by the model"
 
 
-def _standing(run: TaskRun, place: str, there: frozenset[str]) -> CodeState:
+def _state(run: TaskRun, place: str, there: frozenset[str]) -> CodeState:
     if any(chunk.place == place for chunk in run.pinned):
         return CodeState.PINNED
     if place in run.dropped:
@@ -137,10 +137,10 @@ def _standing(run: TaskRun, place: str, there: frozenset[str]) -> CodeState:
 
 
 def _title(rows: list[tuple[CodeRow, Cost]]) -> str:
-    there = [cost for row, cost in rows if row.standing.in_prompt]
+    there = [cost for row, cost in rows if row.state.in_prompt]
     tokens = sum(cost.tokens for cost in there)
     about = "" if all(cost.counted for cost in there) else "~"
-    pinned = sum(row.standing is CodeState.PINNED for row, _ in rows)
+    pinned = sum(row.state is CodeState.PINNED for row, _ in rows)
     out = len(rows) - len(there)
     told = (
         f"Retrieved code · {counted_text(len(rows), 'piece')}",
@@ -165,13 +165,13 @@ def view_search_results(state: SessionState, found: CodeFound) -> tuple[CodeRow,
     """Return a row for each result, best first."""
     run = state.run
     pinned = {chunk.place for chunk in run.pinned} if run is not None else set()
-    there = shown_code_snapshots().at(run.history).there if run is not None else frozenset()
+    there = shown_code_snapshots().at(run.history).in_prompt if run is not None else frozenset()
     rows = []
     for number, chunk in enumerate(found.chunks, 1):
-        standing, said = CodeState.OFFERED, ""
+        state_now, remark = CodeState.OFFERED, ""
         if chunk.place in pinned:
-            standing, said = CodeState.PINNED, "pinned"
+            state_now, remark = CodeState.PINNED, "pinned"
         elif chunk.place in there:
-            standing, said = CodeState.IN_PROMPT, "in the prompt already"
-        rows.append(replace(view_piece(chunk, str(number)), standing=standing, said=said))
+            state_now, remark = CodeState.IN_PROMPT, "in the prompt already"
+        rows.append(replace(view_piece(chunk, str(number)), state=state_now, remark=remark))
     return tuple(rows)

@@ -36,20 +36,20 @@ class Cost(Struct, frozen=True):
 class ShownCode(Struct, frozen=True):
     """Fold of a run's events.
 
-    `found` is the result of the first search, `searched` the pieces that the model's own searches found, `brought`
-    those the user added, both by location. `there` are the locations in the next prompt, `costs` their tokens in the
-    newest prompt that holds them. `shown` are locations with the event that showed them. `since` are the events after
-    the newest prompt. `settled` are the locations whose cost is known since the last summary.
+    `found` is the result of the first search, `searched` the pieces that the model's own searches found, `added` those
+    the user added, both by location. `in_prompt` are the locations in the next prompt, `costs` their tokens in the
+    newest prompt that holds them. `shown` are locations with the event that showed them. `new_events` are the events
+    after the newest prompt. `settled` are the locations whose cost is known since the last summary.
     """
 
     found: CodeRetrieved | None = None
     searched: Mapping[str, Chunk] = field(default_factory=dict)
-    brought: Mapping[str, Chunk] = field(default_factory=dict)
-    there: frozenset[str] = frozenset()
+    added: Mapping[str, Chunk] = field(default_factory=dict)
+    in_prompt: frozenset[str] = frozenset()
     costs: Mapping[str, Cost] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
     shown: GrowingTuple[tuple[int, frozenset[str]]] = field(default_factory=GrowingTuple)
-    since: tuple[Recorded, ...] = ()
+    new_events: tuple[Recorded, ...] = ()
 
 
 def shown_code_snapshots() -> FoldSnapshots[ShownCode]:
@@ -60,19 +60,19 @@ def shown_code_snapshots() -> FoldSnapshots[ShownCode]:
 def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
     """Return the fold with one more event."""
     event = recorded.event
-    after = replace(before, since=(*before.since, recorded))
+    after = replace(before, new_events=(*before.new_events, recorded))
     if isinstance(event, ContextCompacted):
-        after = replace(after, there=_newer_than(event.through_seq, before.shown), settled=frozenset())
+        after = replace(after, in_prompt=_newer_than(event.through_seq, before.shown), settled=frozenset())
     places = frozenset(chunk.place for chunk in chunks_shown_by(event))
     if places:
-        after = replace(after, there=after.there | places, shown=after.shown.plus((recorded.seq, places)))
+        after = replace(after, in_prompt=after.in_prompt | places, shown=after.shown.plus((recorded.seq, places)))
     match event:
         case CodeRetrieved():
             return replace(after, found=event)
         case ActionFinished(shown=shown) if any(chunk.score > 0 for chunk in shown):
             return replace(after, searched=_with(after.searched, (chunk for chunk in shown if chunk.score > 0)))
         case ChunkPinned(chunk=chunk, pinned=True) if chunk.place not in after.searched:
-            return replace(after, brought=_with(after.brought, (chunk,)))
+            return replace(after, added=_with(after.added, (chunk,)))
         case PromptBuilt():
             return _counted(after, event)
         case _:
@@ -92,12 +92,12 @@ def _counted(so_far: ShownCode, built: PromptBuilt) -> ShownCode:
     """Return the fold with the cost of each piece in this prompt; exact for a piece that is a part of its own."""
     costs: dict[str, Cost] = {}
     settled = set(so_far.settled)
-    for part in counted_parts(built, so_far.since):
+    for part in counted_parts(built, so_far.new_events):
         alone = {part.place: Cost(part.tokens, not part.estimated)} if part.place else {}
         inside = {piece.place: Cost(piece.tokens, counted=False) for piece in part.pieces}
         # A repeated mention, for example of a pinned chunk, adds no second copy.
         costs |= {place: cost for place, cost in (alone | inside).items() if place not in settled}
         settled |= alone.keys() | inside.keys()
     if not costs and len(settled) == len(so_far.settled):
-        return replace(so_far, since=())
-    return replace(so_far, costs={**so_far.costs, **costs}, settled=frozenset(settled), since=())
+        return replace(so_far, new_events=())
+    return replace(so_far, costs={**so_far.costs, **costs}, settled=frozenset(settled), new_events=())

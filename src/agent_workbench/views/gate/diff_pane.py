@@ -32,8 +32,8 @@ OUTPUT_LINES = 120
 class DiffView(Struct, frozen=True):
     """Content of the pane: notes above a diff. `key` identifies it; `proposal` is empty if nothing waits.
 
-    `special` are files that need a second look. `by_hunk`: parts of the diff can be left out. `taken`: it is the user's
-    selection from another diff. `grows`: text is appended while it is shown. `source` carries the parsed diff.
+    `special` are files that need a second look. `by_hunk`: parts of the diff can be left out. `partial`: it is the
+    user's selection from another diff, `source`. `grows`: text is appended while it is shown.
     """
 
     title: str
@@ -42,7 +42,7 @@ class DiffView(Struct, frozen=True):
     diff: str = ""
     proposal: str = ""
     by_hunk: bool = False
-    taken: bool = False
+    partial: bool = False
     special: tuple[str, ...] = ()
     grows: bool = False
     empty: str = ""
@@ -84,7 +84,7 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
             special = tuple(sanitize_whole(path, keep_returns=True) for path in proposal.special)
             by_hunk = proposal.tool != KEEP_CHANGES
             view = DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
-            return replace(view, taken=bool(proposal.hunks), source=proposal)
+            return replace(view, partial=bool(proposal.hunks), source=proposal)
         case Permission.COMMIT:
             notes = (*commit_notes(session, proposal), *_remarks(proposal))
             return DiffView("Commit · waits", key, notes, proposal.diff, key)

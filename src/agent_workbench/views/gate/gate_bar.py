@@ -118,7 +118,7 @@ def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateVie
     elif proposal.kind is Permission.SUMMARY:
         text, more = f"of {summarized_steps(run, proposal)}", frees_text(proposal)
     elif proposal.kind is Permission.FINISH:
-        text = f"{text}, {run.checks_told}"
+        text = f"{text}, {run.checks_text}"
     if is_too_long(proposal):
         text = sanitize_line(text, TOO_LONG_CHARS)
         more = " · ".join(filter(None, (more, "too long to be shown in full, so it cannot be approved")))

@@ -50,7 +50,7 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     proposed = (each.event.proposal for each in run.history if isinstance(each.event, ActionProposed))
     diffs = sum(each.kind is Permission.DIFF for each in proposed)
     tried = f" {counted_text(diffs, 'diff')} came to the gate; none is in effect." if diffs else ""
-    checked = Block(f"{run.checks_told.capitalize()}.{tried}", Tone.DIM if run.passes else Tone.WARN)
+    checked = Block(f"{run.checks_text.capitalize()}.{tried}", Tone.DIM if run.passes else Tone.WARN)
     said = sanitize_whole(proposal.text.strip()) or "The model gives no reason."
     return (
         Block(f"{run.task} would be done without changes and without a commit.", Tone.STRONG),

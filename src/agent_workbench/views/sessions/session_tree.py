@@ -17,7 +17,7 @@ _DEEPEST = 8
 class SessionRow(Struct, frozen=True):
     """A session in the tree: `branch` is the tree line before its name, `glyph` and `state` its status.
 
-    `origin` is the event after which it was forked. `about` is its holder, or its problem. `takes_up`: it can be
+    `origin` is the event after which it was forked. `note` is its holder, or its problem. `resumable`: it can be
     resumed here and now; else it can only be replayed.
     """
 
@@ -29,8 +29,8 @@ class SessionRow(Struct, frozen=True):
     when: str
     task: str
     origin: str
-    about: str
-    takes_up: bool
+    note: str
+    resumable: bool
 
 
 def view_sessions(summaries: Sequence[SessionSummary]) -> tuple[SessionRow, ...]:
@@ -72,8 +72,8 @@ def _row(summary: SessionSummary, depth: int) -> SessionRow:
         when=summary.last[:16].replace("T", " "),
         task=", ".join(summary.tasks) or "no task",
         origin=_origin(summary, below_parent=depth > 0),
-        about=sanitize_line(_about(summary), 300),
-        takes_up=free and summary.status in {TaskStatus.IN_PROGRESS, None},
+        note=sanitize_line(_about(summary), 300),
+        resumable=free and summary.status in {TaskStatus.IN_PROGRESS, None},
     )
 
 

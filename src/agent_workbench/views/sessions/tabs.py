@@ -45,14 +45,14 @@ NEEDS_USER = frozenset({TabState.WAITS, TabState.TROUBLE})
 
 
 class TabView(Struct, frozen=True):
-    """A session in a few words: its name, its state, and what waits (`what`)."""
+    """A session in a few words: its name, its state, and what waits (`waiting_for`)."""
 
     name: str = "new"
     state: TabState = TabState.OPENING
-    what: str = ""
+    waiting_for: str = ""
 
     @property
-    def calls(self) -> bool:
+    def needs_user(self) -> bool:
         """True if the session needs the user to continue."""
         return self.state in NEEDS_USER
 
@@ -64,7 +64,7 @@ class TabView(Struct, frozen=True):
     @property
     def words(self) -> str:
         """The state in a word or two."""
-        return f"{self.what} {self.state}".strip()
+        return f"{self.waiting_for} {self.state}".strip()
 
 
 class TabNotification(Struct, frozen=True):

@@ -83,7 +83,7 @@ class EntryContext(Protocol):
     """Context that an entry needs besides its event."""
 
     @property
-    def told(self) -> bool:
+    def outcome_shown(self) -> bool:
         """True if the outcome of the running action was already shown."""
 
     @property
@@ -91,8 +91,8 @@ class EntryContext(Protocol):
         """Purpose of the last prompt."""
 
     @property
-    def by(self) -> str:
-        """Endpoint of the last answer, empty if it is the usual one."""
+    def other_endpoint(self) -> str:
+        """Endpoint of the last answer if it is not the usual one, else empty."""
 
     def name_of(self, event: ModelAnswered) -> str:
         """Return the endpoint of an answer, empty if it is the usual one."""
@@ -118,7 +118,7 @@ def _step_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
         case ActionRejected():
             return [Block(sanitize(event.reason, limit_chars=4000), Tone.BAD, "Invalid", Tone.BAD)]
         case ReflexionNoted():
-            by = [Block(f"by {sanitize_line(before.by, 60)}", Tone.DIM)] if before.by else []
+            by = [Block(f"by {sanitize_line(before.other_endpoint, 60)}", Tone.DIM)] if before.other_endpoint else []
             return [Block(sanitize(event.text), Tone.WARN, "Reflexion", Tone.WARN, space_before=True), *by]
         case ScratchpadChanged() if event.by is not Author.WORKBENCH:
             return [Block(f"the scratchpad was written by the {event.by}", Tone.DIM, "Note")]
@@ -202,7 +202,7 @@ def _decision_blocks(event: ActionDecided) -> list[Block]:
 
 
 def _result_blocks(event: ActionFinished, before: EntryContext) -> list[Block]:
-    if before.told and event.result is ActionResult.OK:
+    if before.outcome_shown and event.result is ActionResult.OK:
         return []
     text = sanitize(event.observation.strip(), limit_chars=100_000)
     cut = f"\n… {event.cut_bytes:,} more bytes were cut" if event.cut_bytes else ""

@@ -42,26 +42,26 @@ NO_STEPS = "the steps of a task appear here once it runs"
 class Transcript(Struct, frozen=True):
     """Fold of all events so far: the `entries`, and the context of the next one.
 
-    `told`: the outcome of the running action was already shown. `purpose` is that of the last prompt. `unread` are the
-    user's messages that no prompt holds yet. `usual` is the executor's normal endpoint, `usual_model` its model, `by`
-    the endpoint of the last answer if it was another one. `baseline` are the running task's checks before any change,
-    `root` is the folder in which they run.
+    `outcome_shown`: the outcome of the running action was already shown. `purpose` is that of the last prompt. `unread`
+    are the user's messages that no prompt holds yet. `usual_endpoint` normally answers the executor with `usual_model`;
+    `other_endpoint` gave the last answer if it is another one. `baseline` are the running task's checks before any
+    change, `root` is the folder in which they run.
     """
 
     entries: GrowingTuple[Entry] = field(default_factory=GrowingTuple)
-    told: bool = False
+    outcome_shown: bool = False
     purpose: Purpose = Purpose.EXECUTOR
     step: int = 0
     unread: tuple[Entry, ...] = ()
-    usual: str = ""
+    usual_endpoint: str = ""
     usual_model: str = ""
-    by: str = ""
+    other_endpoint: str = ""
     baseline: tuple[CheckResult, ...] | None = None
     root: str = ""
 
     def name_of(self, event: ModelAnswered) -> str:
         """Return the endpoint of an answer, empty if it is the usual one."""
-        return "" if self.usual in ("", event.endpoint) else event.model or event.endpoint
+        return "" if self.usual_endpoint in ("", event.endpoint) else event.model or event.endpoint
 
 
 class StepsView(Struct, frozen=True):
@@ -135,21 +135,21 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
         case PromptBuilt():
             return replace(transcript, purpose=event.purpose)
         case TestsFinished(purpose=CheckPurpose.BASELINE):
-            return replace(transcript, told=True, baseline=event.results)
+            return replace(transcript, outcome_shown=True, baseline=event.results)
         case TaskStarted():
             return replace(transcript, baseline=None, root=event.workspace.path)
         case TestsFinished() | TaskCommitted() | TaskMerged() | ContextCompacted():
-            return replace(transcript, told=True)
+            return replace(transcript, outcome_shown=True)
         case ModelAnswered():
             step = transcript.step if transcript.purpose in ASIDE else event.step
-            by, usual = transcript.name_of(event), transcript.usual or event.endpoint
-            return replace(transcript, step=step, by=by, usual=usual)
+            by, usual = transcript.name_of(event), transcript.usual_endpoint or event.endpoint
+            return replace(transcript, step=step, other_endpoint=by, usual_endpoint=usual)
         case ActionFinished():
-            return replace(transcript, told=False)
+            return replace(transcript, outcome_shown=False)
         case SessionResumed():
-            return replace(transcript, usual="", usual_model="")
-        case EndpointPassed(purpose=Purpose.EXECUTOR) if not transcript.usual:
-            return replace(transcript, usual=event.endpoint)
+            return replace(transcript, usual_endpoint="", usual_model="")
+        case EndpointPassed(purpose=Purpose.EXECUTOR) if not transcript.usual_endpoint:
+            return replace(transcript, usual_endpoint=event.endpoint)
         case ModelObserved(purpose=Purpose.EXECUTOR):
             return _met(transcript, event.facts)
         case _:
@@ -158,9 +158,9 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
 
 def _met(transcript: Transcript, facts: ModelFacts) -> Transcript:
     """Return the transcript with the usual endpoint: the first one observed, also if it returns at another address."""
-    if transcript.usual and facts.model != transcript.usual_model:
+    if transcript.usual_endpoint and facts.model != transcript.usual_model:
         return transcript
-    return replace(transcript, usual=facts.endpoint, usual_model=facts.model)
+    return replace(transcript, usual_endpoint=facts.endpoint, usual_model=facts.model)
 
 
 def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]:

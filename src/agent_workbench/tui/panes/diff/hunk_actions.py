@@ -52,7 +52,7 @@ class HunkActions(LineMarks):
     def is_edited_by(self, view: DiffView) -> bool:
         """Return whether a view is the shown proposal with another content, so that the user goes on in it."""
         shown = self._viewer.view.proposal
-        return view.by_hunk and not view.taken and shown != view.proposal and _id(shown) == _id(view.proposal)
+        return view.by_hunk and not view.partial and shown != view.proposal and _id(shown) == _id(view.proposal)
 
     def reset(self) -> HunkSelection:
         """Leave the proposal that was shown; return the selection of its hunks."""
