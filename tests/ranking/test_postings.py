@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from agent_workbench.ranking import postings as module
 from agent_workbench.ranking.postings import MergeInput, Postings, build, grouped, merge
-from agent_workbench.ranking.vocabulary import Vocabulary
+from agent_workbench.ranking.vocabulary import IndexVocabulary
 
 WORDS = st.sampled_from(["a", "b", "ab", "größe", "中", "\ud800", "z" * 80, "", "read_file"])
 DOCUMENTS = st.lists(st.lists(WORDS, max_size=8).map(Counter), max_size=6)
 
 
-def documents_of(vocabulary: Vocabulary, postings: Postings) -> list[dict[str, int]]:
+def documents_of(vocabulary: IndexVocabulary, postings: Postings) -> list[dict[str, int]]:
     """Return the counted words of each document."""
     found: list[dict[str, int]] = [{} for _ in postings.lengths]
     for number, word in enumerate(vocabulary):
@@ -43,11 +43,11 @@ def test_what_is_built_holds_what_it_was_built_of(first: list[Counter[str]], sec
 
 def test_words_are_found_among_many() -> None:
     words = sorted({f"{letter}{number}" for letter in "abxé" for number in range(700)} | {"q" * 500})
-    vocabulary = Vocabulary.of([word.encode() for word in words])
+    vocabulary = IndexVocabulary.of([word.encode() for word in words])
     assert [vocabulary.find(word) for word in words] == list(range(len(words)))
     assert {vocabulary.find(word) for word in ("", "a", "a7000", "c", "zz", "é", "q")} == {-1}
     with pytest.raises(ValueError, match="line end"):
-        Vocabulary.of([b"a\nb"])
+        IndexVocabulary.of([b"a\nb"])
 
 
 @settings(max_examples=30)

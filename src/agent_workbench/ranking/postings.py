@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.ranking.vocabulary import Vocabulary, union
+from agent_workbench.ranking.vocabulary import IndexVocabulary, union
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,20 +44,20 @@ class Postings(Struct, frozen=True, dict=True):
 class MergeInput(Struct, frozen=True):
     """One index in a merge: its words, its fields, and for each field the new number of each document (-1: dropped)."""
 
-    vocabulary: Vocabulary
+    vocabulary: IndexVocabulary
     fields: "Sequence[Postings]"
     rows: "Sequence[Ints]"
 
 
-def build(fields: Sequence[Sequence[Mapping[str, int]]]) -> tuple[Vocabulary, list[Postings]]:
+def build(fields: Sequence[Sequence[Mapping[str, int]]]) -> tuple[IndexVocabulary, list[Postings]]:
     """Return the vocabulary of all fields and the postings of each field, given as word counts of its documents."""
     words = sorted(set(chain.from_iterable(chain.from_iterable(fields))))
     number_of = {word: number for number, word in enumerate(words)}
-    vocabulary = Vocabulary.of([word.encode("utf-8", "surrogatepass") for word in words])
+    vocabulary = IndexVocabulary.of([word.encode("utf-8", "surrogatepass") for word in words])
     return vocabulary, [_of_documents(documents, number_of) for documents in fields]
 
 
-def merge(shares: Sequence[MergeInput], sizes: Sequence[int]) -> tuple[Vocabulary, list[Postings]]:
+def merge(shares: Sequence[MergeInput], sizes: Sequence[int]) -> tuple[IndexVocabulary, list[Postings]]:
     """Return several indexes merged into one; `sizes` is the number of its documents for each field.
 
     Words that no remaining document contains are left out.

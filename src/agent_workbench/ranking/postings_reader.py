@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_workbench.ranking.hits import Hits
 from agent_workbench.ranking.postings import Postings
-from agent_workbench.ranking.vocabulary import Vocabulary
+from agent_workbench.ranking.vocabulary import IndexVocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ _READ_AT_ONCE = 200_000
 class IndexPart(Struct, frozen=True):
     """Part of an index: vocabulary, postings, and the mask of live documents (None: all)."""
 
-    vocabulary: Vocabulary
+    vocabulary: IndexVocabulary
     postings: Postings
     alive: "Mask | None" = None
 

@@ -19,7 +19,7 @@ _UNITED_AT_ONCE = 8_192
 _SEPARATOR = b"\n"
 
 
-class Vocabulary:
+class IndexVocabulary:
     """Words numbered from 0 in byte order. `block` and `marks` are all its data.
 
     The block holds each word in UTF-8 between two line ends. The marks are the offsets of every 64th word.
@@ -34,7 +34,7 @@ class Vocabulary:
         self._recent: tuple[tuple[str, ...], Marks] | None = None
 
     @classmethod
-    def of(cls, words: Sequence[bytes]) -> "Vocabulary":
+    def of(cls, words: Sequence[bytes]) -> "IndexVocabulary":
         """Return the vocabulary of distinct words in order; raise `ValueError` for a word that contains a line end."""
         import numpy as np
 
@@ -96,7 +96,9 @@ class Vocabulary:
         return some.partition(_SEPARATOR)[0]
 
 
-def union(vocabularies: Sequence[Vocabulary], used: "Sequence[NDArray[np.bool_]]") -> "tuple[Vocabulary, list[Marks]]":
+def union(
+    vocabularies: Sequence[IndexVocabulary], used: "Sequence[NDArray[np.bool_]]"
+) -> "tuple[IndexVocabulary, list[Marks]]":
     """Return the union of several vocabularies, and for each of them the new numbers of its words (-1: unused).
 
     `used` is a mask over the words of each vocabulary.
@@ -124,4 +126,4 @@ def union(vocabularies: Sequence[Vocabulary], used: "Sequence[NDArray[np.bool_]]
             numbers[place[start:end]] = np.fromiter(map(number_of.__getitem__, words), np.int32, len(words))
         merged += fresh
         starts = ends
-    return Vocabulary.of(merged), maps
+    return IndexVocabulary.of(merged), maps

@@ -3,7 +3,7 @@ import pytest
 
 from agent_workbench.adapters.retrieval.worker_processes.frames import InvalidFrame
 from agent_workbench.adapters.retrieval.worker_processes.messages import (
-    Message,
+    WorkerMessage,
     decode,
     encode,
     pack_texts,
@@ -13,7 +13,7 @@ from agent_workbench.adapters.retrieval.worker_processes.messages import (
 
 def test_a_message_arrives_as_it_was_sent() -> None:
     arrays = {"vectors": np.arange(6, dtype=np.float32).reshape(3, 2).T, "words": pack_texts(["ä", "b c", ""])}
-    head, parts = encode(Message("keep", {"why": "x", "count": 3}, arrays))
+    head, parts = encode(WorkerMessage("keep", {"why": "x", "count": 3}, arrays))
     message = decode(head, memoryview(b"".join(parts)))
     assert (message.word, message.fact("why"), message.number("count")) == ("keep", "x", 3)
     assert np.array_equal(message.array("vectors", "float32", 2), [[0, 2, 4], [1, 3, 5]])
@@ -37,7 +37,7 @@ def test_what_is_no_message_is_refused(head: object, body: bytes) -> None:
 
 
 def test_an_array_of_another_form_is_refused() -> None:
-    message = Message("a", {}, {"x": np.zeros(3, dtype=np.float32)})
+    message = WorkerMessage("a", {}, {"x": np.zeros(3, dtype=np.float32)})
     for name, kind, axes in (("x", "float32", 2), ("x", "int64", 1), ("y", "float32", 1)):
         with pytest.raises(InvalidFrame):
             message.array(name, kind, axes)

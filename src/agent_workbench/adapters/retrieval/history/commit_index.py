@@ -11,7 +11,7 @@ from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.ranking.bm25 import Bm25
 from agent_workbench.ranking.postings import inverted
 from agent_workbench.ranking.postings_reader import IndexPart
-from agent_workbench.ranking.vocabulary import Vocabulary
+from agent_workbench.ranking.vocabulary import IndexVocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,7 @@ class CommitIndex:
         self._starts: Numbers = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         files = map(self._numbers.__getitem__, chain.from_iterable(touched))
         self._touched: Numbers = np.fromiter(files, np.int64, int(sizes.sum()))
-        vocabulary = Vocabulary.of([word.encode("utf-8", "surrogatepass") for word in counted.words])
+        vocabulary = IndexVocabulary.of([word.encode("utf-8", "surrogatepass") for word in counted.words])
         titles = counted.titles.only(kept)
         self._messages = _scorer(vocabulary, counted.messages.only(kept))
         self._titles = _scorer(vocabulary, titles)
@@ -141,5 +141,5 @@ def _best(scores: "Scores", most: int) -> "Numbers":
     return found
 
 
-def _scorer(vocabulary: Vocabulary, said: TextWords) -> Bm25:
+def _scorer(vocabulary: IndexVocabulary, said: TextWords) -> Bm25:
     return Bm25([IndexPart(vocabulary, inverted(said.sizes, said.words, said.counts, len(vocabulary)))])

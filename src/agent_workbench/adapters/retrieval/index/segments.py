@@ -16,7 +16,7 @@ from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex,
 from agent_workbench.adapters.retrieval.index.strings import PackedStrings
 from agent_workbench.ranking.postings import Postings, build, grouped
 from agent_workbench.ranking.stems import count_stems
-from agent_workbench.ranking.vocabulary import Vocabulary
+from agent_workbench.ranking.vocabulary import IndexVocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +76,7 @@ class SegmentFiles(Struct, frozen=True, dict=True):
         return {path: number for number, path in enumerate(self.paths)}
 
     @cached_property
-    def folder_words(self) -> tuple[Vocabulary, Postings]:
+    def folder_words(self) -> tuple[IndexVocabulary, Postings]:
         """Words of the folder of each file."""
         folders = [path.rpartition("/")[0] for path in self.paths]
         words = {name: count_stems(name) for name in dict.fromkeys(folders)}
@@ -106,7 +106,7 @@ class ChunkExtents(Struct, frozen=True):
 class Segment(Struct, frozen=True, dict=True):
     """Files, their chunks, and the postings of all fields: arrays only, cheap to store, send and map."""
 
-    vocabulary: Vocabulary
+    vocabulary: IndexVocabulary
     fields: "Mapping[Field, Postings]"
     files: SegmentFiles
     extents: ChunkExtents
@@ -194,7 +194,7 @@ class Segment(Struct, frozen=True, dict=True):
         first_lines = read.ints("first_lines", int(first_chunks[-1]))
         starts = read.ints(f"{Field.BODY}.starts")
         words = len(starts) - 1
-        vocabulary = Vocabulary(read.bytes("words").data, read.ints("marks", -(-words // 64)), words)
+        vocabulary = IndexVocabulary(read.bytes("words").data, read.ints("marks", -(-words // 64)), words)
         fields = {field: read.postings(field, words, len(first_lines)) for field in FIELDS_OF_CHUNKS}
         fields |= {field: read.postings(field, words, len(kinds)) for field in FIELDS_OF_FILES}
         files = SegmentFiles(read.strings("paths", len(kinds)), read.strings("blobs", len(kinds)), kinds, first_chunks)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from agent_workbench.adapters.retrieval.vectors.store_worker import LOCK
 from agent_workbench.adapters.retrieval.vectors.vector_table import VectorTable
 from agent_workbench.adapters.retrieval.worker_processes.frames import InvalidFrame
-from agent_workbench.adapters.retrieval.worker_processes.messages import Message, ask, pack_texts, unpack_texts
+from agent_workbench.adapters.retrieval.worker_processes.messages import WorkerMessage, ask, pack_texts, unpack_texts
 from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess
 from agent_workbench.adapters.retrieval.worker_processes.threads import in_thread
 from agent_workbench.core.errors import StorageError
@@ -54,20 +54,20 @@ class VectorStoreProcess:
                 continue
             await self.end()
             await in_thread(self._start)
-            answer = await self._ask(Message("open"), _OPEN_SECONDS)
+            answer = await self._ask(WorkerMessage("open"), _OPEN_SECONDS)
             if answer.word == "opened":
                 return await asyncio.to_thread(_table, answer)
 
     async def clear(self) -> None:
         """Remove the stored vectors."""
-        await self._ask(Message("clear"), _ANSWER_SECONDS)
+        await self._ask(WorkerMessage("clear"), _ANSWER_SECONDS)
 
     async def add(self, blobs: Sequence[str], vectors: "Floats") -> None:
         """Store vectors by their contents."""
         for first in range(0, len(blobs), _BATCH):
             some = slice(first, first + _BATCH)
             arrays = {"blobs": pack_texts(blobs[some]), "vectors": vectors[some]}
-            await self._ask(Message("add", {}, arrays), _ANSWER_SECONDS)
+            await self._ask(WorkerMessage("add", {}, arrays), _ANSWER_SECONDS)
 
     async def end(self) -> None:
         """End the process, if it runs, so that its memory and the folder are free."""
@@ -84,13 +84,13 @@ class VectorStoreProcess:
         except StorageError as error:
             raise WorkerLost(str(error)) from error
 
-    async def _ask(self, message: Message, seconds: float) -> Message:
+    async def _ask(self, message: WorkerMessage, seconds: float) -> WorkerMessage:
         if self._worker is None:
             raise WorkerLost("its process does not run")
         return await asyncio.to_thread(ask, self._worker, message, seconds)
 
 
-def _table(answer: Message) -> VectorTable:
+def _table(answer: WorkerMessage) -> VectorTable:
     """Return the vectors of an answer; none where vectors and contents do not fit together."""
     try:
         blobs = unpack_texts(answer.array("blobs", "uint8", 1))

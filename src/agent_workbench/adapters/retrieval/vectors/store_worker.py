@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from agent_workbench.adapters.retrieval.vectors.chroma_store import ChromaStore
 from agent_workbench.adapters.retrieval.worker_processes.messages import (
-    Message,
+    WorkerMessage,
     pack_texts,
     serve_messages,
     unpack_texts,
@@ -33,26 +33,26 @@ class StoreWorker:
         self._store = ChromaStore(folder / model)
         self._lock = FileLock(folder / LOCK, describe_holder())
 
-    def open(self, _: Message) -> Message:
+    def open(self, _: WorkerMessage) -> WorkerMessage:
         """Take the lock and return the stored vectors, or `held` with the lock's holder."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self._lock.acquire()
         except LockedError as error:
-            return Message("held", {"by": error.holder})
+            return WorkerMessage("held", {"by": error.holder})
         blobs, vectors = self._store.load()
-        return Message("opened", {}, {"blobs": pack_texts(blobs), "vectors": vectors})
+        return WorkerMessage("opened", {}, {"blobs": pack_texts(blobs), "vectors": vectors})
 
-    def clear(self, _: Message) -> Message:
+    def clear(self, _: WorkerMessage) -> WorkerMessage:
         """Remove the stored vectors."""
         self._store.clear()
-        return Message("cleared")
+        return WorkerMessage("cleared")
 
-    def add(self, message: Message) -> Message:
+    def add(self, message: WorkerMessage) -> WorkerMessage:
         """Store vectors."""
         vectors = cast("NDArray[np.float32]", message.array("vectors", "float32", 2))
         count = self._store.add(unpack_texts(message.array("blobs", "uint8", 1)), vectors)
-        return Message("added", {"vectors": count})
+        return WorkerMessage("added", {"vectors": count})
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ _NICENESS = 10
 Fact = str | int
 
 
-class Message(Struct, frozen=True):
+class WorkerMessage(Struct, frozen=True):
     """Request or answer: its name (`word`), small `facts`, and `arrays` of numbers."""
 
     word: str
@@ -53,7 +53,7 @@ class Message(Struct, frozen=True):
         return value
 
 
-def encode(message: Message) -> tuple[object, list[memoryview]]:
+def encode(message: WorkerMessage) -> tuple[object, list[memoryview]]:
     """Return the message as head and parts of a frame, without copying arrays."""
     import numpy as np
 
@@ -63,16 +63,16 @@ def encode(message: Message) -> tuple[object, list[memoryview]]:
     return head, [array.data.cast("B") for array in arrays.values() if array.nbytes]
 
 
-def decode(head: object, body: memoryview) -> Message:
+def decode(head: object, body: memoryview) -> WorkerMessage:
     """Return the message in a frame; raise `InvalidFrame` if there is none."""
     match head:
         case {"word": str(word), "facts": dict(facts), "arrays": list(shapes)}:
             if all(isinstance(value, str | int) for value in facts.values()):
-                return Message(word, facts, _arrays(shapes, body))
+                return WorkerMessage(word, facts, _arrays(shapes, body))
     raise InvalidFrame("the head lacks something")
 
 
-def ask(child: WorkerProcess, message: Message, seconds: float) -> Message:
+def ask(child: WorkerProcess, message: WorkerMessage, seconds: float) -> WorkerMessage:
     """Return the answer of the process within `seconds`; raise `WorkerLost` if it gives none. Blocks."""
     try:
         answer = decode(*child.ask(*encode(message), seconds))
@@ -84,7 +84,7 @@ def ask(child: WorkerProcess, message: Message, seconds: float) -> Message:
     return answer
 
 
-def serve_messages(answers: "Mapping[str, Callable[[Message], Message]]", seconds: int) -> None:
+def serve_messages(answers: "Mapping[str, Callable[[WorkerMessage], WorkerMessage]]", seconds: int) -> None:
     """Answer messages from standard input by their word; an exception is answered with its reason."""
 
     def answered(head: object, body: memoryview) -> tuple[object, list[memoryview]]:
@@ -93,7 +93,7 @@ def serve_messages(answers: "Mapping[str, Callable[[Message], Message]]", second
             answer = answers[message.word](message)
         except Exception as error:  # the session decides
             why = system_message(error) or f"{type(error).__name__}: {error}"
-            answer = Message("failed", {"why": why[:500]})
+            answer = WorkerMessage("failed", {"why": why[:500]})
         return encode(answer)
 
     with suppress(OSError):
