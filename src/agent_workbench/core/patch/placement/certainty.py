@@ -43,7 +43,7 @@ def choose(
                 "`\\ No newline at end of file` may belong",
                 advice="Give the last line of the file before the marker, and leave no line out.",
             )
-        if candidate.exact and _heading_speaks_against(placement, file):
+        if candidate.exact and _contradicts_heading(placement, file):
             name, heading = piece_name(candidate.piece), shown(candidate.piece.hunk.section)
             raise PatchError(
                 f"{shown(path)}: {name} names {heading} behind its numbers, "
@@ -79,7 +79,9 @@ def _chosen(candidates: Sequence[PieceCandidates], file: FileLines, *, consisten
     lacking = any(candidate.piece.missing for candidate in candidates)
     if all(len(each) == 1 for each in at_headers) and (consistent or (others and not lacking)):
         # A heading that is above another position shows that the numbers match by coincidence.
-        if not any(_disowned(candidate, each[0], file) for candidate, each in zip(candidates, at_headers, strict=True)):
+        if not any(
+            _is_under_another(candidate, each[0], file) for candidate, each in zip(candidates, at_headers, strict=True)
+        ):
             return at_headers
         return places
     if _ascending(candidates):
@@ -87,7 +89,7 @@ def _chosen(candidates: Sequence[PieceCandidates], file: FileLines, *, consisten
     places = [_under_heading(candidate.piece, each, file) for candidate, each in zip(candidates, places, strict=True)]
     if _ascending(candidates):
         places = _in_order(places)
-    return _at_one_distance(candidates, places) if consistent else places
+    return _at_common_offset(candidates, places) if consistent else places
 
 
 def _at_header(candidate: PieceCandidates) -> tuple[Placement, ...]:
@@ -128,20 +130,20 @@ def _under_heading(piece: HunkPiece, places: tuple[Placement, ...], file: FileLi
     """Return the only placement below the heading of the hunk, or all if there is not exactly one."""
     if len(places) < 2 or not piece.hunk.section or piece.after_dots or not piece.is_whole:
         return places
-    below = tuple(each for each in places if _stands_under(piece.hunk.section, each.start, file))
+    below = tuple(each for each in places if _is_under(piece.hunk.section, each.start, file))
     return below if len(below) == 1 else places
 
 
-def _disowned(candidate: PieceCandidates, chosen: Placement, file: FileLines) -> bool:
+def _is_under_another(candidate: PieceCandidates, chosen: Placement, file: FileLines) -> bool:
     """Return True if the heading of a hunk is above another placement than the chosen one."""
     heading = candidate.piece.hunk.section
     if not heading or len(candidate.placements) < 2 or candidate.piece.after_dots:
         return False
-    below = [each for each in candidate.placements if _stands_under(heading, each.start, file)]
+    below = [each for each in candidate.placements if _is_under(heading, each.start, file)]
     return bool(below) and chosen not in below
 
 
-def _stands_under(heading: str, start: int, file: FileLines) -> bool:
+def _is_under(heading: str, start: int, file: FileLines) -> bool:
     """Return True if the nearest possible heading before `start` is this one."""
     wanted = heading.strip()
     for at in range(start - 1, -1, -1):
@@ -153,7 +155,7 @@ def _stands_under(heading: str, start: int, file: FileLines) -> bool:
     return False
 
 
-def _heading_speaks_against(placement: Placement, file: FileLines) -> bool:
+def _contradicts_heading(placement: Placement, file: FileLines) -> bool:
     """Return True if the file has the heading of the hunk, but neither it nor the header number is at this position.
 
     Then the hunk may belong to an older version of the code below its heading.
@@ -180,7 +182,7 @@ def _heading_speaks_against(placement: Placement, file: FileLines) -> bool:
     )
 
 
-def _at_one_distance(
+def _at_common_offset(
     candidates: Sequence[PieceCandidates], places: list[tuple[Placement, ...]]
 ) -> list[tuple[Placement, ...]]:
     """Return the placements at the same offset from the header numbers as all hunks with a single placement."""

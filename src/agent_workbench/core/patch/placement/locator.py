@@ -193,14 +193,14 @@ def _check_anchored(placement: Placement, file: FileLines) -> None:
     """
     if not placement.is_confirmed:
         raise Doubt("its lines do not fit to the letter, and the header's numbers do not say that they stand there")
-    telling = 0
+    distinctive = 0
     for line, key, at in zip(placement.piece.old, placement.piece.keys, placement.at, strict=True):
         found = file.keys[at]
         if found == key or found in map(key_of, line.forms):
-            telling += not is_trivial(key)
+            distinctive += not is_trivial(key)
         elif not is_trivial(key) and key in file.positions:
             raise Doubt("a context line that does not fit there stands elsewhere in the file")
-    if telling < (1 if placement.cost <= 1 else _ENOUGH_LINES):
+    if distinctive < (1 if placement.cost <= 1 else _ENOUGH_LINES):
         raise Doubt("too few of its lines tell the place")
 
 

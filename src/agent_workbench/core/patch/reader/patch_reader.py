@@ -109,7 +109,7 @@ def read_diff(text: str, bounds: PatchBounds, existing: Collection[str]) -> Diff
             if scanned is None:
                 continue
             certain = certain or scanned.certain
-            reading = _aimed(scanned, bounds, existing)
+            reading = _with_targets(scanned, bounds, existing)
         except PatchError as error:
             # The strict scan complains about text around the diff, the lenient one about the diff itself.
             first = error if first is None or scan is _scan_leniently else first
@@ -178,7 +178,7 @@ def _scan_straightened(text: str) -> _Scanned | None:
     return None if plain is None else _scan_leniently(plain, "curly quotes were read as straight ones")
 
 
-def _aimed(scanned: _Scanned, bounds: PatchBounds, existing: Collection[str]) -> DiffReading:
+def _with_targets(scanned: _Scanned, bounds: PatchBounds, existing: Collection[str]) -> DiffReading:
     """Return the interpretation of scanned sections, with the files that they are for."""
     targets = find_targets(scanned.sections, existing)
     patch = checked_patch(tuple(map(file_patch, targets)), bounds)

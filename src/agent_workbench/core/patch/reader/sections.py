@@ -21,6 +21,7 @@ from agent_workbench.core.patch.reader.hunk_extent import (
     ends_hunk,
     has_both_names,
     lenient_size,
+    line_at,
     renames,
     signed_size,
     strict_size,
@@ -119,16 +120,19 @@ class _Scanner:
             "there is no diff in it", advice="Give the unified diff alone: --- a/<path>, +++ b/<path>, then its hunks."
         )
 
-    def _line(self, at: int) -> str:
-        return self.lines[at] if at < len(self.lines) else ""
+    @property
+    def _current(self) -> str:
+        return line_at(self.lines, self.at)
 
     def _starts_file(self, at: int) -> bool:
-        line = self._line(at)
+        line = line_at(self.lines, at)
         if has_both_names(self.lines, at) or (line.startswith("diff --git ") and self.mode is not Mode.CONSTRAINED):
             return True
         if self.mode is Mode.STRICT:
             return False
-        half = self.mode is Mode.LENIENT and line.startswith(("--- ", "+++ ")) and HUNK.match(self._line(at + 1))
+        half = (
+            self.mode is Mode.LENIENT and line.startswith(("--- ", "+++ ")) and HUNK.match(line_at(self.lines, at + 1))
+        )
         return renames(self.lines, at) or bool(half)
 
     def _skip(self, line: str, *, behind: bool) -> None:
@@ -156,15 +160,15 @@ class _Scanner:
     def _section(self) -> FileSection:
         start = self.at
         git, extended = None, {}
-        if self._line(self.at).startswith("diff --git "):
-            git = self._line(self.at).removeprefix("diff --git ")
+        if self._current.startswith("diff --git "):
+            git = self._current.removeprefix("diff --git ")
             self.at += 1
             extended = self._extended(git)
         elif renames(self.lines, self.at):
-            extended = self._extended(self._line(self.at))
-        if self._line(self.at).startswith(_BINARY):
+            extended = self._extended(self._current)
+        if self._current.startswith(_BINARY):
             raise PatchError(
-                f"line {self.at + 1} of the diff: binary changes are not taken: {shown(git or self._line(self.at))}"
+                f"line {self.at + 1} of the diff: binary changes are not taken: {shown(git or self._current)}"
             )
         named = not extended if self.mode is Mode.CONSTRAINED else self._may_be_named()
         old = self._name("--- ") if named else None
@@ -178,7 +182,7 @@ class _Scanner:
     def _extended(self, name: str) -> dict[str, str]:
         """Return git's further headers; raise `PatchError` if one occurs twice."""
         found: dict[str, str] = {}
-        while match := _EXTENDED_HEADER.fullmatch(self._line(self.at)):
+        while match := _EXTENDED_HEADER.fullmatch(self._current):
             key, value = match.groups()
             if key in found:
                 if key == "rename from" and renames(self.lines, self.at):
@@ -192,13 +196,13 @@ class _Scanner:
         return self.mode is Mode.LENIENT or has_both_names(self.lines, self.at)
 
     def _name(self, sign: str) -> str | None:
-        if not self._line(self.at).startswith(sign):
+        if not self._current.startswith(sign):
             return None
         self.at += 1
-        return self._line(self.at - 1)[4:]
+        return line_at(self.lines, self.at - 1)[4:]
 
     def _begins_hunk(self, section: FileSection, *, first: bool) -> bool:
-        line = self._line(self.at)
+        line = self._current
         if self.mode is Mode.CONSTRAINED:
             return line.startswith("@@ -")
         if self.mode is Mode.STRICT:
@@ -212,7 +216,7 @@ class _Scanner:
         while at < len(self.lines) and not self.lines[at].strip():
             at += 1
         headless = first and at == self.at and line[:1] in {" ", "-", "+"} and not self._starts_file(at)
-        if HUNK.match(self._line(at)) or (headless and line):
+        if HUNK.match(line_at(self.lines, at)) or (headless and line):
             self.at = at
             return True
         return False

@@ -39,10 +39,10 @@ SHOWN_LINES = 60
 
 
 class WriteDiff(BuiltinTool, frozen=True):
-    """Applies an approved diff: whole, exactly where it says, or not at all."""
+    """Tool that applies an approved diff: all of it, exactly where its headers say, or nothing."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return the change as it would be made; raise `PatchError` when it fits nowhere or may not be made."""
+        """Return the fitted diff; raise `PatchError` if it does not fit or is not allowed."""
         existing = await context.workspace.list_files()
         fit = await _fit(context, text, existing)
         paths = fit.patch.paths
@@ -60,7 +60,7 @@ class WriteDiff(BuiltinTool, frozen=True):
         )
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Apply the diff that was shown to what was approved before."""
+        """Apply the shown diff to the approved files."""
         strays = {change.path for change in await context.workspace.strays(context.run.tree)}
         await context.workspace.put_back(context.run.tree, strays.intersection(proposal.paths))
         patch = await to_thread(lambda: proposal.patch)
@@ -75,7 +75,7 @@ class WriteDiff(BuiltinTool, frozen=True):
 
 
 def describe_applied(applied: PatchApplied, proposal: Proposal) -> str:
-    """Return what the model is told of a change: where it was made, what was mended, and how the lines read now.
+    """Return the observation of a change: its location, the repairs, and the lines as they are now.
 
     Lines that stand in the model's own diff are not sent again.
     """
@@ -89,7 +89,7 @@ def describe_applied(applied: PatchApplied, proposal: Proposal) -> str:
 
 
 def _check_no_stand_in(changes: tuple[FileChange, ...]) -> None:
-    """Raise `PatchError` where more is written than there was of what stands for a secret in all that was shown."""
+    """Raise `PatchError` if a change adds a placeholder that the workbench shows in place of a secret."""
     for change in changes:
         before, after = (content.data if content else b"" for content in (change.before, change.after))
         for found in dict.fromkeys(STAND_IN.findall(after)):
@@ -132,7 +132,7 @@ def _compared(changes: tuple[FileChange, ...]) -> tuple[Patch, str]:
 
 
 async def _against_approved(context: ToolContext, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
-    """Return the changes as seen from the approved tree: what somebody else wrote into these files would get in too."""
+    """Return the changes relative to the approved tree, which include unapproved changes of the same files."""
     strays = {stray.path: stray.before for stray in await context.workspace.strays(context.run.tree)}
     whole = [replace(change, before=strays.get(change.path, change.before)) for change in changes]
     left = tuple(change for change in whole if change.before != change.after)
@@ -142,7 +142,7 @@ async def _against_approved(context: ToolContext, changes: tuple[FileChange, ...
 
 
 async def check_unmoved(context: ToolContext, proposal: Proposal) -> str:
-    """Return the path of the first file that is no longer what it was when the proposal was shown, or nothing."""
+    """Return the path of the first file that changed after the proposal was shown, empty if none did."""
     for preimage in proposal.preimages:
         try:
             content = await context.workspace.read(preimage.path)
