@@ -108,6 +108,15 @@ class InboxDecision(Struct, frozen=True):
         """The origin as the session's journal records it."""
         return f"inbox: {self.made_by} at {self.made_at}"
 
+    def is_recorded_in(self, events: Iterable[Recorded]) -> bool:
+        """Return True if one of the events is this decision."""
+        return any(
+            isinstance(each.event, ActionDecided)
+            and each.event.proposal_id == self.reference.proposal
+            and each.event.via == self.via
+            for each in events
+        )
+
 
 def parse_reference(text: str) -> Reference:
     """Return the reference that `text` spells; raise `UsageError` for anything else."""

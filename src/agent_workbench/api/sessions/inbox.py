@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
 from agent_workbench.core.errors import DecisionRefused, JournalError, StorageError, TrustError, UsageError
-from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.events import ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
@@ -127,7 +127,7 @@ class RepoInbox:
         kept = decision in await self._inbox.pending(session)
         summary = await self._summary(session)
         events = await self._sessions.read(session)
-        if any(isinstance(each.event, ActionDecided) and each.event.via == decision.via for each in events):
+        if decision.is_recorded_in(events):
             return InboxReceipt(decision, recorded=True, holder=summary.holder)
         waiting = await asyncio.to_thread(_waiting, summary, events)
         if kept and waiting is not None and waiting.item.reference == decision.reference:

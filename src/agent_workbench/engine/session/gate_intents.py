@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.events import ActionDecided, Author
+from agent_workbench.core.events import Author
 from agent_workbench.core.inbox import InboxDecision, Reference, reference_to, refusal
 from agent_workbench.core.intents import ApproveProposal, EditProposal, RecordDecision, RejectProposal, SkipProposal
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
@@ -89,7 +89,7 @@ async def watch_inbox(session: SessionContext, submit: Callable[[RecordDecision]
 async def _record(session: SessionContext, decision: InboxDecision) -> Outcome:
     state = session.state
     history = state.run.history if state.run is not None else ()
-    if any(isinstance(each.event, ActionDecided) and each.event.via == decision.via for each in history):
+    if decision.is_recorded_in(history):
         return Accepted()  # the process that recorded it died before it removed it
     waiting = answerable(state)
     if waiting is None or reference_to(state.session, waiting) != decision.reference:
