@@ -53,9 +53,9 @@ def state_of(*story: e.Event) -> SessionState:
         ((started(), TROUBLE, e.RetryAsked()), flow.ProposeChecks(CheckPurpose.BASELINE)),
         ((started(), e.ActionProposed(DIFF)), flow.Decide(DIFF)),
         ((started(), e.ActionProposed(DIFF), TROUBLE), flow.AwaitRetry(TROUBLE)),
-        ((started(), *APPROVED), flow.Carry(DIFF)),
-        ((started(), *RUNNING), flow.Settle(DIFF)),
-        ((started(), *RUNNING, e.AbortAsked("no")), flow.Settle(DIFF)),
+        ((started(), *APPROVED), flow.Execute(DIFF)),
+        ((started(), *RUNNING), flow.Recover(DIFF)),
+        ((started(), *RUNNING, e.AbortAsked("no")), flow.Recover(DIFF)),
         (
             (started(), *RUNNING, e.AbortAsked("no"), e.ActionFinished(P1, e.ActionResult.UNKNOWN, "")),
             flow.RollBack("no"),
@@ -176,6 +176,6 @@ def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None
         state = fold(state, each)
         move = next_move(state)
         if state.run is None or (state.run.phase is Phase.OVER and state.run.waiting is None and not state.trouble):
-            assert isinstance(move, flow.Idle | flow.Carry | flow.Settle)
+            assert isinstance(move, flow.Idle | flow.Execute | flow.Recover)
         else:
             assert not isinstance(move, flow.Idle)

@@ -46,7 +46,7 @@ class FolderWorkspace:
     async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
         raise WorkspaceError(_READS_ONLY)
 
-    async def strays(self, tree: str) -> tuple[FileChange, ...]:
+    async def unapproved_changes(self, tree: str) -> tuple[FileChange, ...]:
         raise WorkspaceError(_READS_ONLY)
 
     async def put_back(self, tree: str, paths: Collection[str]) -> None:

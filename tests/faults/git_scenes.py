@@ -99,7 +99,7 @@ async def _write(folder: Path) -> None:
     for position in range(len(CHANGES) + 1):
         changes = [*CHANGES[:position], FileChange("large", None, LARGE), *CHANGES[position:]]
         await _expect_storage_error(workspace.write(changes, workspace.facts.tree))
-        assert await workspace.strays(workspace.facts.tree) == ()
+        assert await workspace.unapproved_changes(workspace.facts.tree) == ()
     await workspace.write(CHANGES, workspace.facts.tree)
 
 
@@ -136,21 +136,21 @@ async def _read_only(folder: Path) -> None:
     workspace = await _opened(folder)
     (Path(workspace.facts.path) / "src").chmod(0o555)
     await _expect_storage_error(workspace.write(tuple(reversed(CHANGES)), workspace.facts.tree))
-    assert await workspace.strays(workspace.facts.tree) == ()
+    assert await workspace.unapproved_changes(workspace.facts.tree) == ()
     await _expect_storage_error(workspace.write(CHANGES, workspace.facts.tree))
-    assert await workspace.strays(workspace.facts.tree) == ()
+    assert await workspace.unapproved_changes(workspace.facts.tree) == ()
     (Path(workspace.facts.path) / "src").chmod(0o755)
     for name in ("src/app.py", "unreadable"):
         path = Path(workspace.facts.path) / name
         path.touch()
         path.chmod(0)
     tree = workspace.facts.tree
-    assert {change.path: change.after for change in await workspace.strays(tree)} == {
+    assert {change.path: change.after for change in await workspace.unapproved_changes(tree)} == {
         "src/app.py": None,
         "unreadable": None,
     }
     await workspace.put_back(tree, ["src/app.py", "unreadable"])
-    assert await workspace.strays(tree) == ()
+    assert await workspace.unapproved_changes(tree) == ()
     await workspace.write(CHANGES, workspace.facts.tree)
 
 

@@ -65,7 +65,9 @@ async def go_on(folder: Path) -> None:
     user = User(folder / "repo")
     repository = Repository(user.root, folder / "state")
     workspace = await repository.open(user.request(base=base_of(folder)))
-    found = {change.path: change.after for change in await workspace.strays(user.git("rev-parse", "HEAD^{tree}"))}
+    found = {
+        change.path: change.after for change in await workspace.unapproved_changes(user.git("rev-parse", "HEAD^{tree}"))
+    }
     wanted = {change.path: change.after for change in CHANGES}
     assert found in ({}, wanted), found
     if found:

@@ -1,4 +1,4 @@
-"""Carrying out one move after the other."""
+"""Executor of moves."""
 
 from typing import assert_never
 
@@ -10,31 +10,31 @@ from agent_workbench.engine.flow import (
     Ask,
     AwaitGo,
     AwaitRetry,
-    Carry,
     Close,
     Decide,
+    Execute,
     Idle,
     Move,
     ProposeChecks,
     ProposeCommit,
     ProposeEnd,
     ReadAnswer,
+    Recover,
     Retrieve,
     RollBack,
-    Settle,
     Undo,
 )
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.task.execution import carry
+from agent_workbench.engine.task.execution import execute_proposal
 from agent_workbench.engine.task.model_step import ask
-from agent_workbench.engine.task.recovery import settle
+from agent_workbench.engine.task.recovery import recover
 from agent_workbench.engine.task.task_end import close, roll_back
 from agent_workbench.engine.task.task_start import retrieve
-from agent_workbench.engine.task.undo import take_back
+from agent_workbench.engine.task.undo import undo_diff
 
 
 async def perform(session: SessionContext, move: Move) -> None:
-    """Do what `move` says. Moves that wait for somebody (`Idle`, `Decide`, `AwaitGo`, ...) are the session's affair."""
+    """Perform a move. Moves that wait for a person (`Idle`, `Decide`, `AwaitGo`, ...) are handled by the session."""
     try:
         await _perform(session, move)
     finally:
@@ -45,12 +45,12 @@ async def _perform(session: SessionContext, move: Move) -> None:
     match move:
         case Idle() | Decide() | AwaitRetry() | AwaitGo():
             raise AssertionError(f"{move} waits for a decision and cannot be performed")
-        case Carry():
-            await carry(session, move.proposal)
-        case Settle():
-            await settle(session, move.proposal)
+        case Execute():
+            await execute_proposal(session, move.proposal)
+        case Recover():
+            await recover(session, move.proposal)
         case Undo():
-            await take_back(session, move.proposal)
+            await undo_diff(session, move.proposal)
         case ProposeChecks():
             await propose_checks(session, move.purpose)
         case Retrieve():

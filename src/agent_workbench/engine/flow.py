@@ -1,4 +1,4 @@
-"""What comes next, as a pure function of the state; so a session goes on after a crash exactly where it stood."""
+"""The next move of a session, as a pure function of its state: after a crash it continues exactly where it was."""
 
 from typing import assert_never
 
@@ -15,79 +15,79 @@ from agent_workbench.engine.runtime.budget import spent
 
 
 class Idle(Struct, frozen=True):
-    """No task is being worked on."""
+    """Wait for a task."""
 
 
 class AwaitRetry(Struct, frozen=True):
-    """Something outside stopped the work."""
+    """Wait until the user retries what something outside stopped."""
 
     trouble: TroubleMet
 
 
 class AwaitGo(Struct, frozen=True):
-    """The user paused the task: the model would be asked now."""
+    """Wait until the user resumes the task: the model would be asked next."""
 
 
 class Undo(Struct, frozen=True):
-    """The diff of this proposal is to be taken back."""
+    """Undo the applied diff of this proposal."""
 
     proposal: ProposalId
 
 
 class Decide(Struct, frozen=True):
-    """A proposal waits for its decision."""
+    """Wait for the decision about a proposal."""
 
     proposal: Proposal
 
 
-class Carry(Struct, frozen=True):
-    """An approved proposal is to be carried out."""
+class Execute(Struct, frozen=True):
+    """Execute an approved proposal."""
 
     proposal: Proposal
 
 
-class Settle(Struct, frozen=True):
-    """A proposal was started and nobody knows its outcome: it is never run again by itself."""
+class Recover(Struct, frozen=True):
+    """Recover a proposal that was started and has no recorded outcome. It is never run again automatically."""
 
     proposal: Proposal
 
 
 class ProposeChecks(Struct, frozen=True):
-    """The task's checks are to be proposed."""
+    """Propose the checks of the task."""
 
     purpose: CheckPurpose
 
 
 class Retrieve(Struct, frozen=True):
-    """Code for the first prompt is to be found."""
+    """Search the code for the first prompt."""
 
 
 class Ask(Struct, frozen=True):
-    """The model is to be asked."""
+    """Ask the model."""
 
     purpose: Purpose
 
 
 class ReadAnswer(Struct, frozen=True):
-    """An answer is to be read: a step, a reflexion, or a summary."""
+    """Read the model's answer: a step, a reflexion, or a summary."""
 
 
 class ProposeCommit(Struct, frozen=True):
-    """What was approved is to be offered as a commit."""
+    """Propose the approved changes as a commit."""
 
 
 class ProposeEnd(Struct, frozen=True):
-    """The end of a task in which nothing is changed is to be put before the gate."""
+    """Propose to end a task that changed nothing."""
 
 
 class RollBack(Struct, frozen=True):
-    """The workspace is to go back to its base."""
+    """Reset the workspace to its base."""
 
     reason: str
 
 
 class Close(Struct, frozen=True):
-    """The task's end is to be written down."""
+    """Write the end of the task to the plan and the journal."""
 
 
 Move = (
@@ -96,8 +96,8 @@ Move = (
     | AwaitGo
     | Undo
     | Decide
-    | Carry
-    | Settle
+    | Execute
+    | Recover
     | ProposeChecks
     | Retrieve
     | Ask
@@ -110,7 +110,7 @@ Move = (
 
 
 def next_move(state: SessionState) -> Move:
-    """Return what is to be done now."""
+    """Return the next move."""
     run = state.run
     if run is None:
         return Idle()
@@ -123,9 +123,9 @@ def next_move(state: SessionState) -> Move:
             case ProposalStage.WAITING:
                 return Decide(run.proposal)
             case ProposalStage.APPROVED:
-                return Carry(run.proposal)
+                return Execute(run.proposal)
             case ProposalStage.RUNNING:
-                return Settle(run.proposal)
+                return Recover(run.proposal)
             case ProposalStage.REFUSED | ProposalStage.FINISHED | ProposalStage.UNKNOWN:
                 pass
             case _:

@@ -1,4 +1,4 @@
-"""The only way an event comes to be: appended to the journal, folded into the state, published."""
+"""Recorder of events: each is appended to the journal, folded into the state, and published."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from agent_workbench.core.state.session_state import SessionState
 
 
 class Overtaken(Exception):
-    """Something was recorded meanwhile that what was to be recorded does not know of."""
+    """Another event was recorded after the one that the new event is based on."""
 
 
 OnRecorded = Callable[[Recorded, SessionState], None]
 
 
 class Recorder:
-    """Holds the state; gives each event its number and time."""
+    """The state of a session, and the only way to change it. Gives each event its number and time."""
 
     def __init__(self, journal: Journal, clock: Clock, state: SessionState, on_recorded: OnRecorded) -> None:
         self._journal = journal
@@ -33,10 +33,9 @@ class Recorder:
         return self._state
 
     async def record(self, event: Event, *, after: int | None = None) -> Recorded:
-        """Make `event` durable and part of the state; raise `StorageError` with the state as it was.
+        """Append `event` durably and fold it into the state; raise `StorageError` with the state unchanged.
 
-        Where `after` names the number of the event that has to be the last one so far and another came behind it,
-        `Overtaken` is raised and nothing is recorded.
+        If `after` is given and is not the number of the last event, `Overtaken` is raised and nothing is recorded.
         """
         async with self._turn:
             if after is not None and self._state.seq != after:
@@ -45,7 +44,7 @@ class Recorder:
             try:
                 recorded = await asyncio.shield(write)
             except asyncio.CancelledError:
-                # The line is on its way to the disk: the state must not fall behind it, however often one asks to stop.
+                # The line may be on the disk already, so the state must include it, whoever cancels.
                 while not write.done():
                     with suppress(asyncio.CancelledError):
                         await asyncio.wait({write})
@@ -59,6 +58,6 @@ class Recorder:
         self._on_recorded(recorded, self._state)
 
     async def close(self) -> None:
-        """Close the journal after what is being written."""
+        """Close the journal when the last append has ended."""
         async with self._turn:
             await self._journal.close()

@@ -94,7 +94,7 @@ async def test_a_whole_task_runs_nothing(
         workspace.facts.tree,
     )
     await workspace.changes(tree)
-    assert await workspace.strays(tree) == ()
+    assert await workspace.unapproved_changes(tree) == ()
     point = await workspace.checkpoint(SESSION, 2, "step 1")
     (Path(workspace.facts.path) / "data.odd").write_text("stray\n")
     await workspace.put_back(tree, ["data.odd"])
@@ -156,5 +156,5 @@ async def test_what_is_checked_out_is_what_git_stores(user: User, canaries: Path
             ["git", "cat-file", "blob", f"HEAD:{path}"], cwd=user.root, capture_output=True, check=True
         )
         assert content.data == blob.stdout
-    assert await workspace.strays(workspace.facts.tree) == ()
+    assert await workspace.unapproved_changes(workspace.facts.tree) == ()
     assert traces(canaries) == set()

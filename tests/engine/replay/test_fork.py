@@ -18,7 +18,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
-from agent_workbench.engine.flow import Carry, Close, Idle, RollBack, Settle, next_move
+from agent_workbench.engine.flow import Close, Execute, Idle, Recover, RollBack, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.replay.fork import RAN, TASK_ENDS, Forking, fork_point
 from tests.engine.front import in_front_of
@@ -108,7 +108,7 @@ async def test_from_every_event_a_fork_asks_what_its_parent_asked(tmp_path: Path
         assert point.state.seq <= at
         assert point.why in {"", RAN, TASK_ENDS}
         if point.state.run is not None:
-            assert not isinstance(next_move(point.state), Idle | Carry | Settle | RollBack | Close)
+            assert not isinstance(next_move(point.state), Idle | Execute | Recover | RollBack | Close)
         asked = next((each for each in events[point.state.seq + 1 :] if isinstance(each.event, e.PromptBuilt)), None)
         if asked is None or point.state.run is None:
             continue

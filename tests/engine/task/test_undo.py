@@ -24,7 +24,7 @@ from agent_workbench.core.patch import parse_patch
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import Settle, Undo, next_move
+from agent_workbench.engine.flow import Recover, Undo, next_move
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.undo import MADE_ON_OTHERS, ask_undo, lines_before
 from tests.engine.front import Front, in_front_of
@@ -172,7 +172,7 @@ async def test_a_kill_anywhere_in_an_undo_leaves_it_to_be_done(tmp_path: Path) -
         kills = ((UndoAsked, False), (CheckpointTaken, True), (CheckpointTaken, False), (StepUndone, True))
         for kind, before in kills:
             async with reopened(stage) as again:
-                if isinstance(move := next_move(again.state), Settle) and kind is not UndoAsked:
+                if isinstance(move := next_move(again.state), Recover) and kind is not UndoAsked:
                     await perform(again.session, move)
                 kill_at(again, kind, before=before)
                 doing = (

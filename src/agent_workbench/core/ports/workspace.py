@@ -53,7 +53,7 @@ class Workspace(Sources, Protocol):
     async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
         """Apply all changes or none; return `parent_tree` with them. Raises if a file differs from its preimage."""
 
-    async def strays(self, tree: str) -> tuple[FileChange, ...]:
+    async def unapproved_changes(self, tree: str) -> tuple[FileChange, ...]:
         """Return the files that differ from `tree`, including new ones that its own rules do not ignore."""
 
     async def put_back(self, tree: str, paths: Collection[str]) -> None:

@@ -7,7 +7,7 @@ from agent_workbench.core.patch import FileContent
 from agent_workbench.core.patch.grammar.diff_grammar import diff_rules
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.answer.offered_lines import edit_scope
-from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.scope import Scope, TaskFiles
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.tools.registry import builtin_tools
 
@@ -27,7 +27,7 @@ def grammar_besides(purpose: Purpose) -> str:
     return reflexion_grammar() if purpose is Purpose.REFLEXION else ""
 
 
-async def step_granted(scope: Scope, present: Files) -> str:
+async def step_granted(scope: Scope, present: TaskFiles) -> str:
     """Return the grammar of the steps that may be taken in this scope, with these files."""
     present = _ListedOnce(present)
     specs, tools = scope.run.specs, builtin_tools()
@@ -43,7 +43,7 @@ async def step_granted(scope: Scope, present: Files) -> str:
 class _ListedOnce:
     """Files whose names are asked for once: in a large repository that takes longer than all the rest."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: TaskFiles) -> None:
         self._files = files
         self._paths: tuple[str, ...] | None = None
 

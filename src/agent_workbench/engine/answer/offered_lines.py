@@ -14,7 +14,7 @@ from agent_workbench.core.patch.grammar.editable_file import EditableFile, edita
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state.shown_code import chunks_shown_by
-from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.scope import Scope, TaskFiles
 
 MAX_OFFERED_LINES = 600
 MAX_OFFERED_BYTES = 60_000
@@ -74,7 +74,7 @@ def _moved(lines: Sequence[str], shown: Sequence[str], standing: Mapping[str, in
         yield from range(low + block.new, low + block.new + block.size)
 
 
-async def edit_scope(scope: Scope, present: Files) -> EditScope:
+async def edit_scope(scope: Scope, present: TaskFiles) -> EditScope:
     """Return the files that the next diff may change: those that the prompt shows, and new ones."""
     chunks: dict[str, list[Chunk]] = {}
     for chunk in shown_chunks(scope.run.history):
@@ -123,7 +123,7 @@ def _may_be_changed(scope: Scope, bounds: PatchBounds, path: str) -> bool:
     )
 
 
-async def _lines(present: Files, path: str) -> FileLines | None:
+async def _lines(present: TaskFiles, path: str) -> FileLines | None:
     try:
         content = await present.read(path)
     except WorkspaceError:

@@ -14,7 +14,7 @@ from agent_workbench.core.ports.services import Clock, Memory
 from agent_workbench.core.ports.stores import ForkJournal
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
-from agent_workbench.engine.flow import Carry, RollBack, Settle, next_move
+from agent_workbench.engine.flow import Execute, Recover, RollBack, next_move
 
 RAN = "what ran at this moment is asked about again"
 TASK_ENDS = "the task ends there, so the fork goes on from before its end"
@@ -66,7 +66,7 @@ def _goes_on(state: SessionState) -> bool:
     # What waits behind the task's end is the merge of a commit, which is the parent's.
     if state.run.phase in {Phase.CLOSING, Phase.OVER}:
         return False
-    return not isinstance(next_move(replace(state, trouble=None)), Carry | Settle | RollBack)
+    return not isinstance(next_move(replace(state, trouble=None)), Execute | Recover | RollBack)
 
 
 class Forking(Struct, frozen=True):

@@ -13,7 +13,7 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.engine.answer.grammar_choice import grammar_besides, step_granted
 from agent_workbench.engine.answer.model_request import text_sha
 from agent_workbench.engine.replay.rerun import Asked, messages_of, prompts_of, short_diff
-from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.scope import Scope, TaskFiles
 
 CUT = "… cut at the token limit"
 
@@ -21,7 +21,7 @@ CUT = "… cut at the token limit"
 class RecordedTrees(Protocol):
     """Where the files are that a session worked on."""
 
-    async def recorded_files(self, tree: str) -> Files:
+    async def recorded_files(self, tree: str) -> TaskFiles:
         """Return the files of a recorded tree; raise `WorkspaceError` where it is gone."""
 
 

@@ -1,11 +1,11 @@
-"""What a task may cost: its limits, and what its budget leaves for the next answer."""
+"""Budget and limits of a task, and what is left of them for the next answer."""
 
 from agent_workbench.core.settings import Limits
 from agent_workbench.core.state.session_state import Phase, TaskRun
 
 
 def spent(run: TaskRun, limits: Limits) -> str:
-    """Return which limit the run has reached, empty when none."""
+    """Return the limit that the run has reached, empty if none."""
     budget = run.definition.budget
     minutes = run.working_seconds / 60
     if run.tool_calls >= limits.max_tool_calls_per_task:
@@ -24,19 +24,19 @@ def spent(run: TaskRun, limits: Limits) -> str:
 
 
 def _is_reflexion_owed(run: TaskRun, limits: Limits) -> bool:
-    """Return whether the model has yet to reflect on what failed, once in a row, or to try again after it did."""
+    """Return True if the model has yet to reflect on the last failure, or to try again after its reflexion."""
     phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
     reflects = phase is Phase.REFLECTING and not run.reflected and run.reflexions < limits.max_reflexion_retries
     return reflects or run.reflected == run.failures
 
 
 def tokens_left(run: TaskRun, prompt_tokens: int) -> int | None:
-    """Return how many tokens the budget leaves for an answer to a prompt of this size, None where it has no bound."""
+    """Return the tokens left for an answer to a prompt of this size, None if the budget has no bound."""
     budget = run.definition.budget.tokens
     return None if budget is None else budget - run.tokens - prompt_tokens
 
 
 def dollars_left(run: TaskRun) -> float | None:
-    """Return what the budget leaves for answers that cost money, None where it has no bound."""
+    """Return the dollars left for answers, None if the budget has no bound."""
     budget = run.definition.budget.dollars
     return None if budget is None else max(0.0, budget - run.dollars)

@@ -1,4 +1,4 @@
-"""How far the index of the open workspace is, published as it goes on."""
+"""Progress of the index of the open workspace."""
 
 import asyncio
 
@@ -7,12 +7,12 @@ from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 
 BUSY_SECONDS = 0.25
-# The vectors come after the files, and other sessions let go of them.
+# Vectors follow the files, and other sessions may drop them.
 COMPLETE_SECONDS = 2.0
 
 
 async def show_index(publisher: UpdatePublisher, retriever: Retriever, workspace: Workspace) -> None:
-    """Publish the index's status until cancelled, then that there is none."""
+    """Publish the status of the index until cancelled, then that there is none."""
     try:
         while True:
             status = retriever.status(workspace)

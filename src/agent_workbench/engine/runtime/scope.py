@@ -1,4 +1,4 @@
-"""What a task may read and change, known without any workspace: from its definition, the settings and its record."""
+"""Scope of a task: the files it may read and change, from its definition, the settings and the session's state."""
 
 from pathlib import PurePosixPath
 from typing import Protocol
@@ -13,35 +13,35 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 
 PROTECTED_GLOBS = (
-    # what the workbench obeys
+    # read by the workbench itself
     ".agent.yml",
     "memory/**",
     "skills/**",
     "tasks/queue/**",
-    # what agents and their hosts execute or send: skills, hooks, servers, keys
+    # executed or sent by agents and their hosts: skills, hooks, servers, keys
     "**/.agents/**",
     "**/.claude/**",
     "**/.mcp.json",
     "**/.env",
     "**/.env.local",
 )
-"""Files that no diff may change; a name with a wildcard would be offered by the grammar of new files."""
+"""Files that no diff may change."""
 MAX_DIFF_BYTES = 1_000_000
 MAX_FILES = 100
 
 
-class Files(Protocol):
-    """The files that a diff is about, in a workspace or in a recorded tree. Paths are repo-relative POSIX."""
+class TaskFiles(Protocol):
+    """Files of a workspace or of a recorded tree. Paths are repo-relative POSIX."""
 
     async def list_files(self) -> tuple[str, ...]:
         """Return the paths of all files, sorted."""
 
     async def read(self, path: str) -> FileContent | None:
-        """Return a regular file's content, None where there is none; raise `WorkspaceError`."""
+        """Return a regular file's content, None if there is none; raise `WorkspaceError`."""
 
 
 class Scope(Struct, frozen=True):
-    """One task's bounds at one moment of a session."""
+    """Bounds of a task at one state of a session."""
 
     settings: Settings
     task: Task
@@ -49,23 +49,23 @@ class Scope(Struct, frozen=True):
 
     @property
     def run(self) -> TaskRun:
-        """The task's run; raise `WorkspaceError` where there is none."""
+        """The task's run; raise `WorkspaceError` if there is none."""
         if self.state.run is None:
             raise WorkspaceError("no task is being worked on")
         return self.state.run
 
     def may_read(self, path: str) -> bool:
-        """Return whether the task's scope lets `path` be read."""
+        """Return True if the task may read `path`."""
         return any(matches_glob(path, glob) for glob in self.task.scope.allowed_read_globs)
 
     def check_readable(self, path: str) -> None:
-        """Raise `WorkspaceError` when the task's scope does not let `path` be read."""
+        """Raise `WorkspaceError` if the task may not read `path`."""
         if not self.may_read(path):
             allowed = ", ".join(self.task.scope.allowed_read_globs)
             raise WorkspaceError(f"{path!r} is outside what this task may read", advice=f"allowed: {allowed}")
 
     def patch_bounds(self) -> PatchBounds:
-        """Return what a diff of this task is held to."""
+        """Return the bounds of the task's diffs."""
         folders = (self.settings.memory.dir, *self.settings.skills.dirs)
         limits = self.task.constraints
         return PatchBounds(

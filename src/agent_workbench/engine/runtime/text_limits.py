@@ -1,4 +1,4 @@
-"""Cutting text to a size, with the cut stated."""
+"""Limits on the length of texts; what was cut is stated."""
 
 
 def clip(text: str, limit_chars: int, *, tail: bool = False) -> str:

@@ -17,10 +17,10 @@ from agent_workbench.engine.runtime.scope import Scope
 
 
 class Ports(Struct, frozen=True):
-    """The world, as a session is given it.
+    """Ports of a session.
 
-    `environment_for` tells what a command in a worktree needs set, `redacted` a text as a journal would have it:
-    without the values of secret environment variables.
+    `environment_for` returns the variables that a command in a worktree needs. `redacted` returns a text without the
+    values of secret environment variables, as the journal stores it.
     """
 
     workspaces: Workspaces
@@ -51,32 +51,32 @@ class ToolContext(Struct, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        """What the task may read and change."""
+        """The files that the task may read and change."""
         return Scope(self.settings, self.task, self.state)
 
     @property
     def run(self) -> TaskRun:
-        """The task's run; tools are only called inside one."""
+        """The task's run, which every tool call has."""
         return self.scope.run
 
     def may_read(self, path: str) -> bool:
-        """Return whether the task's scope lets `path` be read."""
+        """Return True if the task may read `path`."""
         return self.scope.may_read(path)
 
     def check_readable(self, path: str) -> None:
-        """Raise `WorkspaceError` when the task's scope does not let `path` be read."""
+        """Raise `WorkspaceError` if the task may not read `path`."""
         self.scope.check_readable(path)
 
     def patch_bounds(self) -> PatchBounds:
-        """Return what a diff of this task is held to."""
+        """Return the bounds of the task's diffs."""
         return self.scope.patch_bounds()
 
     def command_seconds(self) -> float:
-        """Return how long a command may run."""
+        """Return the seconds that a command may run."""
         return self.task.constraints.timeout_seconds or self.settings.limits.command_seconds
 
     async def check_file_count(self, paths: tuple[str, ...]) -> None:
-        """Raise `PatchError` when the task would have changed more files than its constraints allow."""
+        """Raise `PatchError` if the task would change more files than its constraints allow."""
         limit = self.task.constraints.max_files_changed
         if limit is None:
             return

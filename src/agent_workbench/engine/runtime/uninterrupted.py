@@ -1,4 +1,4 @@
-"""Work that is not given up halfway: a cancellation waits until it is done."""
+"""Work that a cancellation does not interrupt."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,11 +7,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MOST_SECONDS = 60.0
-"""So long is waited after a cancellation; then the work is given up like any other."""
+"""Seconds to wait after a cancellation before the work is cancelled too."""
 
 
 async def uninterrupted(doing: Coroutine[None, None, T], most_seconds: float = MOST_SECONDS) -> T:
-    """Return what `doing` returns. If this is cancelled meanwhile, the cancellation counts after `doing` has ended."""
+    """Return the result of `doing`. A cancellation takes effect when `doing` has ended."""
     task = asyncio.ensure_future(doing)
     try:
         return await asyncio.shield(task)

@@ -16,7 +16,7 @@ NAMESAKES = 3
 MOST_LINES = 400
 MOST_CHARS = 24_000
 AROUND_LINES = 20
-"""How many lines before and behind a line are shown where no piece of code is known around it."""
+"""Lines shown before and after a line that no known piece of code covers."""
 CHARS_PER_TOKEN = 4
 MOST_FILE_LINES = 20_000
 MOST_FILE_CHARS = 2_000_000
@@ -24,7 +24,7 @@ _PLACE = re.compile(r"(?P<path>.+?)(?::(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?
 
 
 class FileRange(Struct, frozen=True):
-    """A file that was asked for, with its lines from 1 (0: all of it; without a last one: around the first)."""
+    """A file with a range of lines from 1: all lines if `first` is 0, those around `first` if `last` is 0."""
 
     path: str
     first: int = 0
@@ -44,7 +44,7 @@ async def find_code(session: SessionContext, asked: str) -> CodeFound:
 
 
 async def read_code(session: SessionContext, asked: str) -> Chunk:
-    """Return the code at a place of the workspace as one piece; raise `WorkspaceError` if there is none."""
+    """Return the code at a place, as it is in the workspace now; raise `WorkspaceError` if there is none."""
     context = await session.tool_context()
     place = parse_code_place(asked, await context.workspace.list_files())
     if place is None:
@@ -73,7 +73,7 @@ async def open_file(session: SessionContext, path: str, line: int) -> FileOpened
 
 
 def parse_code_place(asked: str, paths: tuple[str, ...]) -> FileRange | None:
-    """Return the place that a text names: a file of `paths`, or the only one whose path ends so; None for words."""
+    """Return the file range that a text names, None for other words. The end of a path is enough if it is unique."""
     match = _PLACE.fullmatch(asked)
     if match is None:
         return None
@@ -84,7 +84,7 @@ def parse_code_place(asked: str, paths: tuple[str, ...]) -> FileRange | None:
 
 
 async def _search(context: ToolContext, words: str, limit: int) -> tuple[Chunk, ...]:
-    """Return what fits the words best, and nothing but these; while the index is built, of what is ready."""
+    """Return the best matches for the words, from what is indexed so far."""
     retriever = context.ports.retriever
     status = retriever.status(context.workspace)
     built = status.complete and status.files > 0
@@ -93,7 +93,7 @@ async def _search(context: ToolContext, words: str, limit: int) -> tuple[Chunk, 
 
 
 async def _at(context: ToolContext, place: FileRange) -> tuple[Chunk, ...]:
-    """Return the lines that a place names as one piece; of a file that is too long its pieces, to choose from."""
+    """Return the named lines as one piece; a long file is returned in pieces to choose from."""
     context.check_readable(place.path)
     lines = await _lines(context, place.path)
     if place.first > len(lines):
@@ -125,7 +125,7 @@ async def _lines(context: ToolContext, path: str) -> list[str]:
 
 
 def _piece(path: str, lines: list[str], first: int, last: int) -> Chunk:
-    """Return these lines (from 1, inclusive), as many of them as one piece may have."""
+    """Return lines `first` to `last` (from 1, inclusive), cut to the size of one piece."""
     kept: list[str] = []
     room = MOST_CHARS
     for line in lines[first - 1 : min(last, first + MOST_LINES - 1)]:

@@ -26,7 +26,7 @@ from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide, propose_merge, spoken
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Carry, Close, Decide, Idle, Move, next_move
+from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Close, Decide, Execute, Idle, Move, next_move
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import Submission
@@ -115,7 +115,7 @@ class LiveSession:
     async def _do(self, move: Move) -> None:
         """Make a move that waits for nobody; the user may stop it, as far as it can be given up halfway."""
         doing = self._guarded(move)
-        if isinstance(move, Carry) and move.proposal.kind is Permission.MERGE:
+        if isinstance(move, Execute) and move.proposal.kind is Permission.MERGE:
             await self._listen_during(uninterrupted(doing), stopped_by=())
             return
         # What a task's end writes down is not to be given up halfway.
@@ -190,7 +190,7 @@ class LiveSession:
             self._session.publisher.notify(spoken(refusal))
 
     async def _take(self, submitted: Submission) -> None:
-        """Carry an intent out and answer it. Questions are answered in the background: a search may take long."""
+        """Execute an intent out and answer it. Questions are answered in the background: a search may take long."""
         if isinstance(submitted.intent, FindCode | ListPastActions | OpenFile):
             lookup = await self._session.lookup.start(self._answer(submitted))
             # A task that is cancelled before its first step runs none of its own code.

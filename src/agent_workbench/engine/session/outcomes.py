@@ -1,4 +1,4 @@
-"""Outcomes of a headless run: one for each task, and the exit code and sentence they add up to."""
+"""Outcomes of an unattended run: one for each task, summed up to an exit code and a sentence."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,9 +7,9 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, TaskStatus
 from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
 
-# What these came to was said when it happened.
+# Their reasons were printed when they happened.
 _NAMES_ALONE = {TaskOutcomeKind.FAILED, TaskOutcomeKind.DONE}
-# The exit codes that speak of one task only. Any other stops the whole run.
+# Exit codes that concern one task only. Any other stops the whole run.
 OF_TASKS = {
     ExitCode.DONE: TaskOutcomeKind.DONE,
     ExitCode.FAILED: TaskOutcomeKind.FAILED,
@@ -19,26 +19,26 @@ OF_TASKS = {
 
 
 def outcome_of(task: TaskId, ending: SessionEnd) -> TaskOutcome | None:
-    """Return the outcome of the task that ended so, None where the ending stops the whole run."""
+    """Return the outcome of a task that ended so, None if the end stops the whole run."""
     kind = OF_TASKS.get(ending.exit_code)
     reason = ending.reason.removeprefix(f"{task} ").removeprefix(f"{kind}: ")
     return TaskOutcome(task, kind, reason) if kind is not None else None
 
 
 def taken_outcome(task: TaskId, holder: str = "") -> TaskOutcome:
-    """Return the outcome of a task that another process holds."""
+    """Return the outcome of a task that another process works on."""
     return TaskOutcome(task, TaskOutcomeKind.HELD, f"is held by {holder or 'another session'}")
 
 
 def settled(outcomes: Iterable[TaskOutcome]) -> tuple[TaskOutcome, ...]:
-    """Return the outcomes that stay as they are whatever else the run does."""
+    """Return the outcomes that the rest of the run cannot change."""
     return tuple(each for each in outcomes if each.outcome is not TaskOutcomeKind.WAITING)
 
 
 def sum_up(outcomes: Iterable[TaskOutcome], plan: Plan) -> SessionEnd:
-    """Return the ending of a run over all tasks: failed counts before blocked and parked, these before done.
+    """Return the end of a run over all tasks: failed wins over blocked and parked, these over done.
 
-    A task that another process holds counts as done: that process tells what becomes of it.
+    A task that another process works on counts as done: that process reports its outcome.
     """
     each = (*outcomes, *_waiting(plan))
     kinds = {one.outcome for one in each}
@@ -68,7 +68,7 @@ def _sentence(outcome: TaskOutcome, named: Mapping[TaskOutcomeKind, Sequence[Tas
 
 
 def _waiting(plan: Plan) -> tuple[TaskOutcome, ...]:
-    """Return the open tasks of the agent that depend on others."""
+    """Return the outcomes of open tasks that depend on others."""
     open_ = (each for each in plan.tasks if each.status is TaskStatus.PENDING and each.owner is Owner.AGENT)
     waiting = ((each.id, plan.waits_for(each)) for each in open_)
     return tuple(

@@ -1,4 +1,4 @@
-"""The first lines of a session, new or taken up again."""
+"""First events of a session, new or resumed."""
 
 import asyncio
 
@@ -15,8 +15,8 @@ def session_tools(ports: Ports) -> ToolRegistry:
 
 
 async def begin(recorder: Recorder, header: SessionStarted, config: SessionConfigured, torn_bytes: int) -> None:
-    """Record the header of a new session or the resumption of an old one, and what it is set to do."""
-    await asyncio.to_thread(builtin_tools)  # they are modules on the disk, and the loop must not wait for it
+    """Record the header of a new session, or that an old one is resumed, and its settings."""
+    await asyncio.to_thread(builtin_tools)  # imports modules, which blocks
     if recorder.state.seq < 0:
         await recorder.record(header)
     else:

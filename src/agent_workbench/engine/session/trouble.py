@@ -1,8 +1,8 @@
-"""What stopped a move, as an event; its source tells those apart that a caller answers differently."""
+"""Trouble: an error that stopped a move, as an event. Its source selects the exit code of an unattended run."""
 
 from agent_workbench.core.errors import ExitCode, JournalError, LockedError, ModelError, StorageError, WorkbenchError
 from agent_workbench.core.events import TroubleMet
-from agent_workbench.engine.flow import Move
+from agent_workbench.engine.flow import Execute, Move, Recover
 
 LOCKED, JOURNAL, STORAGE, MODEL = "locked", "journal", "storage", "model"
 _SOURCES: tuple[tuple[type[WorkbenchError], str], ...] = (
@@ -11,16 +11,18 @@ _SOURCES: tuple[tuple[type[WorkbenchError], str], ...] = (
     (StorageError, STORAGE),
     (ModelError, MODEL),
 )
+# Sources as journals spell them since 0.1.
+_MOVE_SOURCES: dict[type[Move], str] = {Execute: "carry", Recover: "settle"}
 _EXIT_CODES = {LOCKED: ExitCode.LOCKED, JOURNAL: ExitCode.JOURNAL, MODEL: ExitCode.MODEL}
 
 
 def trouble_event(move: Move, error: WorkbenchError) -> TroubleMet:
-    """Return the trouble that `error` is; an error of no kind of its own is named after the move."""
-    named = type(move).__name__.lower()
+    """Return the event for `error`; the source of an error without a kind of its own is the move."""
+    named = _MOVE_SOURCES.get(type(move), type(move).__name__.lower())
     source = next((source for kind, source in _SOURCES if isinstance(error, kind)), named)
     return TroubleMet(source, str(error), error.advice, isinstance(error, ModelError) and error.lasting)
 
 
 def exit_code_of(trouble: TroubleMet) -> ExitCode:
-    """Return the exit code of a run that ends in this trouble."""
+    """Return the exit code of an unattended run that ends in this trouble."""
     return _EXIT_CODES.get(trouble.source, ExitCode.ENVIRONMENT)

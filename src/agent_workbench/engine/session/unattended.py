@@ -77,11 +77,10 @@ async def run_unattended(
     before: tuple[TaskOutcome, ...] = (),
     elsewhere: Collection[TaskId] = (),
 ) -> SessionEnd:
-    """Work on these tasks (all that are ready when None) until they are over, or somebody is needed.
+    """Work on these tasks (None: all that are ready) until they are over or a person is needed.
 
-    A session holds one unfinished task: where that is parked, the caller opens another session for the other tasks.
-    `before` are the outcomes of the sessions that the run had before this one. The tasks `elsewhere` stopped in other
-    sessions and are not started here.
+    A session holds one unfinished task. If it is parked, the caller opens another session for the other tasks. `before`
+    are the outcomes of earlier sessions of the run. Tasks in `elsewhere` stopped in other sessions and are not started.
     """
     reason = "stopped"
     try:
@@ -125,7 +124,7 @@ async def _run(
 async def _run_all(
     session: SessionContext, taken_up: SessionEnd | None, before: tuple[TaskOutcome, ...], elsewhere: Collection[TaskId]
 ) -> SessionEnd:
-    """Do every task that is ready; one that is not done keeps nothing back but what depends on it."""
+    """Do every task that is ready; a task that fails or is parked blocks only those that depend on it."""
     outcomes = {each.task: each for each in before}
     ending = taken_up
     while True:
@@ -143,7 +142,7 @@ async def _run_all(
 
 
 async def _start_and_work(session: SessionContext, task: TaskId, passing: Collection[TaskId]) -> SessionEnd | None:
-    """Do a task; return None where it was done or changed by another process since the plan was read."""
+    """Do a task; return None if another process did or changed it since the plan was read."""
     try:
         await start_task(session, task)
     except LockedError as error:
@@ -164,19 +163,19 @@ async def _block(session: SessionContext, task: TaskId, reason: str) -> None:
 
 
 def all_done(plan: Plan, tasks: tuple[TaskId, ...]) -> bool:
-    """Return whether these tasks, at least one, are all done; raise `PlanError` for one that is not in the plan."""
+    """Return True if there are tasks and all are done; raise `PlanError` for one that is not in the plan."""
     found = [plan.task(task).status for task in tasks]
     return bool(found) and set(found) == {TaskStatus.DONE}
 
 
 def already_done(tasks: tuple[TaskId, ...]) -> SessionEnd:
-    """Return the ending of a run for tasks that a session did which was killed before it could say so."""
+    """Return the end of a run whose tasks were done by a session that was killed before it could report."""
     verb = "is" if len(tasks) == 1 else "are"
     return SessionEnd(ExitCode.DONE, f"{', '.join(tasks)} {verb} done: the session that was killed had come to its end")
 
 
 async def _work(session: SessionContext) -> SessionEnd:
-    """Move until the task is over; the ending has no outcome where the other tasks cannot be done either."""
+    """Perform moves until the task is over; the end has no outcome if no other task can be done either."""
     ending = await _move(session)
     outcome = outcome_of(session.run.task, ending)
     return replace(ending, outcomes=(outcome,)) if outcome is not None else ending
@@ -193,7 +192,7 @@ async def _move(session: SessionContext) -> SessionEnd:
             case AwaitRetry():
                 advice = f" ({move.trouble.advice})" if move.trouble.advice else ""
                 return SessionEnd(exit_code_of(move.trouble), move.trouble.what + advice)
-            case AwaitGo():  # it was paused at the screen; whoever runs it without one wants it to go on
+            case AwaitGo():  # paused at a screen: an unattended run resumes it
                 await session.record(PauseChanged(paused=False))
             case Decide():
                 await record_pending(session)  # a person's decision comes before the policy
@@ -208,7 +207,7 @@ async def _move(session: SessionContext) -> SessionEnd:
 
 
 def _parked(session: SessionContext, proposal: Proposal) -> str:
-    """Return who waits for what, and how a run goes on by itself where that can be said."""
+    """Return which proposal waits, and the flag that would approve it if there is one."""
     config = session.state.config
     opens = proposal.kind is Permission.COMMAND and config is not None and config.sandbox.holds
     hint = "; `agent run --yes --commands` approves commands" if opens else ""

@@ -1,4 +1,4 @@
-"""Carrying out what was approved: the start on disk before the effect, the outcome after it."""
+"""Execution of approved proposals: the start is on disk before the effect, the outcome after it."""
 
 from asyncio import to_thread
 from collections.abc import Iterable, Sequence
@@ -29,18 +29,18 @@ from agent_workbench.engine.tools.check_runs import named_paths
 from agent_workbench.engine.tools.merge import merged_into
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
-"""What the run cannot go on without: a refusal here is trouble for the user, not an observation for the model."""
+"""Tools the task cannot continue without: their refusal is shown to the user as trouble, not to the model."""
 PUTS_BACK = frozenset({Permission.CHECK, Permission.COMMAND, *CALLS})
-"""What makes all files again what was approved before; a diff does so with its own, and shows what stood in them."""
+"""Actions before which all files are reset to the approved state. A diff resets only the files it changes."""
 
 CHANGES_FILES = frozenset({Permission.COMMAND, *CALLS})
-"""Actions that may change files on the side: what they changed is put back, and proposed as a diff."""
+"""Actions that may change files as a side effect: these changes are reset and proposed as a diff."""
 
 _RULES = ".gitignore"
 
 
-async def carry(session: SessionContext, proposal: Proposal) -> None:
-    """Do what was approved, unless a file moved under it: then the gate asks again."""
+async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
+    """Execute an approved proposal; if a file changed since it was shown, put it before the gate again."""
     context = await session.tool_context()
     if moved := await _moved(context, proposal):
         await _ask_again(session, proposal, moved)
@@ -78,7 +78,7 @@ async def carry(session: SessionContext, proposal: Proposal) -> None:
     if refusal is not None and proposal.tool in MUST_WORK:
         await session.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
     elif refusal is not None and proposal.kind is Permission.MERGE:
-        session.publisher.notify(spoken(refusal))  # what it says ends the task's steps, and those may be out of sight
+        session.publisher.notify(spoken(refusal))  # the steps that show it may be scrolled away
         if isinstance(refusal, TargetMoved):
             await _show_merge_again(session)
     if kept is not None:
@@ -93,7 +93,7 @@ async def _show_merge_again(session: SessionContext) -> None:
 
 
 async def take_checkpoint(session: SessionContext) -> None:
-    """Keep the workspace's content; the message names the journal's head, so that a cut journal shows."""
+    """Keep the workspace's content under a checkpoint ref, whose message names the journal's head as a proof of it."""
     state = session.state
     message = (
         f"step {session.run.step} of {session.run.task}\n\nAgent-Journal: {state.session}:{state.seq}:{state.hash}\n"
@@ -104,16 +104,16 @@ async def take_checkpoint(session: SessionContext) -> None:
 
 
 async def checkpoint_unapproved(session: SessionContext) -> None:
-    """Keep what is not as it was approved, where there is any: it may be the user's, and is about to be put back."""
+    """Take a checkpoint if the workspace has unapproved changes: they may be the user's, and are about to be reset."""
     workspace = await session.workspace()
-    if await workspace.strays(session.run.tree):
+    if await workspace.unapproved_changes(session.run.tree):
         await take_checkpoint(session)
 
 
 async def _moved(context: ToolContext, proposal: Proposal) -> str:
-    """Return what is not any more as it was when the proposal was shown, nothing when all is."""
+    """Return the path or branch that changed since the proposal was shown, empty if none did."""
     if proposal.kind is Permission.SUMMARY:
-        return ""  # the scratchpad is not in the workspace; what replaces it looks for itself
+        return ""  # the scratchpad is outside the workspace, and checked when it is written
     if proposal.kind is not Permission.MERGE:
         return await check_unmoved(context, proposal)
     now = await merged_into(context)
@@ -122,7 +122,7 @@ async def _moved(context: ToolContext, proposal: Proposal) -> str:
 
 async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) -> None:
     reason = f"{moved} changed after this was shown"
-    ours = proposal.kind is Permission.MERGE and not proposal.edited  # a message of ours names the branch
+    ours = proposal.kind is Permission.MERGE and not proposal.edited  # a generated message names the branch
     text = proposal.diff if proposal.hunks else proposal.text
     try:
         await replace_proposal(session, proposal, "" if ours else text, reason, Author.WORKBENCH)
@@ -132,11 +132,11 @@ async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) ->
 
 
 async def _take_changes(session: SessionContext, context: ToolContext) -> tuple[Draft | None, str]:
-    """Put back what a command changed; return it as a draft if it may be kept, and what to tell of the rest."""
-    strays = await context.workspace.strays(context.run.tree)
+    """Reset the files that a command changed; return them as a draft that keeps them, and a text about the others."""
+    unapproved = await context.workspace.unapproved_changes(context.run.tree)
     reset = await context.workspace.reset(context.run.tree)
-    caches = _caches(strays)
-    files = [each for each in strays if each.before or (each.after and not each.path.startswith(caches))]
+    caches = _caches(unapproved)
+    files = [each for each in unapproved if each.before or (each.after and not each.path.startswith(caches))]
     keepable = tuple(change for change in files if _is_text(change))
     binary = ", ".join(named_paths(change.path for change in files if change not in keepable))
     told = f"\nThese files are not text and were put back: {binary}" if binary else ""
@@ -151,14 +151,14 @@ async def _take_changes(session: SessionContext, context: ToolContext) -> tuple[
         return None, f"{told}\nWhat it changed was put back: {spoken(refusal)}"
 
 
-def _caches(strays: Sequence[FileChange]) -> tuple[str, ...]:
-    """Return the new folders, each with a slash, in which a `.gitignore` ignores everything: nobody wants them kept."""
-    rules = (each for each in strays if each.path.endswith(f"/{_RULES}") and each.before is None)
+def _caches(unapproved: Sequence[FileChange]) -> tuple[str, ...]:
+    """Return the new folders (with a slash) whose own `.gitignore` ignores everything, as caches have it."""
+    rules = (each for each in unapproved if each.path.endswith(f"/{_RULES}") and each.before is None)
     return tuple(each.path.removesuffix(_RULES) for each in rules if each.after and b"*" in each.after.data.split())
 
 
 def _holds(path: str, files: Iterable[FileChange]) -> bool:
-    """Return True if one of the files is `path`, or is in it where that is a folder."""
+    """Return True if one of the files is `path`, or lies in it if it is a folder."""
     return any(each.path == path or (path.endswith("/") and each.path.startswith(path)) for each in files)
 
 

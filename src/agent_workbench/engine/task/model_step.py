@@ -1,4 +1,4 @@
-"""One question to the model: the prompt is sent if there is room and budget for its answer."""
+"""Step of the model: its prompt is sent if the context and the budget have room for the answer."""
 
 from contextlib import suppress
 
@@ -20,7 +20,7 @@ REFLEXION_TOKENS = 400
 
 
 async def ask(session: SessionContext, purpose: Purpose) -> None:
-    """Ask for a step or a reflexion. What stops it outside becomes an event; cancelling frees the server."""
+    """Ask the model for a step or a reflexion. Errors of the endpoint become events; cancelling frees the server."""
     session.publisher.show_activity("waiting for the model")
     try:
         asked = False
@@ -36,7 +36,7 @@ async def ask(session: SessionContext, purpose: Purpose) -> None:
 
 
 async def _ask(session: SessionContext, drawn: Drawn) -> None:
-    """Send the prompt if there is room and budget for its answer; else make room, or end the task."""
+    """Send the prompt if there is room for the answer; else start a compaction, or roll the task back."""
     run = session.run
     if size := await too_long(session, drawn.purpose):
         step, context = run.answered_step + 1, drawn.facts.context_tokens
@@ -63,9 +63,9 @@ async def _ask(session: SessionContext, drawn: Drawn) -> None:
 
 
 def _room(run: TaskRun, drawn: Drawn) -> int | None:
-    """Return how long the answer may be, so that a summary can still be asked for behind it.
+    """Return the tokens that the answer may have, so that a summary can still be requested after it.
 
-    Where there is nothing left to sum up, what a summary would need is for the answer too: the next one is then ours.
+    If there is nothing left to summarize, the answer gets the room of the summary request too.
     """
     if drawn.room is None:
         return None
@@ -75,7 +75,7 @@ def _room(run: TaskRun, drawn: Drawn) -> int | None:
 
 
 async def _overflowed(session: SessionContext, purpose: Purpose, full: ContextOverflow) -> None:
-    """Make room after the server refused a prompt as too long. What it knows of its context counts more than we do."""
+    """Start a compaction after the server refused a prompt as too long; its own figures of the context are used."""
     sent, facts = session.state.prompt, session.state.model_for(purpose)
     size = full.prompt_tokens or (sent.tokens if sent else 0)
     told = full.context_tokens or (facts.context_tokens if facts else 0)

@@ -1,4 +1,4 @@
-"""A plan made from words: the model is asked for tasks, and answers in a form that is read strictly."""
+"""Planner: asks the model for tasks that reach a goal, and reads its answer strictly."""
 
 from contextlib import aclosing
 
@@ -31,7 +31,7 @@ text ::= [^\x00-\x1F\x7F]
 def plan_request(
     goal: str, files: tuple[str, ...], answer_seconds: float, *, takes_grammar: bool, chosen: RoleSampling = UNSAID
 ) -> ModelRequest:
-    """Return what is asked of the planner."""
+    """Return the messages of the request."""
     listed = "\n".join(files[:LISTED_FILES])
     asked = f"Goal: {goal}\n\nFiles of the repository:\n{listed}"
     return ModelRequest(
@@ -54,7 +54,7 @@ async def make_plan(
     answer_seconds: float,
     chosen: RoleSampling = UNSAID,
 ) -> tuple[Task, ...]:
-    """Return tasks for `goal`, numbered on from the existing plan; raise `ModelError`."""
+    """Return tasks for `goal`, numbered after those of the existing plan; raise `ModelError`."""
     while True:
         try:
             facts = await model.observe(Purpose.PLANNER)
@@ -79,7 +79,7 @@ async def _answer(model: Model, request: ModelRequest) -> str:
 
 
 def read_tasks(text: str, existing: Plan) -> tuple[Task, ...]:
-    """Return the tasks that an answer holds; raise `ModelError` where it does not keep to the form."""
+    """Return the tasks in an answer; raise `ModelError` if it breaks the format."""
     tasks: list[Task] = []
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or len(lines) % 3 or len(lines) > 3 * MAX_TASKS:

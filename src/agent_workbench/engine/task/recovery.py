@@ -1,4 +1,4 @@
-"""Finishing what a stop left running: nothing is run again, and nobody is told more than is on record."""
+"""Recovery of actions that a crash interrupted. Nothing is re-run; only recorded facts are reported."""
 
 from asyncio import to_thread
 
@@ -27,17 +27,17 @@ from agent_workbench.engine.tools.builtin.write_diff import describe_applied
 from agent_workbench.engine.tools.check_runs import describe_checks
 
 
-async def settle(session: SessionContext, proposal: Proposal) -> None:
-    """Finish a proposal that was left running: by the effects on record, else as unknown; the files are as approved."""
+async def recover(session: SessionContext, proposal: Proposal) -> None:
+    """Finish an interrupted proposal by its recorded effects, else as unknown; reset the files to what was approved."""
     workspace = await session.workspace()
     tree = session.run.tree
-    strays = await workspace.strays(tree)
-    if strays:
-        # Some of it may be the user's, and nowhere else would it be found again.
+    unapproved = await workspace.unapproved_changes(tree)
+    if unapproved:
+        # They may be the user's, and no diff holds them.
         await take_checkpoint(session)
     await workspace.reset(tree)
-    if strays:
-        # A worktree that is lost is made again as it was kept last.
+    if unapproved:
+        # A lost worktree is rebuilt from the last checkpoint.
         await take_checkpoint(session)
     if proposal.tool == COMPACT:
         await _settle_compaction(session, proposal)
@@ -60,7 +60,7 @@ def _who_stopped(run: TaskRun) -> str:
 
 
 async def _settle_compaction(session: SessionContext, proposal: Proposal) -> None:
-    """Compact the context unless that is on record: it is only written down, so it may well be done again."""
+    """Compact the context unless that is recorded. It has no effect but its event, so doing it twice is harmless."""
     result = ActionResult.OK
     if not any(isinstance(effect, ContextCompacted) for effect in _effects_on_record(session)):
         outcome = await COMPACT_TOOL.run(await session.tool_context(), proposal)
@@ -71,7 +71,7 @@ async def _settle_compaction(session: SessionContext, proposal: Proposal) -> Non
 
 
 def _effects_on_record(session: SessionContext) -> tuple[Event, ...]:
-    """Return what was recorded since the proposal that runs was started."""
+    """Return the events recorded since the running proposal was started."""
     events = [recorded.event for recorded in session.run.history]
     started = max(
         (place for place, event in enumerate(events) if isinstance(event, ActionStarted)), default=len(events)

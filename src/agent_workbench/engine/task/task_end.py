@@ -1,4 +1,4 @@
-"""Ending a task: rolled back with its attempts kept, or closed with its status written."""
+"""End of a task: rolled back with its attempts kept, or closed with its status in plan and journal."""
 
 from agent_workbench.core.events import TaskFinished, TaskRolledBack, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
@@ -9,14 +9,14 @@ from agent_workbench.engine.task.execution import take_checkpoint
 
 
 async def roll_back(session: SessionContext, reason: str) -> None:
-    """Keep what was tried under `refs/agent/`, then make the workspace its base again and delete the task's branch."""
+    """Keep the attempts under `refs/agent/`, reset the workspace to its base, and delete the task's branch."""
     session.publisher.show_activity("rolling back")
     workspace = await session.workspace()
     base = session.run.workspace.base
-    if await workspace.strays(session.run.workspace.tree):
+    if await workspace.unapproved_changes(session.run.workspace.tree):
         await take_checkpoint(session)
     await workspace.restore(base)
-    # A commit was made if the stop came before it was recorded; nobody is to take it for the task's outcome.
+    # A crash may have come between the commit and its event; such a commit is no outcome of the task.
     await workspace.withdraw()
     await session.record(TaskRolledBack(session.run.task, base, reason))
     session.publisher.show_activity("")
@@ -27,7 +27,7 @@ async def close(session: SessionContext) -> None:
     run = session.run
     status = run.status or TaskStatus.DONE
     if status is TaskStatus.DONE and run.commit is None:
-        # A branch without a commit of its own would only take the name.
+        # A branch without commits would only occupy the name.
         await (await session.workspace()).withdraw()
     reason = run.reason or f"nothing was changed, and {run.checks_text}"
     await write_closing_note(session)
@@ -38,5 +38,5 @@ async def close(session: SessionContext) -> None:
 
 
 async def _done_elsewhere(session: SessionContext, task: TaskId) -> bool:
-    """Return whether the plan has the task done meanwhile, by a fork, the session it came from, or the user."""
+    """Return True if the plan says that the task is done: by a fork, the parent session, or the user."""
     return any(each.id == task and each.status is TaskStatus.DONE for each in (await session.ports.plans.read()).tasks)

@@ -1,4 +1,4 @@
-"""Starting a task: its base, its workspace, its checks, and what it is told at first."""
+"""Start of a task: its base commit, its workspace, its checks, and the code found for its first prompt."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ async def read_plan(session: SessionContext) -> tuple[TaskId, ...]:
 
 
 async def find_taken_tasks(session: SessionContext, plan: Plan) -> tuple[TaskId, ...]:
-    """Return the open tasks that other sessions work on, and publish them: none of them is the next one here."""
+    """Return the open tasks that other sessions work on, and publish them; none of them is started here."""
     startable = (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
     tasks = tuple(task.id for task in plan.tasks if task.status in startable)
     taken = tuple(await session.ports.workspaces.taken(tasks, session.state.session))
@@ -46,13 +46,13 @@ async def find_taken_tasks(session: SessionContext, plan: Plan) -> tuple[TaskId,
 
 
 def check_startable(plan: Plan, tasks: tuple[TaskId, ...]) -> None:
-    """Raise `PlanError` when the first of these tasks cannot be started now, or another is not in the plan at all."""
+    """Raise `PlanError` if the first of these tasks cannot be started now, or if another is not in the plan."""
     for number, task in enumerate(tasks):
         _choose(plan, task) if number == 0 else plan.task(task)
 
 
 async def read_again(session: SessionContext) -> None:
-    """Read what the user may have changed while no session was open: the plan, and an unfinished task's notes."""
+    """Read what the user may have changed since the session was left: the plan, and the scratchpad of its task."""
     await read_plan(session)
     run = session.state.run
     if run is None or not session.state.unfinished:
@@ -63,7 +63,7 @@ async def read_again(session: SessionContext) -> None:
 
 
 async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
-    """Begin a task (the plan's next one when None); raise `PlanError`, `LockedError`, `WorkspaceError`."""
+    """Start a task (None: the next one of the plan); raise `PlanError`, `LockedError`, `WorkspaceError`."""
     taken = await read_plan(session)
     task = _choose(session.state.plan, wanted, taken)
     checks = _allowed_checks(task, session.settings)
@@ -97,7 +97,7 @@ async def _tool_specs(session: SessionContext) -> tuple[ToolSpec, ...]:
 
 
 async def _check_still_startable(session: SessionContext, wanted: TaskId) -> None:
-    """Raise `PlanError` where another process did the task before this one had its lock; the lock is given back."""
+    """Raise `PlanError` if another process did the task before this one had its lock; the lock is released."""
     try:
         await read_plan(session)
         _choose(session.state.plan, wanted)
@@ -107,7 +107,7 @@ async def _check_still_startable(session: SessionContext, wanted: TaskId) -> Non
 
 
 def _allowed_checks(task: Task, settings: Settings) -> CheckList:
-    """Return the task's checks; raise `PlanError` where its own patterns of denied commands match one of them."""
+    """Return the task's checks; raise `PlanError` if the task itself denies one of these commands."""
     checks = check_list(task, settings)
     try:
         refuse_denied(task, checks.commands)
@@ -120,7 +120,7 @@ def _allowed_checks(task: Task, settings: Settings) -> CheckList:
 
 
 async def retrieve(session: SessionContext) -> None:
-    """Find the code that the task's words and its failing tests speak of."""
+    """Record the code that a search for the task's text and its failing tests finds."""
     session.publisher.show_activity("searching the code")
     query = _query(session)
     chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
@@ -150,24 +150,24 @@ def _choose(plan: Plan, wanted: TaskId | None, taken: tuple[TaskId, ...] = ()) -
 
 
 def uncommitted_paths(facts: RepoFacts, memory: str) -> str:
-    """Return which files have changes of the user that are not in HEAD."""
+    """Return the names of the files with uncommitted changes of the user, as text."""
     return named(without_own_files(facts.dirty_paths, memory))
 
 
 def without_own_files(paths: Sequence[str], memory: str) -> tuple[str, ...]:
-    """Return the paths without the workbench's own files, which no task needs: its settings and the folder `memory`."""
+    """Return the paths without the files of the workbench: its settings and the folder `memory`."""
     own = f"{memory.strip('/')}/"
     return tuple(path for path in paths if path != SETTINGS and not path.startswith(own))
 
 
 def named(names: Sequence[str]) -> str:
-    """Return the first of the names, and the number of the others."""
+    """Return the first names as text, with the number of the others."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
 
 
 async def _base(session: SessionContext, task: Task) -> CommitId:
-    """The user's HEAD, or the commit of the one dependency that is done and not merged yet."""
+    """Return the user's HEAD, or the commit of the one dependency that is done and not merged yet."""
     facts = await session.ports.workspaces.inspect()
     if left_out := uncommitted_paths(facts, session.settings.memory.dir):
         session.publisher.notify(f"not committed: {left_out}; {task.id} starts without these changes")

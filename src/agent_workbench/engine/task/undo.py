@@ -1,4 +1,4 @@
-"""Taking back the diff that was applied last: what there is is kept, then the files go back and the journal says so."""
+"""Undo of the last applied diff: a checkpoint is taken, the files are reset, and the undo is recorded."""
 
 from asyncio import to_thread
 
@@ -25,7 +25,7 @@ END_WORDS = {
 
 
 def why_not_undo(state: SessionState, wanted: ProposalId | None) -> str:
-    """Return why nothing can be taken back, empty where it can; `wanted` (None: any) must be the diff applied last."""
+    """Return why an undo is impossible, empty if it is possible; `wanted` (None: any) must be the last applied diff."""
     run = state.run
     if run is None or (run.phase is Phase.OVER and run.commit is None):
         return "no task is being worked on"
@@ -42,7 +42,7 @@ def why_not_undo(state: SessionState, wanted: ProposalId | None) -> str:
 
 
 async def ask_undo(session: SessionContext, wanted: ProposalId | None) -> Outcome:
-    """Record that the last diff is to be taken back, or refuse with the reason."""
+    """Record that the user wants to undo the last diff, or refuse with the reason."""
     last = last_applied_diff(session.state.run) if session.state.run is not None else None
     if (reason := why_not_undo(session.state, wanted)) or last is None:
         return Refused(reason)
@@ -50,8 +50,8 @@ async def ask_undo(session: SessionContext, wanted: ProposalId | None) -> Outcom
     return Accepted()
 
 
-async def take_back(session: SessionContext, proposal: ProposalId) -> None:
-    """Make the files what they were before the diff of `proposal`. It may be done again after a stop anywhere in it."""
+async def undo_diff(session: SessionContext, proposal: ProposalId) -> None:
+    """Reset the files to the state before the diff of `proposal`. A crash anywhere in it is safe: it is repeated."""
     last = last_applied_diff(session.run)
     if last is None or last.proposal.id != proposal:
         raise AssertionError(f"{proposal} is not the diff that was applied last")
@@ -61,18 +61,18 @@ async def take_back(session: SessionContext, proposal: ProposalId) -> None:
         await decide(session, waiting, Verdict.REJECT, "user", MADE_ON_OTHERS)
     workspace = await session.workspace()
     kept = session.run.checkpoint
-    # What somebody changed by hand is in no diff: nowhere else would it be found again.
-    if kept is None or kept.tree != session.run.tree or await workspace.strays(session.run.tree):
+    # Changes made by hand are in no diff: only a checkpoint keeps them.
+    if kept is None or kept.tree != session.run.tree or await workspace.unapproved_changes(session.run.tree):
         await take_checkpoint(session)
     await workspace.reset(last.before)
-    # A worktree that is lost is made again as it was kept last.
+    # A lost worktree is rebuilt from the last checkpoint.
     await take_checkpoint(session)
     shown = await to_thread(lambda: lines_before(last.proposal.patch))
     await session.record(StepUndone(proposal, last.proposal.step, last.proposal.paths, last.before, shown))
 
 
 def lines_before(patch: Patch) -> tuple[Chunk, ...]:
-    """Return the old lines of a patch, hunk by hunk, up to the number that is shown of one change."""
+    """Return the old lines of a patch, hunk by hunk, at most `SHOWN_LINES` of them."""
     found: list[Chunk] = []
     left = SHOWN_LINES
     for file in patch.files:

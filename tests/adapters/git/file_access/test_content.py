@@ -34,7 +34,7 @@ async def test_any_name_and_any_byte_survive(workspace: GitWorkspace) -> None:
     names = (*NAMES, *([os.fsdecode(b"not-utf8-\xff")] if sys.platform == "linux" else []))
     changes = [FileChange(name, None, FileContent(BYTES, executable=name.startswith("q"))) for name in names]
     tree = await workspace.write(changes, workspace.facts.tree)
-    assert await workspace.strays(tree) == ()
+    assert await workspace.unapproved_changes(tree) == ()
     assert set(names) < set(await workspace.list_files())
     assert sorted(await workspace.changes(tree), key=lambda change: change.path) == sorted(
         changes, key=lambda change: change.path
@@ -65,7 +65,7 @@ async def test_line_endings_are_never_turned(setting: str, tmp_path: Path, repos
     tree = await workspace.write([FileChange("unix", FileContent(b"a\nb\n"), crlf)], workspace.facts.tree)
     assert other.git("cat-file", "-s", f"{tree}:unix") == "6"
     assert (await workspace.checkpoint(SESSION, 1, "x")).tree == tree
-    assert await workspace.strays(tree) == ()
+    assert await workspace.unapproved_changes(tree) == ()
 
 
 async def test_executable_bits(workspace: GitWorkspace) -> None:
@@ -77,7 +77,7 @@ async def test_executable_bits(workspace: GitWorkspace) -> None:
     )
     assert path.stat().st_mode & stat.S_IXUSR
     path.chmod(0o644)
-    assert [change.path for change in await workspace.strays(tree)] == ["README.md"]
+    assert [change.path for change in await workspace.unapproved_changes(tree)] == ["README.md"]
     with pytest.raises(WorkspaceError, match="changed since the diff was made"):
         await workspace.write([FileChange("README.md", FileContent(before.data, executable=True), None)], tree)
     await workspace.put_back(tree, ["README.md"])
@@ -130,16 +130,16 @@ async def test_nothing_is_reached_through_a_link(workspace: GitWorkspace, tmp_pa
         with pytest.raises(WorkspaceError):
             await workspace.write([FileChange(path, FileContent(b"precious"), None)], tree)
     assert await workspace.list_files() == ("README.md", "leaf", "src", "way")
-    shown = {change.path: change for change in await workspace.strays(tree)}
+    shown = {change.path: change for change in await workspace.unapproved_changes(tree)}
     assert shown.keys() == {"leaf", "src", "src/app.py", "way"}
     assert shown["way"] == FileChange("way", None, None)
     assert shown["src/app.py"].after is None
     point = await workspace.checkpoint(SESSION, 1, "x")
     await workspace.put_back(tree, list(shown))
-    assert await workspace.strays(tree) == ()
+    assert await workspace.unapproved_changes(tree) == ()
     await workspace.restore(point.commit)
     await workspace.restore(workspace.facts.base)
-    assert await workspace.strays(tree) == ()
+    assert await workspace.unapproved_changes(tree) == ()
     assert (outside / "app.py").read_text() == "precious"
     assert sorted(path.name for path in outside.iterdir()) == ["app.py"]
 
@@ -150,10 +150,13 @@ async def test_a_repository_inside_hides_nothing(workspace: GitWorkspace) -> Non
     inner.write("a", "1")
     inner.write("deep/b", "2")
     inner.commit("x")
-    assert [change.path for change in await workspace.strays(workspace.facts.tree)] == ["inner/a", "inner/deep/b"]
+    assert [change.path for change in await workspace.unapproved_changes(workspace.facts.tree)] == [
+        "inner/a",
+        "inner/deep/b",
+    ]
     point = await workspace.checkpoint(SESSION, 1, "x")
     await workspace.restore(workspace.facts.base)
-    assert await workspace.strays(workspace.facts.tree) == ()
+    assert await workspace.unapproved_changes(workspace.facts.tree) == ()
     await workspace.restore(point.commit)
     assert await workspace.read("inner/deep/b") == FileContent(b"2")
 
@@ -241,7 +244,7 @@ async def test_a_file_over_the_limit_is_checkpointed_but_not_read(workspace: Git
         stream.truncate(200_000_001)
     with pytest.raises(WorkspaceError, match="200000001 bytes"):
         await workspace.read("core")
-    assert await workspace.strays(workspace.facts.tree) == (FileChange("core", None, None),)
+    assert await workspace.unapproved_changes(workspace.facts.tree) == (FileChange("core", None, None),)
     await workspace.put_back(workspace.facts.tree, ["core"])
     assert not path.exists()
 
@@ -252,4 +255,4 @@ async def test_the_index_of_the_worktree_is_not_the_truth(workspace: GitWorkspac
     (root / "src/app.py").write_text("changed")
     for command in (["update-index", "--assume-unchanged", "src/app.py"], ["rm", "-q", "--cached", "README.md"]):
         subprocess.run(["git", *command], cwd=root, check=True)
-    assert [change.path for change in await workspace.strays(workspace.facts.tree)] == ["src/app.py"]
+    assert [change.path for change in await workspace.unapproved_changes(workspace.facts.tree)] == ["src/app.py"]

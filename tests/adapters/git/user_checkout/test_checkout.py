@@ -85,7 +85,7 @@ async def test_a_submodule_is_named_and_left_alone(user: User, tmp_path: Path, r
     facts = await repository.inspect()
     assert facts.submodules == ("sub",)
     workspace = await repository.open(user.request())
-    assert await workspace.strays(workspace.facts.tree) == ()
+    assert await workspace.unapproved_changes(workspace.facts.tree) == ()
     assert (Path(workspace.facts.path) / "sub").is_dir()
     with pytest.raises(WorkspaceError, match="is in the submodule sub"):
         await workspace.write([FileChange("sub/new", None, FileContent(b"x"))], workspace.facts.tree)

@@ -42,7 +42,7 @@ async def test_opening_again_finds_everything_as_it_was(user: User, repository: 
     again = await repository.open(user.request())
     assert not again.facts.rebuilt
     assert await again.list_files() == ("README.md", "new", "src/app.py", "unsaved")
-    assert [change.path for change in await again.strays(tree)] == ["unsaved"]
+    assert [change.path for change in await again.unapproved_changes(tree)] == ["unsaved"]
     following = await again.checkpoint(SESSION, 5, "y")
     assert user.git("rev-parse", f"{following.commit}^") == point.commit
 
@@ -72,7 +72,7 @@ async def test_a_worktree_without_a_checkpoint_is_rebuilt_from_its_branch(user: 
     shutil.rmtree(workspace.facts.path)
     again = await repository.open(user.request())
     assert again.facts.rebuilt
-    assert await again.strays(again.facts.tree) == ()
+    assert await again.unapproved_changes(again.facts.tree) == ()
     assert await again.read("new") == NEW.after
 
 
@@ -94,7 +94,7 @@ async def test_a_replaced_git_file_changes_nothing(
         case "link":
             pointer.symlink_to(evil.root / ".git")
     tree = await workspace.write([NEW], workspace.facts.tree)
-    assert await workspace.strays(tree) == ()
+    assert await workspace.unapproved_changes(tree) == ()
     point = await workspace.checkpoint(SESSION, 1, "x")
     await workspace.restore(point.commit)
     commit = await workspace.commit(tree, "Add new")
@@ -200,7 +200,7 @@ async def test_what_is_linked_is_never_taken_for_content(user: User, repository:
     assert workspace.facts.linked == (".venv", "web/node_modules")
     assert (Path(workspace.facts.path) / ".venv/bin/python").read_text() == "x"
     assert await workspace.list_files() == (".gitignore", "README.md", "src/app.py")
-    assert await workspace.strays(workspace.facts.tree) == ()
+    assert await workspace.unapproved_changes(workspace.facts.tree) == ()
     point = await workspace.checkpoint(SESSION, 1, "x")
     assert point.tree == workspace.facts.tree
     await workspace.restore(workspace.facts.base)

@@ -49,7 +49,7 @@ async def test_a_change_is_written_committed_and_clean(user: User, workspace: Gi
         FileChange("README.md", text("# Hello\n"), None),
     ]
     tree = await workspace.write(changes, workspace.facts.tree)
-    assert await workspace.strays(tree) == ()
+    assert await workspace.unapproved_changes(tree) == ()
     assert {change.path for change in await workspace.changes(tree)} == {"src/app.py", "src/new/tool", "README.md"}
     commit = await workspace.commit(tree, "[Agent] Complete T-1: bye\n\nAgent-Journal: x:1:y")
     assert user.git("rev-parse", "agent/T-1") == commit
@@ -96,16 +96,16 @@ async def test_strays_are_shown_and_put_back(workspace: GitWorkspace) -> None:
     at(workspace, "a/b").mkdir(parents=True)
     at(workspace, "a/b/new").write_text("new")
     tree = workspace.facts.tree
-    assert await workspace.strays(tree) == (
+    assert await workspace.unapproved_changes(tree) == (
         FileChange("README.md", text("# Hello\n"), None),
         FileChange("a/b/new", None, text("new")),
         FileChange("src/app.py", text("print('hello')\n"), text("changed")),
     )
     await workspace.put_back(tree, ["README.md", "a/b/new"])
-    assert [change.path for change in await workspace.strays(tree)] == ["src/app.py"]
+    assert [change.path for change in await workspace.unapproved_changes(tree)] == ["src/app.py"]
     assert not at(workspace, "a").exists()
     await workspace.put_back(tree, ["src/app.py"])
-    assert await workspace.strays(tree) == ()
+    assert await workspace.unapproved_changes(tree) == ()
 
 
 async def test_release_leaves_nothing_of_an_idle_workspace(user: User, workspace: GitWorkspace) -> None:

@@ -28,8 +28,9 @@ T = TypeVar("T")
 class GitWorkspace:
     """A worktree held by one session until `release`.
 
-    Symbolic links, submodules and files over 200 MB cannot be approved: where they differ, `strays` and `changes` show
-    no content on that side. The ignore rules are those of the tree passed last, at first of the tree in `facts`.
+    Symbolic links, submodules and files over 200 MB cannot be approved: where they differ, `unapproved_changes` and
+    `changes` show no content on that side. The ignore rules are those of the tree passed last, at first of the tree in
+    `facts`.
     """
 
     def __init__(
@@ -82,8 +83,8 @@ class GitWorkspace:
     async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
         return await self._do(self._files.write, changes, parent_tree)
 
-    async def strays(self, tree: str) -> tuple[FileChange, ...]:
-        return await self._do(self._files.strays, tree)
+    async def unapproved_changes(self, tree: str) -> tuple[FileChange, ...]:
+        return await self._do(self._files.unapproved_changes, tree)
 
     async def put_back(self, tree: str, paths: Collection[str]) -> None:
         await self._do(self._files.put_back, tree, paths)

@@ -72,7 +72,7 @@ class WorktreeFiles:
             if entry is not None and entry.mode == GITLINK:
                 raise WorkspaceError(f"{shown(path)} is in the submodule {shown(each)}; submodules are not changed")
 
-    def strays(self, tree: str) -> tuple[FileChange, ...]:
+    def unapproved_changes(self, tree: str) -> tuple[FileChange, ...]:
         """Return the changes of the files since `tree`. Links, submodules and too large files have no content."""
         self._content.approve(tree)
         approved = self._objects.entries(tree)

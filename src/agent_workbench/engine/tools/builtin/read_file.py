@@ -8,7 +8,7 @@ from agent_workbench.core.patch import similar_paths
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
-from agent_workbench.engine.runtime.scope import Files, Scope
+from agent_workbench.engine.runtime.scope import Scope, TaskFiles
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
@@ -21,7 +21,7 @@ MAX_CHARS = 24_000
 class ReadFile(BuiltinTool, frozen=True):
     """Shows the model a file, at most `MAX_LINES` lines at a time."""
 
-    async def choices(self, scope: Scope, present: Files) -> Choices:
+    async def choices(self, scope: Scope, present: TaskFiles) -> Choices:
         """Return the files that may be read; where they are too many to be listed, any path may be tried."""
         longest = self.arguments[0].max_length
         readable = (path for path in await present.list_files() if len(path) <= longest and scope.may_read(path))

@@ -61,8 +61,8 @@ class WriteDiff(BuiltinTool, frozen=True):
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Apply the shown diff to the approved files."""
-        strays = {change.path for change in await context.workspace.strays(context.run.tree)}
-        await context.workspace.put_back(context.run.tree, strays.intersection(proposal.paths))
+        unapproved = {change.path for change in await context.workspace.unapproved_changes(context.run.tree)}
+        await context.workspace.put_back(context.run.tree, unapproved.intersection(proposal.paths))
         patch = await to_thread(lambda: proposal.patch)
         contents, existing = await _contents(context, patch.paths), await context.workspace.list_files()
         # The shown diff was rendered from these contents: it applies exactly where it says, or not at all.
@@ -133,8 +133,8 @@ def _compared(changes: tuple[FileChange, ...]) -> tuple[Patch, str]:
 
 async def _against_approved(context: ToolContext, changes: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
     """Return the changes relative to the approved tree, which include unapproved changes of the same files."""
-    strays = {stray.path: stray.before for stray in await context.workspace.strays(context.run.tree)}
-    whole = [replace(change, before=strays.get(change.path, change.before)) for change in changes]
+    unapproved = {each.path: each.before for each in await context.workspace.unapproved_changes(context.run.tree)}
+    whole = [replace(change, before=unapproved.get(change.path, change.before)) for change in changes]
     left = tuple(change for change in whole if change.before != change.after)
     if not left:
         raise PatchError("the diff only brings back what was approved before")
