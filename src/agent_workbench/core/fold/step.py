@@ -145,13 +145,13 @@ def _costed(state: SessionState, run: TaskRun, answer: ModelAnswered | ModelInte
     asked = state.model_for(state.prompt.purpose) if state.prompt is not None else None
     thinks = asked is not None and asked.thinks
     # A request for a summary is counted apart, because no step's prompt grows from it.
-    summing_up = run.phase is Phase.COMPACTING
-    counts = bool(figures.prompt_tokens) and not summing_up
+    is_summary = run.phase is Phase.COMPACTING
+    counts = bool(figures.prompt_tokens) and not is_summary
     return replace(
         run,
         tokens=run.tokens + figures.prompt_tokens + figures.answer_tokens,
         dollars=run.dollars + figures.dollars,
         working_seconds=run.working_seconds + figures.prompt_seconds + figures.answer_seconds,
-        reads=run.reads if summing_up else run.reads.plus(reads_of(figures, run.last_figures)),
+        reads=run.reads if is_summary else run.reads.plus(reads_of(figures, run.last_figures)),
         last_figures=reusable_figures(answer, thinks=thinks) if counts else run.last_figures,
     )

@@ -77,10 +77,10 @@ def newest_reads(history: Sequence[Recorded], *, thinks: bool = False) -> Prompt
             answer = event
         if not isinstance(event, PromptBuilt) or answer is None:
             continue
-        summing_up = event.purpose is Purpose.SUMMARY
-        if newest is None and summing_up:
+        is_summary = event.purpose is Purpose.SUMMARY
+        if newest is None and is_summary:
             return reads_of(answer.figures, None)
-        if newest is not None and not summing_up:
+        if newest is not None and not is_summary:
             return reads_of(newest, reusable_figures(answer, thinks=thinks))
         newest, answer = newest or answer.figures, None
     return reads_of(newest, None) if newest is not None else None

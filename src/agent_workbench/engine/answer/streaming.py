@@ -23,7 +23,7 @@ from agent_workbench.core.model import (
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 NEVER_WRITTEN = "it holds the value of a secret environment variable, which is never written anywhere"
-ACTIVITIES = {Purpose.REFLEXION: "reflecting", Purpose.SUMMARY: "summing up"}
+ACTIVITIES = {Purpose.REFLEXION: "reflecting", Purpose.SUMMARY: "summarizing"}
 
 
 async def stream(session: SessionContext, request: ModelRequest) -> None:

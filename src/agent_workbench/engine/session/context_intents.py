@@ -62,8 +62,8 @@ async def _drop(session: SessionContext, run: TaskRun, place: str) -> Outcome:
 
 async def _compact(session: SessionContext, run: TaskRun) -> Outcome:
     if run.phase is Phase.COMPACTING or run.compaction_asked:
-        return Refused("the older steps are about to be summed up already")
+        return Refused("a summary of the older steps is already requested")
     if not answers_since_compaction(run.history):
-        return Refused("there are no steps yet that could be summed up")
+        return Refused("there are no steps yet to summarize")
     await session.record(CompactionAsked())
-    return Accepted("the older steps are summed up before the next one")
+    return Accepted("the older steps are summarized before the next step")

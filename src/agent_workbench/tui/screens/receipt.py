@@ -75,13 +75,13 @@ class ReceiptScreen(Dialog[None]):
             return
         own = _row_hints(row, key)
         compacting = self._view.compacting if self._view is not None else None
-        frees = compacting.frees if compacting is not None and not self._sums_up else 0
+        frees = compacting.frees if compacting is not None and not self._is_compacting else 0
         more = (f"{key['compact']} summarize (frees {frees:,})",) if frees else ()
         self.show_keys("   ".join((*own, *more, turn, close)))
 
     @property
-    def _sums_up(self) -> bool:
-        """True from when a summary was asked for until it stands in the prompt."""
+    def _is_compacting(self) -> bool:
+        """True from the request for a summary until it is in the prompt."""
         run = self._state.run if self._state is not None else None
         return run is not None and (run.phase is Phase.COMPACTING or run.compaction_asked)
 
@@ -122,7 +122,7 @@ class ReceiptScreen(Dialog[None]):
         compacting = self._view.compacting if self._view is not None else None
         if self._fixed:
             self.show_keys(self._fixed)
-        elif self._sums_up:
+        elif self._is_compacting:
             self.show_keys("the older steps are already being summarized")
         elif compacting is None:
             self.show_keys("only the newest prompt can be summarized")

@@ -33,7 +33,8 @@ class DiffView(Struct, frozen=True):
     """Content of the pane: notes above a diff. `key` identifies it; `proposal` is empty if nothing waits.
 
     `special` are files that need a second look. `by_hunk`: parts of the diff can be left out. `partial`: it is the
-    user's selection from another diff, `source`. `grows`: text is appended while it is shown.
+    user's selection from another diff. `source` is the proposal with the parsed diff. `grows`: text is appended while
+    it is shown.
     """
 
     title: str
