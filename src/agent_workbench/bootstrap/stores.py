@@ -1,4 +1,4 @@
-"""Wires the stores of this machine: the sessions of a repository, and decisions made elsewhere."""
+"""Wiring of this machine's stores: the sessions of a repository, and decisions made in other processes."""
 
 from functools import partial
 from pathlib import Path

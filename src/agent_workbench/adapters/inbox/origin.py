@@ -1,4 +1,4 @@
-"""Who decides: the user of this process, unless a command of the agent started it."""
+"""Identity of the person who decides; processes that a command of the agent started are refused."""
 
 import os
 import pwd
@@ -47,5 +47,5 @@ def _ancestors() -> Iterator[list[str]]:
         except OSError:
             return
         yield [os.fsdecode(word) for word in words]
-        # The name of the program, which may hold anything, stands in parentheses before the numbers.
+        # The program's name, which is arbitrary, precedes the numbers in parentheses.
         process = int(stat.rpartition(b")")[2].split()[1])

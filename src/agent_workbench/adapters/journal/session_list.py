@@ -35,7 +35,7 @@ def find_session(sessions_dir: Path, wanted: str = "") -> Path:
     """
     found = [each for each in session_folders(sessions_dir) if _has_name(each.name, wanted)]
     if not found and not wanted:
-        raise UsageError(f"there is no session yet in {sessions_dir}", advice="`agent tui` begins one")
+        raise UsageError(f"there is no session yet in {sessions_dir}", advice="`agent tui` starts one")
     if not found:
         advice = f"sessions are kept in {sessions_dir}; `agent sessions list` shows them"
         raise UsageError(f"no session begins with {wanted!r}", advice=advice)

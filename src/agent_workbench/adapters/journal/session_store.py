@@ -61,11 +61,11 @@ class LocalSessionStore:
         return SessionId((await asyncio.to_thread(find_session, self._folder, name)).name)
 
     async def find(self, query: SessionQuery) -> SessionId | None:
-        """Return the session that `open` would take up, None if it would begin a new one."""
+        """Return the session that `open` would resume, None if it would begin a new one."""
         return await asyncio.to_thread(self._find, query)
 
     async def open(self, query: SessionQuery) -> HeldSession:
-        """Take up the session that is wanted, or begin a new one."""
+        """Resume the session that fits the query, or begin a new one."""
         opening = asyncio.ensure_future(asyncio.to_thread(self._open, query))
         try:
             return await asyncio.shield(opening)
@@ -147,7 +147,7 @@ class LocalSessionStore:
             except LockedError:
                 if query.name:
                     raise
-                continue  # another process took it up meanwhile; the next look does not find it again
+                continue  # another process opened it meanwhile, so the next look does not find it
             return HeldSession(session, resumed.writer, resumed.events, resumed.torn_bytes)
         directory = self._folder / self._ids.session()
         try:

@@ -1,4 +1,4 @@
-"""Choice of the session that a start of the workbench takes up, from the summaries of all."""
+"""Choice of the session to resume, made from the summaries of all sessions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from agent_workbench.core.plan import TaskStatus
 class SessionQuery(Struct, frozen=True):
     """Request for a session: one by `name`, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any).
 
-    A session that stopped in one of the tasks `passing` is not taken up.
+    A session that stopped in one of the tasks `passing` is not resumed.
     """
 
     name: str = ""
@@ -23,7 +23,7 @@ class SessionQuery(Struct, frozen=True):
 
 
 def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery) -> SessionSummary | None:
-    """Return the newest own session that stopped in a task and that nobody holds.
+    """Return the newest own session that stopped in a task and that no process has open.
 
     Raises `JournalError` if it is damaged, unless a newer session was begun since. `summaries` are newest first.
     """

@@ -1,4 +1,4 @@
-"""The index of finished tasks, as a protocol. `tests/contracts` holds every implementation to it."""
+"""Protocol of the index of finished tasks. `tests/contracts` holds every implementation to it."""
 
 from collections.abc import Iterable
 from typing import Protocol

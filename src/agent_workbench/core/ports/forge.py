@@ -1,4 +1,4 @@
-"""The forge that tasks come from and results go to, as a protocol. `tests/contracts` holds implementations to it."""
+"""Protocol of the forge that tasks come from and results go to. `tests/contracts` holds implementations to it."""
 
 from enum import StrEnum
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The notes that outlive a task, as a protocol. `tests/contracts` holds every implementation to it."""
+"""Protocol of the notes that outlive a task. `tests/contracts` holds every implementation to it."""
 
 import re
 from typing import Protocol

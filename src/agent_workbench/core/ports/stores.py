@@ -1,4 +1,4 @@
-"""The stores of sessions and of decisions made elsewhere, as protocols.
+"""Protocols of the stores of sessions and of decisions made in other processes.
 
 One machine keeps them in files; many machines share them in a database. `tests/contracts` holds every implementation
 to these docstrings.
@@ -75,14 +75,14 @@ class SessionStore(Protocol):
         """
 
     async def find(self, query: SessionQuery) -> SessionId | None:
-        """Return the session that `open` would take up, None if it would begin a new one.
+        """Return the session that `open` would resume, None if it would begin a new one.
 
         Raises `UsageError` for a name that fits none or several, `TrustError` for a session from elsewhere,
         `JournalError` for an unfinished session that is damaged.
         """
 
     async def open(self, query: SessionQuery) -> HeldSession:
-        """Take up the session that `find` names, or begin a new one; its journal is proved whole before it is given.
+        """Resume the session that `find` names, or begin a new one; a resumed journal is proved whole first.
 
         Of two callers at once one gets it. The other gets `LockedError` if it named the session, else another session.
         Raises what `find` raises. A cancelled call gives the journal back.

@@ -1,4 +1,4 @@
-"""The queue of tasks for workers, as a protocol. `tests/contracts` holds every implementation to it."""
+"""Protocol of the queue of tasks for workers. `tests/contracts` holds every implementation to it."""
 
 from enum import StrEnum
 from typing import Protocol
