@@ -48,7 +48,7 @@ CASES = (
     Case("task of a person", "run --task T-1", 2, ("belongs to a person", "owner: agent"), task("owner: human")),
     Case("task that is done", "run --task T-1", 2, ("T-1 is done", "pending"), task("status: done")),
     Case("unknown session", "sessions show nope", 2, ("no session begins with 'nope'", "agent sessions list")),
-    Case("no session", "sessions verify", 2, ("there is no session yet", "memory/sessions", "`agent tui` begins one")),
+    Case("no session", "sessions verify", 2, ("there is no session yet", "memory/sessions", "`agent tui` starts one")),
     Case("merge without a terminal", "merge T-9", 2, ("needs a terminal", "`git merge agent/T-9`")),
     Case("receipt of no session", "sessions show --prompt 1", 2, ("there is no session yet",)),
     Case("receipt of no prompt", "sessions show --prompt 0", 2, ("'0' is no prompt", "or `last`")),
