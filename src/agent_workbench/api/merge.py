@@ -1,4 +1,4 @@
-"""Calls that merge a finished task into the user's branch."""
+"""Merge of a finished task into the user's branch: preview, and the merge exactly as it was shown."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from agent_workbench.core.workspace import MergeOutcome, MergeTarget
 
 
 class ShownMerge(Struct, frozen=True):
-    """A merge as it was shown: an answer to it counts for this commit, branch and commit of the branch alone."""
+    """A merge as it was shown. An approval is valid for this commit, this branch and the branch's commit only."""
 
     task: TaskId
     commit: CommitId
@@ -23,9 +23,9 @@ class ShownMerge(Struct, frozen=True):
 
 
 async def preview_merge(invocation: Invocation, task: TaskId) -> ShownMerge:
-    """Return the merge of a task's newest commit as it would be made now.
+    """Return the preview of the merge of a task's newest commit.
 
-    Raises `WorkspaceError` where the task has no commit that is not merged yet, or something is in the way.
+    Raises `WorkspaceError` if the task has no unmerged commit, or something prevents the merge.
     """
     from agent_workbench.engine.tools.merge import merge_draft
 
@@ -45,9 +45,9 @@ async def preview_merge(invocation: Invocation, task: TaskId) -> ShownMerge:
 
 
 async def merge_shown(invocation: Invocation, shown: ShownMerge, tell: Callable[[MergeOutcome], None]) -> None:
-    """Make a merge as it was shown and `tell` what came of it; a cancellation counts only after that.
+    """Merge exactly what was shown and pass the outcome to `tell`; a cancellation takes effect only after that.
 
-    Raises `TargetMoved` if it would be another merge now, `WorkspaceError` if something is in the way.
+    Raises `TargetMoved` if it would be another merge now, `WorkspaceError` if something prevents it.
     """
     from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 

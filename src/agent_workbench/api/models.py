@@ -1,4 +1,4 @@
-"""Calls about the model, and whether everything works."""
+"""Models that the settings name: status, endpoints, a server of one file, test questions, and the doctor."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.core.invocation import Invocation
 
-if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
     from agent_workbench.core.diagnostics.endpoints import EndpointLine
     from agent_workbench.core.diagnostics.findings import Finding
@@ -19,13 +19,13 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
 
 
 async def configured_model(invocation: Invocation, say: Say) -> "Model":
-    """Return the model that the settings ask for; it says what it waits for; close it when done."""
+    """Return the configured model; `say` is told what it waits for. The caller closes it."""
     repo, settings = await repo_or_folder(invocation, say)
     return await asyncio.to_thread(repo.model, settings, say)
 
 
 async def answering(invocation: Invocation, say: Say) -> "tuple[tuple[str, ModelFacts | ModelError], ...]":
-    """Return for each role who answers now, or why nobody does."""
+    """Return, for each role, the facts of the endpoint that answers now, or the error of the last one."""
     from agent_workbench.core.diagnostics.endpoints import ROLES
     from agent_workbench.core.errors import ModelError
 
@@ -43,7 +43,7 @@ async def answering(invocation: Invocation, say: Say) -> "tuple[tuple[str, Model
 
 
 async def listed_endpoints(invocation: Invocation, say: Say) -> "tuple[EndpointLine, ...]":
-    """Return every endpoint of every role in the order in which they are asked; nobody is asked."""
+    """Return every endpoint of every role in the order of its chain. No request is sent."""
     from agent_workbench.core.diagnostics.endpoints import endpoint_lines
 
     _, settings = await repo_or_folder(invocation, say)
@@ -68,7 +68,7 @@ def _is_file(path: str) -> bool:
 
 
 async def embedded_server(invocation: Invocation, say: Say) -> "EmbeddedServer":
-    """Return a server of ours for the model file, not yet started. Raises `UsageError` where no file is named."""
+    """Return an embedded server for the model file, not started. Raises `UsageError` if no file is named."""
     from agent_workbench.adapters.llama_cpp.routing.model_factory import embedded_server as server_for
     from agent_workbench.core.errors import UsageError
 
@@ -79,7 +79,7 @@ async def embedded_server(invocation: Invocation, say: Say) -> "EmbeddedServer":
 
 
 async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
-    """Return what works at `invocation` and what does not."""
+    """Return the findings of the doctor."""
     from agent_workbench.engine.diagnostics.doctor import examine, examine_settings
 
     repo, settings = await repo_or_folder(invocation)
@@ -97,7 +97,7 @@ async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
 
 
 async def _examine_chains(invocation: Invocation, repo: RepoContext, settings: "Settings") -> "tuple[Finding, ...]":
-    """Return what there is to say of endpoints by name; of the one model of everything, all was said."""
+    """Return findings about named endpoints; a single model is covered by the other findings."""
     from agent_workbench.core.diagnostics.endpoints import endpoint_lines
     from agent_workbench.core.errors import StorageError
     from agent_workbench.core.model_settings import SHORT_FORM

@@ -1,4 +1,4 @@
-"""Calls that draw a recording: one moment, its gates, or all of it as an asciicast."""
+"""Pictures of a recorded session: the screen after an event, at each gate, or all of it as an asciicast."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -15,20 +15,20 @@ from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
 
-if TYPE_CHECKING:  # the screen and the engine are loaded by the calls that need them
+if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.ports.session_host import SessionHandle
     from agent_workbench.tui.pictures.drawing import DrawingApp, Lines
 
 LEAST_SIZE, MOST_SIZE = (60, 16), (400, 150)
 MOST_EVENTS = 3_000
-"""How many events one asciicast shows."""
+"""Events that one asciicast shows at most."""
 
 Size = tuple[int, int]
 
 
 class Drawn:
-    """The screen of a replay at any of its events."""
+    """Screen of a replay, drawn after any of its events."""
 
     def __init__(self, events: "Sequence[Recorded]", replay: "SessionHandle", app: "DrawingApp") -> None:
         self.events = events
@@ -36,7 +36,7 @@ class Drawn:
         self._app = app
 
     async def at(self, seq: int, *, live: bool = False) -> "Lines":
-        """Return the lines of the screen after event `seq`: of the replay, or as they were in the `live` session."""
+        """Return the lines of the screen after event `seq`, without the replay bar if `live`."""
         from agent_workbench.core.intents import GoToEvent
 
         await self._replay.submit(GoToEvent(seq))
@@ -46,7 +46,7 @@ class Drawn:
         return await self._app.draw(shown)
 
     async def svg(self, seq: int, *, live: bool = False) -> str:
-        """Return the picture of the screen that `at` returns."""
+        """Return the SVG of the lines that `at` returns."""
         from agent_workbench.tui.pictures.svg import to_svg
 
         event = self.events[seq]
@@ -86,9 +86,9 @@ async def picture(invocation: Invocation, session: str, at: int | None, size: Si
 
 
 async def write_gates(invocation: Invocation, session: str, size: Size, folder: Path) -> list[Path]:
-    """Write an SVG of each gate of a session into `folder`, which is made if need be; return the files.
+    """Write an SVG of each gate of a session into `folder`, which is created if needed; return the files.
 
-    Raises `StorageError`, also where one of them is there already, `UsageError`, `JournalError`.
+    Raises `StorageError` (also if a file exists), `UsageError`, `JournalError`.
     """
 
     from agent_workbench.api.records.export import write_new
@@ -108,9 +108,9 @@ async def write_gates(invocation: Invocation, session: str, size: Size, folder: 
 
 
 async def asciicast(invocation: Invocation, session: str, at: int, size: Size, say: Say) -> tuple[str, int]:
-    """Return a session from event `at` on as an asciicast, and how many events at its end were too many for it.
+    """Return a session from event `at` on as an asciicast, and the number of events at its end that were left out.
 
-    Each event is seen as long as in a replay. `say` is told how far the drawing is. Raises `UsageError`,
+    Each event is shown as long as in a replay. `say` is told the progress. Raises `UsageError`,
     `JournalError`.
     """
     from agent_workbench.core.events.log_lines import log_line

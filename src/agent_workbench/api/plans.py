@@ -1,4 +1,4 @@
-"""Calls about the plan, and about what the repository may do."""
+"""Plan of a repository: check, edit, new tasks. Also its set-up and its trust."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import NO_SESSION
 from agent_workbench.core.invocation import Invocation
 
-if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.core.plan import Plan, Task
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
 
 
 class EditedPlan(Struct, frozen=True):
-    """Outcome of an edit of the plan's `original` text: the new plan, or the fault that keeps it as it was.
+    """Outcome of an edit of the plan's `original` text: the new plan, or the error that prevented it.
 
     Without both nothing was changed.
     """
@@ -32,25 +32,25 @@ class EditedPlan(Struct, frozen=True):
 
 
 async def set_up(invocation: Invocation) -> tuple[str, ...]:
-    """Write the files that a repository begins with where they are missing; return those written."""
+    """Write the missing files of a set-up and return their names."""
     return await (await find_repo(invocation)).setup.write()
 
 
 async def repo_trust(invocation: Invocation) -> "RepoTrust":
-    """Return what the repository at `invocation` would have run or obeyed, and the user's answer to it."""
+    """Return what the repository's settings would run, and the user's trust in it."""
     return await (await find_repo(invocation)).trust()
 
 
 async def repo_plans(invocation: Invocation) -> "Plans":
-    """Return the repo's plan file."""
+    """Return the plan file of the repository."""
     repo, settings = await trusted_repo(invocation)
     return repo.plans(settings)
 
 
 async def checked_plan(invocation: Invocation) -> "Plan":
-    """Return the plan; raise `PlanError` with the invocation of a fault, a skill that does not exist included.
+    """Return the plan; raise `PlanError` with the position of a fault, such as an unknown skill.
 
-    Skills of a repo that is not trusted count here: only their names are looked at.
+    Skills of a repository without trust count here: only their names are read.
     """
     repo = await find_repo(invocation)
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
@@ -58,7 +58,7 @@ async def checked_plan(invocation: Invocation) -> "Plan":
 
 
 async def edit_plan(invocation: Invocation, before: "EditedPlan | None" = None) -> EditedPlan:
-    """Have the user edit the plan's text, or go on with an edit that did not check; write it where it checks."""
+    """Open the plan's text, or the text of a failed edit, in the user's editor; write it if it is a valid plan."""
     from agent_workbench.api.screen_services import edit_text
 
     repo, settings = await trusted_repo(invocation)
@@ -76,13 +76,13 @@ async def edit_plan(invocation: Invocation, before: "EditedPlan | None" = None) 
 
 
 async def keep_plan_text(invocation: Invocation, text: str) -> str:
-    """Write a text that does not check into a file beside the plan; return its name."""
+    """Write an invalid text into a file beside the plan; return its name."""
     repo, settings = await trusted_repo(invocation)
     return await repo.plans(settings).keep_beside(text)
 
 
 async def _tasks_of(plans: "PlanFile") -> "tuple[Task, ...]":
-    """Return the tasks of the plan, none where it cannot be read: it may be what the user wants to mend."""
+    """Return the tasks of the plan, none if it cannot be read: the user may be about to repair it."""
     try:
         return (await plans.read()).tasks
     except PlanError:
@@ -90,7 +90,7 @@ async def _tasks_of(plans: "PlanFile") -> "tuple[Task, ...]":
 
 
 async def planned_tasks(invocation: Invocation, goal: str, existing: "Plan", say: Say) -> "tuple[Task, ...]":
-    """Ask the model for tasks that reach `goal`, and say what is waited for; raise `ModelError`."""
+    """Ask the model for tasks that reach `goal`; `say` is told what is waited for. Raises `ModelError`."""
     from agent_workbench.engine.task.planner import make_plan
 
     repo, settings = await repo_or_folder(invocation, say)

@@ -11,7 +11,7 @@ from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.stores import local_inbox, session_store, system_clock
 from agent_workbench.core.invocation import Invocation
 
-if TYPE_CHECKING:  # everything here is heavy, and a verb loads only what it needs
+if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
@@ -55,13 +55,13 @@ class RepoContext:
 
     @property
     def setup(self) -> "RepoSetup":
-        """The files the repo begins with."""
+        """The files that a set-up writes."""
         from agent_workbench.adapters.plans.starter_files import RepoSetup
 
         return RepoSetup(self.root, self.invocation.environ.get("PATH", ""))
 
     def load(self) -> "LoadedSettings":
-        """Read the settings, once: what was trusted is what counts, whatever the file becomes. Blocks."""
+        """Read the settings once: later changes of the file have no effect on this context. Blocks."""
         if self._loaded is None:
             from agent_workbench.config.policy_file import with_policy
             from agent_workbench.config.settings_loader import load_settings
@@ -72,7 +72,7 @@ class RepoContext:
         return self._loaded
 
     async def trust(self) -> "RepoTrust":
-        """Read what the repo would run, and whether it is trusted."""
+        """Return what the settings would run, and the user's trust in it."""
         from agent_workbench.config.repo_trust import RepoTrust
         from agent_workbench.config.trust_store import TrustStore
         from agent_workbench.system.user_dirs import state_dir
@@ -80,27 +80,27 @@ class RepoContext:
         return RepoTrust(self.root, await asyncio.to_thread(self.load), TrustStore(state_dir()))
 
     def settings(self, *, trusted: bool) -> "Settings":
-        """Return the settings that count; blocks."""
+        """Return the settings, without those that need trust if it is missing; blocks."""
         from agent_workbench.config.trust_question import untrusted_settings
 
         return self.load().settings if trusted else untrusted_settings(self.load())
 
     @property
     def model_log(self) -> Path:
-        """Where a model server of ours writes."""
+        """Log file of the embedded model server."""
         from agent_workbench.system.user_dirs import repo_key, state_dir
 
         return state_dir() / "logs" / f"model-{repo_key(str(self.root))}.log"
 
     def plans(self, settings: "Settings") -> "PlanFile":
-        """Return the plan's file."""
+        """Return the plan file."""
         from agent_workbench.adapters.plans.plan_file import PlanFile
         from agent_workbench.config.yaml_parser import compose_text
 
         return PlanFile(self.root, f"{settings.memory.dir}/{settings.memory.plan}", compose_text)
 
     def sessions_dir(self, settings: "Settings") -> Path:
-        """Return where journals are kept; raise `StorageError` where that is not in the repo. Blocks."""
+        """Return the folder of the journals; raise `StorageError` if it lies outside the repo. Blocks."""
         from agent_workbench.system.repo_files import resolve_inside
 
         return resolve_inside(self.root, f"{settings.memory.dir}/sessions")
@@ -110,14 +110,14 @@ class RepoContext:
         return session_store(self.invocation, self.sessions_dir(settings), settings)
 
     def endpoints(self, settings: "Settings", say: Say) -> "ModelRegistry":
-        """Return the endpoints that the settings name, none of them asked yet."""
+        """Return the registry of the endpoints in the settings. No request is sent."""
         from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
         from agent_workbench.system.user_dirs import state_dir
 
         return ModelRegistry(settings, self.invocation.environ, self.model_log, state_dir(), say, self.shared.models)
 
     def model(self, settings: "Settings", say: Say) -> "Model":
-        """Return the model of all roles; the demo's speaks from its script."""
+        """Return the model of all roles; in the demo its answers are scripted."""
         model = self.endpoints(settings, say).for_roles()
         if not self.invocation.demo:
             return model
@@ -127,7 +127,7 @@ class RepoContext:
         return ScriptedModel(model, SCRIPTS, tokens_per_second=self.invocation.demo_tokens_per_second)
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
-        """Choose an adapter for every port, last those that have to be given back; blocks while they are loaded."""
+        """Return an adapter for every port, those that must be closed last. Blocks while modules are loaded."""
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments

@@ -1,4 +1,4 @@
-"""What all sessions of a process share: one server for each model file, one code search."""
+"""Resources that the sessions of a process share: a server for each model file, and code searches."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -12,15 +12,15 @@ if TYPE_CHECKING:  # loaded when the first session needs them
 
 
 class SharedResources:
-    """Keeps what is shared as long as a session has it.
+    """Servers and searches that live as long as a session uses them.
 
-    All else is each session's own: journal, workspace, ports. Those meet at locks on files, as sessions of two
-    processes do: a journal has one writer, a task one workspace, plan and notes are changed one after the other.
+    Everything else is the session's own: journal, workspace, ports. Sessions exclude each other by file locks, as those
+    of different processes do: a journal has one writer, a task one workspace, plan and notes one change at a time.
     """
 
     @cached_property
     def models(self) -> "SharedModels":
-        """The models that have a server of ours."""
+        """Models with an embedded server, one for each model file."""
         from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
 
         return SharedModels()

@@ -1,4 +1,4 @@
-"""The folders in which skills are looked for."""
+"""Construction of the skills port: the folders that contain skills."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

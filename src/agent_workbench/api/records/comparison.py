@@ -1,4 +1,4 @@
-"""Calls that hold two sessions against each other."""
+"""Comparison of two recorded sessions: figures, files, and the step at which they part."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from agent_workbench.api.trusted_repo import redactor_of, trusted_repo
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.invocation import Invocation
 
-if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.comparison import Comparison
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
 async def compare_sessions(invocation: Invocation, session: str, other: str) -> "Comparison":
     """Return two sessions of the repo side by side; their first or last letters name them.
 
-    Raises `UsageError` for a session that there is not or that is both, `JournalError`.
+    Raises `UsageError` if one does not exist or both are the same, `JournalError`.
     """
     from agent_workbench.core.history.comparison import compare
 
@@ -46,5 +46,5 @@ async def _with_files(repo: "RepoContext", comparison: "Comparison") -> "Compari
         between = await repo.repository.diff_stat(first.tree, second.tree)
         changes = await repo.repository.changes_between(first.tree, second.tree)
     except WorkspaceError:
-        return found  # a session from elsewhere, or one whose objects git has dropped
+        return found  # a session from elsewhere, or its objects were pruned
     return replace(found, between=between, diff=await asyncio.to_thread(render_changes, changes))

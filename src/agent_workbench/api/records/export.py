@@ -1,4 +1,4 @@
-"""Calls that write a session down for others to read."""
+"""Export of a recorded session as markdown or JSON, and new files that overwrite nothing."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.invocation import Invocation
 
-if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.state.session_state import SessionState, TaskRun
     from agent_workbench.views.reports.task_report import TaskReport
@@ -21,14 +21,14 @@ MOST_PICTURES = 100
 
 
 class ExportFormat(StrEnum):
-    """How a session is written down."""
+    """Formats of a document about a session."""
 
     MARKDOWN = "markdown"
     JSON = "json"
 
 
 async def export_session(invocation: Invocation, session: str, form: ExportFormat) -> str:
-    """Return the session that `invocation` names as one document; raise `UsageError`, `JournalError`."""
+    """Return a session as one document; raise `UsageError`, `JournalError`."""
     from agent_workbench.core.fold import fold_all
     from agent_workbench.views.reports.pull_request import pull_request
     from agent_workbench.views.reports.session_document import session_document
@@ -43,12 +43,12 @@ async def export_session(invocation: Invocation, session: str, form: ExportForma
 
 
 async def write_export(invocation: Invocation, session: str, form: ExportFormat, path: Path) -> None:
-    """Write the session into a file; raises what `export_session` and `write_new` do."""
+    """Write a session into a new file; raises what `export_session` and `write_new` do."""
     await write_new(path, await export_session(invocation, session, form))
 
 
 async def write_new(path: Path, document: str) -> None:
-    """Write a document into a file; raise `StorageError` where it cannot be written, or holds something already."""
+    """Write a document into a new file; raise `StorageError` if it exists or cannot be written."""
     from agent_workbench.system.atomic_files import FileChanged, write_atomically
 
     try:
@@ -58,7 +58,7 @@ async def write_new(path: Path, document: str) -> None:
 
 
 async def keep_picture(folder: Path, name: str, picture: str) -> str:
-    """Write an SVG into a file of `folder` that is not there yet, `name` with a number if need be; return its name."""
+    """Write an SVG into a new file of `folder`, `name` with a number if needed; return the file's name."""
     for number in range(1, MOST_PICTURES + 1):
         file = f"{name}.svg" if number == 1 else f"{name}-{number}.svg"
         if not await asyncio.to_thread((folder / file).exists):

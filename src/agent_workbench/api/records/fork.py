@@ -1,4 +1,4 @@
-"""Calls that make a new session of an old one."""
+"""Fork of a recorded session: what it would continue from, and the fork itself."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.invocation import Invocation
 
-if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.settings import Settings
@@ -34,8 +34,8 @@ async def foresee_fork(invocation: Invocation, session: str, at: int | None) -> 
 async def fork_session(invocation: Invocation, session: str, at: int | None) -> tuple[SessionId, tuple[str, ...]]:
     """Make a new session that goes on from event `at` of another one; return its name and its state line by line.
 
-    Raises `UsageError` for a session or an event that there is not, `TrustError` for a session that was not begun
-    here, `JournalError` where it does not prove itself, `WorkspaceError` where git has its files no more.
+    Raises `UsageError` for an unknown session or event, `TrustError` for a session from elsewhere, `JournalError` for
+    a damaged one, `WorkspaceError` if git has pruned its files.
     """
     from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
     from agent_workbench.engine.replay.fork import Forking
@@ -52,7 +52,7 @@ async def fork_session(invocation: Invocation, session: str, at: int | None) -> 
 
 
 async def _told(repo: "RepoContext", point: "ForkPoint") -> tuple[str, ...]:
-    """Return what a fork goes on from; raise `WorkspaceError` where git has its files no more."""
+    """Return the state that a fork continues from; raise `WorkspaceError` if git has pruned its files."""
     from agent_workbench.views.sessions.fork import fork_lines
 
     run = point.state.run

@@ -29,28 +29,28 @@ class RepoSessions:
         return await session_summaries(self._invocation)
 
     async def verify(self, session: SessionId) -> "JournalProof":
-        """Return what its journal and the repository prove."""
+        """Return what the session's journal and the repository prove."""
         return await prove_session(self._invocation, session)
 
     async def foresee_fork(self, session: SessionId, at: int | None) -> tuple[str, ...]:
-        """Return what a fork would go on from."""
+        """Return the state that a fork would continue from, line by line."""
         return await foresee_fork(self._invocation, session, at)
 
     async def fork(self, session: SessionId, at: int | None) -> SessionId:
-        """Make a new session of it; return its name."""
+        """Fork the session; return the name of the new one."""
         child, _ = await fork_session(self._invocation, session, at)
         return child
 
     async def export(self, session: SessionId) -> str:
-        """Write it as markdown into a new file of the folder; return the file's name."""
+        """Write the session as markdown into a new file; return the file's name."""
         path = Path(f"session-{session}.md")
         await write_export(self._invocation, session, ExportFormat.MARKDOWN, self._invocation.folder / path)
         return str(path)
 
     async def compare(self, first: SessionId, second: SessionId) -> "Comparison":
-        """Return two sessions beside each other."""
+        """Return two sessions side by side."""
         return await compare_sessions(self._invocation, first, second)
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
-        """Write it into a new file of the folder; return the file's name."""
+        """Write the picture into a new file; return the file's name."""
         return await keep_picture(self._invocation.folder, f"session-{session}-{max(0, seq)}", picture)

@@ -1,4 +1,4 @@
-"""Calls that prove a session's journal, or one commit."""
+"""Proofs: a session's journal against the repository, and a commit against the approvals of its journal."""
 
 import asyncio
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from agent_workbench.core.errors import JournalError, StorageError, UsageError, 
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
 from agent_workbench.core.invocation import Invocation
 
-if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.core.history.anchors import Anchor, FoundAnchors
     from agent_workbench.core.history.commit_proof import CommitFacts, CommitProof, TrailerProof
@@ -24,7 +24,7 @@ NO_JOURNAL = "the journal of session {} is not here"
 
 
 async def prove_session(invocation: Invocation, session: str) -> "JournalProof":
-    """Return what the journal that `invocation` names proves, compared with every anchor in the repository.
+    """Return the proof of a session's journal by its hash chain and every anchor in the repository.
 
     Raises `UsageError` where there is no such session and nothing names one, `JournalError` where its journal is gone
     and nothing names an event of it.
@@ -47,7 +47,7 @@ async def prove_session(invocation: Invocation, session: str) -> "JournalProof":
 
 
 async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
-    """Return what approved a commit and whether it is what was shown; raise `UsageError` where there is no such one."""
+    """Return which approval led to a commit, and whether it matches; raise `UsageError` for an unknown commit."""
     from agent_workbench.core.history.anchors import read_trailers
     from agent_workbench.core.history.commit_proof import CommitProof
 
@@ -55,7 +55,7 @@ async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
     unknown = UsageError(f"{revision!r} is not a commit of this repository", advice="`git log` shows the commits")
     try:
         facts = await repo.repository.stored_commits().commit(revision)
-    except WorkspaceError as error:  # as git takes `@{u}` where there is no upstream
+    except WorkspaceError as error:  # such as `@{u}` without an upstream
         raise unknown from error
     if facts is None:
         raise unknown
@@ -70,7 +70,7 @@ async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
 
 
 async def _parents(repository: "Repository", facts: "CommitFacts") -> str:
-    """Return the advice to verify a parent of a merge, where that has a trailer."""
+    """Return the advice to verify a parent of a merge commit, empty if none has a trailer."""
     from agent_workbench.core.history.anchors import read_trailers
 
     for parent in facts.parents[1:9]:
@@ -109,15 +109,15 @@ class Prover:
         return await self.commits.anchors({session_id(each) for each in sessions})
 
     async def prove(self, session: SessionId) -> "tuple[VerifyReport, JournalProof]":
-        """Return a session's journal examined by itself, and what it and the repository prove."""
+        """Return the report on a session's journal alone, and its proof by the repository."""
         from agent_workbench.core.history.journal_proof import Relative, checkpoints, prove_journal, with_relatives
 
         shared = await self._relatives(session)
-        # Before the journals, which may grow meanwhile: an anchor always names an event that is there already.
+        # Anchors are read before the journals, which may grow: so an anchor always names an existing event.
         found = await self.anchors({session, *shared})
         reports = {session: await self._report(session)}
         for each in shared:
-            with suppress(StorageError):  # one that cannot be read proves nothing
+            with suppress(StorageError):  # an unreadable journal proves nothing
                 reports[each] = await self._report(each)
         refs = {each.ref for report in reports.values() for each in checkpoints(report.recorded)}
         tips = await self.commits.tips(refs)
@@ -126,14 +126,14 @@ class Prover:
         return reports[session], with_relatives(proofs[session], reports[session], relatives)
 
     async def _relatives(self, session: SessionId) -> dict[SessionId, int]:
-        """Return the session's parent and forks that are here, each with the last event that both have."""
+        """Return the session's parent and forks, each with the last event they share."""
         origins = await self.sessions.origins()
         forks = {each: of[1] for each, of in origins.items() if of is not None and of[0] == session}
         of = origins.get(session)
         return {**forks, of[0]: of[1]} if of is not None and of[0] in origins else forks
 
     async def _report(self, session: SessionId) -> "VerifyReport":
-        """Return the journal examined by itself; one that is gone has no line and that problem."""
+        """Return the report on a journal alone; a missing journal is reported as a problem."""
         from agent_workbench.core.history.journal_proof import Problem, VerifyReport
 
         try:

@@ -1,4 +1,4 @@
-"""Words looked up in the records of all sessions of a repository."""
+"""Search for words in the records of all sessions of a repository."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from agent_workbench.views.sessions.record_search import RecordMatches, search_e
 
 
 class FoundInSession(Struct, frozen=True):
-    """What one session holds; `problem` says why it could not be read, empty when it could."""
+    """Matches in one session; `problem` says why it could not be read (empty: it could)."""
 
     session: SessionSummary
     found: RecordMatches
@@ -22,9 +22,9 @@ class FoundInSession(Struct, frozen=True):
 
 
 async def search_sessions(invocation: Invocation, asked: str) -> AsyncIterator[FoundInSession]:
-    """Yield what the sessions hold of the words, newest session first; only those with a match or a problem.
+    """Yield the sessions with a match or a problem, newest first.
 
-    What a fork has from a session that is there too is looked up in that one alone.
+    Events that a fork shares with its parent are searched in the parent alone.
     """
     repo, settings = await trusted_repo(invocation)
     store = await asyncio.to_thread(repo.sessions, settings)

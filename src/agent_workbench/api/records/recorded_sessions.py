@@ -1,4 +1,4 @@
-"""Calls that look at past sessions."""
+"""Recorded sessions: their events, prompts and summaries, and their prompts built or asked again."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -16,7 +16,7 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
 
-if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
@@ -36,9 +36,9 @@ async def named_session(invocation: Invocation, session: str) -> "tuple[SessionS
 
 
 async def stopped_session(invocation: Invocation, session: str) -> "tuple[SessionId, TaskId]":
-    """Return the session to be taken up and its task: the one that is named, else the newest that stopped in a task.
+    """Return the session to resume and its task: the named one, or the newest that stopped in a task.
 
-    Raises `UsageError` where there is none, or where its task is over; `TrustError` for one that was not begun here.
+    Raises `UsageError` if there is none or its task is over, `TrustError` for a session from elsewhere.
     """
     repo, settings = await trusted_repo(invocation)
     sessions = await asyncio.to_thread(repo.sessions, settings)
@@ -54,18 +54,18 @@ async def stopped_session(invocation: Invocation, session: str) -> "tuple[Sessio
 
 
 async def recorded_events(invocation: Invocation, session: str, *, whole: bool = False) -> "tuple[Recorded, ...]":
-    """Return what stands in a session's journal, long outputs as digests or `whole`.
+    """Return the events of a session, long outputs as digests or `whole`.
 
-    Raises `JournalError` where it does not prove itself.
+    Raises `JournalError` for a damaged journal.
     """
     sessions, found = await named_session(invocation, session)
     return await sessions.read(found, whole=whole)
 
 
 async def exported_events(invocation: Invocation, session: str, *, whole: bool = False) -> "tuple[Recorded, ...]":
-    """Return a session's events for a document that others read: without the secrets of the environment as it is now.
+    """Return a session's events without the secrets of the current environment, for documents that others read.
 
-    Variables that were set after the recording count too. Long outputs are digests or `whole`. Raises `JournalError`.
+    Variables set after the recording are redacted too. Long outputs are digests or `whole`. Raises `JournalError`.
     """
     from agent_workbench.core.events.codec import change_texts
 
@@ -79,9 +79,9 @@ async def exported_events(invocation: Invocation, session: str, *, whole: bool =
 async def prompt_receipt(
     invocation: Invocation, session: str, number: int
 ) -> "tuple[ReceiptView, tuple[Message, ...]]":
-    """Return the receipt of a session's prompt (from 1; 0: the newest) and its messages, made again from the journal.
+    """Return the receipt of a session's prompt (from 1; 0: the newest) and its messages, built again from the journal.
 
-    Raises `UsageError` where there is no such prompt.
+    Raises `UsageError` for an unknown prompt.
     """
     from agent_workbench.core.fold import fold_all
     from agent_workbench.engine.replay.rerun import messages_of, prompts_of
@@ -110,7 +110,7 @@ async def replayed_events(
 
 
 async def rerun_session(invocation: Invocation, session: str) -> "Iterator[ReproducedPrompt]":
-    """Return the prompts of a session, each made again from its journal and compared when it is asked for."""
+    """Return the prompts of a session; each is built again and compared with its record when it is iterated."""
     from agent_workbench.engine.replay.rerun import rerun
 
     events = await recorded_events(invocation, session)
@@ -118,7 +118,7 @@ async def rerun_session(invocation: Invocation, session: str) -> "Iterator[Repro
 
 
 def _with_version(events: "Sequence[Recorded]", prompt: "ReproducedPrompt") -> "ReproducedPrompt":
-    """Say with a difference that another version of the workbench made the record: it had other words for the model."""
+    """Add a remark to a difference if another version of the workbench, with other prompt texts, made the record."""
     from agent_workbench.core.events import SessionStarted
 
     then = next((each.event.product_version for each in events if isinstance(each.event, SessionStarted)), __version__)
@@ -132,7 +132,7 @@ async def session_against(
 ) -> "AsyncGenerator[ReproducedPrompt]":
     """Ask a model (a GGUF file, an address, an endpoint by its name) every prompt of a session again.
 
-    Raises `UsageError` for what is no model, `ModelError`.
+    Raises `UsageError` for an unknown model, `ModelError`.
     """
     from agent_workbench.engine.replay.model_rerun import ask_again
 
@@ -154,8 +154,8 @@ async def session_summaries(invocation: Invocation) -> "tuple[SessionSummary, ..
 
 
 async def files_between(repo: "RepoContext", before: str, after: str) -> "tuple[FileStat, ...] | None":
-    """Return the files in which two trees or commits differ, None where one is not named or git has it no more."""
+    """Return the files that differ between two trees or commits, None if one is unknown or was pruned."""
     try:
         return await repo.repository.diff_stat(before, after) if before and after else None
     except WorkspaceError:
-        return None  # a session from elsewhere, or one whose objects git has dropped
+        return None  # a session from elsewhere, or its objects were pruned

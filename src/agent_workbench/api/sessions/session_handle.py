@@ -59,7 +59,7 @@ class LocalSession:
         return self._updates.updates()
 
     async def wait(self) -> SessionEnd:
-        """Wait for the end and return it; raise what kept the session from being opened, or ended it by a defect."""
+        """Wait for the end and return it; raise the error that prevented its opening or ended it."""
         await self._ended.wait()
         if self._failure is not None:
             raise self._failure
@@ -80,5 +80,5 @@ class LocalSession:
 
     @property
     def failure(self) -> BaseException | None:
-        """What kept the session from being opened, or ended it; None as long as all is well."""
+        """The error that prevented the session from opening or ended it, None if there was none."""
         return self._failure

@@ -51,7 +51,7 @@ class LocalSessionHost:
         await self.close()
 
     async def open(self, request: SessionRequest) -> LocalSession:
-        """Open a session; raises for one that is not attended what keeps it from being opened."""
+        """Open a session. For one that is not attended, an error that prevents its opening is raised here."""
         if request.unattended is not None:
             query = SessionQuery(request.session, request.mode is OpenMode.NEW, request.unattended.tasks)
             return await self.open_unattended(await find_repo(self.invocation, self._shared), query)
@@ -134,7 +134,7 @@ class LocalSessionHost:
         await self.join()
 
     def raise_if_none_opened(self) -> None:
-        """Raise what kept the first session from being opened, if no session was: a screen told of any other."""
+        """Raise the error of the first session if none could be opened; the screen has shown the errors of others."""
         first = self._failures[0] if self._failures else None
         if first is not None and None not in self._failures:
             raise first

@@ -69,7 +69,7 @@ async def open_session(
 ) -> "tuple[SessionContext, Recorder]":
     """Open the session that `query` selects, or begin one.
 
-    `say` is told what is waited for (None: the publisher is). Raises `LockedError`, `JournalError`, `ConfigError`,
+    `say` is told what it waits for (None: the publisher is). Raises `LockedError`, `JournalError`, `ConfigError`,
     `StorageError`, and `ShellError` for a headless session without a sandbox.
     """
     from agent_workbench.core.events import SessionConfigured, SessionStarted

@@ -1,4 +1,4 @@
-"""Run of tasks under the policy with nobody at the keyboard: one session after another until nothing is ready."""
+"""Unattended run of tasks under the policy: one session after another until no task is ready."""
 
 import asyncio
 from collections.abc import AsyncGenerator

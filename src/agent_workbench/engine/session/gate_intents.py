@@ -17,7 +17,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 
 GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal
 VERDICTS = frozenset({Verdict.APPROVE, Verdict.REJECT, Verdict.SKIP})
-"""What the inbox can decide; a task is aborted on its screen only."""
+"""Verdicts that the inbox accepts; a task is aborted on its own screen only."""
 
 
 def answerable(state: SessionState) -> Proposal | None:
@@ -116,6 +116,6 @@ def _refused(decision: InboxDecision, why: str) -> Refused:
 
 
 def _is_needed(session: SessionContext, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:
-    """Return whether it cannot be done without what waits: nobody would write another summary than our own."""
+    """Return True if the task cannot continue without the pending summary, which the workbench wrote itself."""
     optional = session.run.compaction_asked and isinstance(intent, SkipProposal)
     return waiting.kind is Permission.SUMMARY and waiting.fallback and not optional

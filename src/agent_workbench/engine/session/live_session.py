@@ -113,17 +113,17 @@ class LiveSession:
             await self._do(move)
 
     async def _do(self, move: Move) -> None:
-        """Make a move that waits for nobody; the user may stop it, as far as it can be given up halfway."""
+        """Perform a move; the user may stop it unless it must not be interrupted."""
         doing = self._guarded(move)
         if isinstance(move, Execute) and move.proposal.kind is Permission.MERGE:
             await self._listen_during(uninterrupted(doing), stopped_by=())
             return
-        # What a task's end writes down is not to be given up halfway.
+        # The end of a task is written without interruption.
         stopped_by = (Leave,) if isinstance(move, Close) else (Leave, AbortTask, UndoStep)
         await self._listen_during(doing, stopped_by)
 
     async def _listen_during(self, doing: Coroutine[None, None, None], stopped_by: tuple[type[Intent], ...]) -> None:
-        """Do something while listening: the user may leave, abort, undo, or write in the scratchpad meanwhile."""
+        """Await `doing` and carry out intents meanwhile; those of the types `stopped_by` cancel it first."""
         work = asyncio.create_task(doing)
         try:
             while not work.done():

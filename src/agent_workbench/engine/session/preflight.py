@@ -73,7 +73,7 @@ class Preflight:
         return answered(Accepted())
 
     async def run(self) -> SessionEnd:
-        """Ask, open the session and run it; publish and raise the `WorkbenchError` that makes that impossible."""
+        """Ask, open the session and run it; publish and raise the `WorkbenchError` that prevents it."""
         try:
             session = await self._open()
         except WorkbenchError as error:

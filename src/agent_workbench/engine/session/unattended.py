@@ -27,7 +27,7 @@ from agent_workbench.engine.session.outcomes import outcome_of, sum_up, taken_ou
 from agent_workbench.engine.session.trouble import exit_code_of, trouble_event
 from agent_workbench.engine.task.task_start import read_again, read_plan, start_task
 
-UNATTENDED = "nobody attends this session; `agent inbox` decides what waits in it"
+UNATTENDED = "this session runs unattended; decide its proposals with `agent inbox`"
 
 
 class UnattendedSession:
@@ -56,7 +56,7 @@ class UnattendedSession:
         return answered(Accepted())
 
     async def run(self) -> SessionEnd:
-        """Work until the tasks are over, somebody is needed, or the session is left."""
+        """Work until the tasks are over, a person is needed, or the session is left."""
         self._working = asyncio.create_task(self._work())
         if self._left:
             self._working.cancel()
