@@ -40,7 +40,7 @@ def test_a_merge_says_what_it_brings_and_shows_the_diff(served: Machine, repo: P
     before = fingerprint(repo)
     with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:
         terminal.until(MERGE_QUESTION)
-        for said in ("Merge T-1 into main", "Nothing stands in the way", "Complete T-1", "1 file", "calc.py  +1 −1"):
+        for said in ("Merge T-1 into main", "It can be merged.", "Complete T-1", "1 file", "calc.py  +1 −1"):
             assert said in terminal.shown
         assert "left + right" not in terminal.shown
         terminal.shown = ""

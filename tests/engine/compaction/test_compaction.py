@@ -137,8 +137,8 @@ async def test_what_is_told_at_the_gate_is_what_comes_of_it(tmp_path: Path) -> N
     longer = words(SUMMARY.removeprefix("Summary: ")) - words("only answer.txt matters")
     assert gate.more == f"frees {before - after - longer:,} of {before:,} tokens"
     said = " ".join(block.text for block in diff.notes)
-    assert "takes the place of step 1." in said
-    assert "So does what was said in step 2." in said
+    assert "this replaces step 1." in said
+    assert "Verbatim: step 2." in said
 
 
 @pytest.mark.parametrize("text", ["  \n", "too long " * 400])
@@ -368,7 +368,7 @@ async def test_the_user_may_want_a_summary_and_do_without_it(tmp_path: Path, *, 
         async with in_front_of(stage) as front:
             await front.start()
             await front.gate(Permission.DIFF)
-            assert "before the next one" in await front.notice(CompactContext())
+            assert "before the next step" in await front.notice(CompactContext())
             assert "already" in await front.notice(CompactContext())
             await front.approve(Permission.DIFF)
             waits = await front.gate(Permission.SUMMARY)
