@@ -116,7 +116,15 @@ async def test_a_server_that_never_answers_holds_up_one_search_for_its_bound_and
         ):
             for _ in range(2):
                 assert await retriever.search(sources, CodeQuery("invoice"), 3)
-            while (told := retriever.status(sources).vectors) == "loading":  # noqa: ASYNC110 - by another process
+            while retriever.status(sources).vectors != "0 of 18 files embedded":  # noqa: ASYNC110 - by another process
                 await asyncio.sleep(0.01)
-            assert told == "0 of 18 files embedded"
         over.set()
+
+
+async def test_a_repo_without_files_waits_for_nothing(tmp_path: Path, embedding_model_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    empty = FolderWorkspace(tmp_path / "empty")
+    settings = EmbeddingSettings(EmbeddingProvider.SERVER, path=str(embedding_model_path))
+    async with retriever_with(settings, tmp_path) as retriever:
+        assert await retriever.search(empty, CodeQuery("bill"), 3) == ()
+        assert retriever.status(empty).vectors == "ready"

@@ -44,6 +44,16 @@ def test_vectors_that_do_not_fit_push_out_those_of_contents_that_are_gone(monkey
     assert vectors.shape == (10, 4)
 
 
+def test_files_keep_their_vectors_while_others_come() -> None:
+    vectors = table((1, 0))
+    before = vectors.of_files(["1.py"], ["0"])
+    for number in range(1, 100):
+        vectors.add([f"{number}"], unit_rows(np.array([[0, 1]], np.float32)), [])
+    assert before.nearest(np.array([1, 0], np.float32), 9) == {"1.py": 1.0}
+    after = vectors.of_files([f"{number}.py" for number in range(100)], [f"{number}" for number in range(100)])
+    assert list(after.nearest(np.array([1, 0], np.float32), 9)) == ["0.py"]
+
+
 def test_an_empty_table_has_nothing() -> None:
     table = VectorTable()
     assert table.dimensions == 0

@@ -159,6 +159,7 @@ class RepoVectors:
             self._loaded = True
             await self._store.end()
         await self._model.start()
+        self._progress = READY
 
     async def _update(self, contents: IndexedContents, read: Read, on_ready: OnReady) -> None:
         await self._load()

@@ -44,10 +44,13 @@ class FileVectors(Struct, frozen=True):
 
 
 class VectorTable:
-    """Vectors by content (git blob id), at most `MAX_BYTES` of them. For one thread at a time."""
+    """Vectors by content (git blob id), at most `MAX_BYTES` of them. For one thread at a time.
+
+    A row that was returned never changes: new vectors go behind it, or into another matrix.
+    """
 
     def __init__(self, blobs: Sequence[str] = (), matrix: "Floats | None" = None) -> None:
-        self._matrix = matrix
+        self._matrix = matrix  # with room for more rows than there are
         self._row_of = {blob: row for row, blob in enumerate(blobs)}
 
     @property
@@ -73,10 +76,15 @@ class VectorTable:
         capacity = _capacity(vectors.shape[1])
         if len(self._row_of) + len(blobs) > capacity:
             self._retain([blob for blob in dict.fromkeys(living) if blob in self._row_of])
-        room = max(0, capacity - len(self._row_of))
         first = len(self._row_of)
-        self._row_of |= {blob: first + position for position, blob in enumerate(blobs[:room])}
-        self._matrix = vectors[:room] if self._matrix is None else np.concatenate((self._matrix, vectors[:room]))
+        end = min(capacity, first + len(blobs))
+        if self._matrix is None or len(self._matrix) < end:
+            grown = np.empty((min(capacity, max(end, 2 * first)), vectors.shape[1]), np.float32)
+            if first:
+                grown[:first] = self._rows()
+            self._matrix = grown
+        self._matrix[first:end] = vectors[: end - first]
+        self._row_of |= {blob: first + position for position, blob in enumerate(blobs[: end - first])}
 
     def of_files(self, paths: Sequence[str], blobs: Sequence[str]) -> FileVectors:
         """Return the vectors of files, given by path and content; files without one are left out."""
@@ -100,7 +108,7 @@ class VectorTable:
     def _rows(self) -> "Floats":
         import numpy as np
 
-        return np.zeros((0, 0), dtype=np.float32) if self._matrix is None else self._matrix
+        return np.zeros((0, 0), np.float32) if self._matrix is None else self._matrix[: len(self._row_of)]
 
 
 def unit_rows(matrix: "Floats") -> "Floats":
