@@ -20,7 +20,7 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.engine.flow import Close, Execute, Idle, Recover, RollBack, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
-from agent_workbench.engine.replay.fork import RAN, TASK_ENDS, Forking, fork_point
+from agent_workbench.engine.replay.fork import RAN, TASK_ENDS, ForkServices, fork_point
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, T1, Stage, a_stage, call, change, reflexion, reopened
 from tests.fakes.ports import TickingClock
@@ -41,9 +41,9 @@ async def tell(stage: Stage) -> None:
         await front.over()
 
 
-def forking(stage: Stage, child: SessionId) -> Forking:
+def forking(stage: Stage, child: SessionId) -> ForkServices:
     journal = ForkedJournal(stage.sessions / child, Redactor({}), lambda _: None)
-    return Forking(
+    return ForkServices(
         journal, Repository(stage.user.root, stage.sessions.parent / "state"), stage.ports.memory, TickingClock(), "0"
     )
 
@@ -146,7 +146,7 @@ async def test_a_fork_that_fails_or_is_killed_is_not_there(tmp_path: Path) -> No
         begun: list[Path] = []
         journal = ForkedJournal(stage.sessions / CHILD, Redactor({}), begun.append)
         with pytest.raises(WorkspaceError, match="cannot be made"):
-            await Forking(journal, NoRoom(), stage.ports.memory, TickingClock(), "0").fork(events, point, CHILD)
+            await ForkServices(journal, NoRoom(), stage.ports.memory, TickingClock(), "0").fork(events, point, CHILD)
         assert [each.name for each in stage.sessions.iterdir()] == [stage.state.session]
         assert begun == []
         # What a killed process left is swept away by the next fork; what is being made is not.

@@ -13,7 +13,7 @@ from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.ports.services import Model
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Limits, Settings
-from agent_workbench.engine.replay.model_rerun import ask_again
+from agent_workbench.engine.replay.model_rerun import rerun_with_model
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.adapters.git.user import make_repo
@@ -42,7 +42,7 @@ async def recorded_with(folder: Path, model: Model) -> tuple[Repository, tuple[R
 
 async def asked(events: tuple[Recorded, ...], model: Model, trees: Repository) -> list[ReproducedPrompt]:
     try:
-        return [prompt async for prompt in ask_again(events, model, trees, SETTINGS)]
+        return [prompt async for prompt in rerun_with_model(events, model, trees, SETTINGS)]
     finally:
         await model.close()
 

@@ -38,7 +38,7 @@ async def fork_session(invocation: Invocation, session: str, at: int | None) -> 
     a damaged one, `WorkspaceError` if git has pruned its files.
     """
     from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
-    from agent_workbench.engine.replay.fork import Forking
+    from agent_workbench.engine.replay.fork import ForkServices
 
     repo, settings = await trusted_repo(invocation)
     events, point = await _point(repo, settings, session, at)
@@ -46,7 +46,7 @@ async def fork_session(invocation: Invocation, session: str, at: int | None) -> 
     sessions = await asyncio.to_thread(repo.sessions, settings)
     child, journal = await asyncio.to_thread(sessions.fork)
     memory = ScratchpadFolder(repo.root, settings.memory.dir)
-    forking = Forking(journal, repo.repository, memory, system_clock(), __version__)
+    forking = ForkServices(journal, repo.repository, memory, system_clock(), __version__)
     await forking.fork(events, point, child)
     return child, lines
 

@@ -134,13 +134,13 @@ async def session_against(
 
     Raises `UsageError` for an unknown model, `ModelError`.
     """
-    from agent_workbench.engine.replay.model_rerun import ask_again
+    from agent_workbench.engine.replay.model_rerun import rerun_with_model
 
     events = await recorded_events(invocation, session)
     repo, settings = await trusted_repo(invocation)
     model = await model_named(invocation, named, say)
     try:
-        async with aclosing(ask_again(events, model, repo.repository, settings)) as prompts:
+        async with aclosing(rerun_with_model(events, model, repo.repository, settings)) as prompts:
             async for prompt in prompts:
                 yield prompt
     finally:

@@ -1,4 +1,4 @@
-"""What works here and what does not: each part asked for real, each finding with what to do."""
+"""Checks of `agent doctor`: each part is tried for real, and each problem comes with advice."""
 
 import asyncio
 import re
@@ -24,36 +24,36 @@ GRAMMAR_SENTENCE = "yes"
 RUNNING_SECONDS = 60.0
 SEEN_CHARS = 400
 INSTALL = "install it where commands find it, or change {}"
-OVER = frozenset({TaskStatus.DONE, TaskStatus.FAILED})
+FINISHED = frozenset({TaskStatus.DONE, TaskStatus.FAILED})
 TRUST_ADVICE = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
 
 
 async def examine(ports: Ports, settings: Settings, said: Settings, model_log: str) -> tuple[Finding, ...]:
-    """Ask every part; an error of one part is its finding and stops nothing else.
+    """Check every part; an error in one part becomes its finding and stops nothing else.
 
-    `settings` are in force; `said` are those with what the repo says and the user does not trust yet.
+    `settings` are in force; `said` also contain the repo's untrusted values.
     """
     findings = [
-        *await _guarded("repository", lambda: _repository(ports, settings)),
-        *await _guarded("plan", lambda: _plan(ports)),
-        *await _guarded("tests", lambda: _tests(ports, settings, said)),
-        *await _guarded("sandbox", lambda: _sandbox(ports)),
-        *await _guarded("model", lambda: _model(ports, settings, said, model_log)),
+        *await _findings_or_error("repository", lambda: _repository(ports, settings)),
+        *await _findings_or_error("plan", lambda: _plan(ports)),
+        *await _findings_or_error("tests", lambda: _tests(ports, settings, said)),
+        *await _findings_or_error("sandbox", lambda: _sandbox(ports)),
+        *await _findings_or_error("model", lambda: _model(ports, settings, said, model_log)),
     ]
     return tuple(findings)
 
 
 def examine_settings(origins: Mapping[str, str], untrusted: Sequence[str]) -> tuple[Finding, ...]:
-    """Tell which settings are in force and who said them; `untrusted` are the names of those that do not count."""
-    findings = [Finding("settings", Health.GOOD, "; ".join(_said(origins)) or "all as they come")]
+    """Return the settings in force with their origins; `untrusted` are the names of ignored ones."""
+    findings = [Finding("settings", Health.GOOD, "; ".join(_origin_lines(origins)) or "all as they come")]
     if untrusted:
-        seen = f"{_are(len(untrusted), 'setting')} not trusted: {named(untrusted)}"
+        seen = f"{_count_are(len(untrusted), 'setting')} not trusted: {named(untrusted)}"
         findings.append(Finding("trust", Health.WARNING, seen, TRUST_ADVICE))
     return tuple(findings)
 
 
-def _said(origins: Mapping[str, str]) -> Iterator[str]:
-    """Yield for each file, variable and flag what it says, without the parts of what is all said in one place."""
+def _origin_lines(origins: Mapping[str, str]) -> Iterator[str]:
+    """Yield the keys set by each file, variable and flag; a group with a single origin is named once."""
     where = {key: re.sub(r":\d+$", "", origin) for key, origin in origins.items() if origin != "default"}
     groups = {key: {place for other, place in where.items() if _group(other) == _group(key)} for key in where}
     for place in dict.fromkeys(where.values()):
@@ -65,13 +65,13 @@ def _group(key: str) -> str:
     return key.split(".", 1)[0]
 
 
-def _are(many: int, what: str) -> str:
+def _count_are(many: int, what: str) -> str:
     return f"{counted_text(many, what)} {'is' if many == 1 else 'are'}"
 
 
-async def _guarded(part: str, look: Callable[[], Awaitable[Sequence[Finding]]]) -> Sequence[Finding]:
+async def _findings_or_error(part: str, check: Callable[[], Awaitable[Sequence[Finding]]]) -> Sequence[Finding]:
     try:
-        return await look()
+        return await check()
     except WorkbenchError as error:
         return [Finding(part, Health.BAD, str(error), error.advice)]
 
@@ -84,7 +84,7 @@ async def _repository(ports: Ports, settings: Settings) -> Sequence[Finding]:
         advice = "a merge would be on no branch; `git switch BRANCH` first"
         findings = [Finding("repository", Health.WARNING, f"{facts.root} with a detached HEAD {at}", advice)]
     if changed := without_own_files((*facts.dirty_paths, *facts.untracked_paths), settings.memory.dir):
-        seen = f"{_are(len(changed), 'file')} changed and not committed: {named(changed)}"
+        seen = f"{_count_are(len(changed), 'file')} changed and not committed: {named(changed)}"
         findings.append(Finding("checkout", Health.WARNING, seen, "tasks start from HEAD; commit what they need"))
     if facts.submodules:
         seen = f"submodules: {', '.join(facts.submodules)}"
@@ -117,7 +117,7 @@ async def _plan(ports: Ports) -> Sequence[Finding]:
     plan = await ports.plans.read()
     if problems := check_plan(plan):
         return [Finding("plan", Health.BAD, "; ".join(problems), f"edit {ports.plans.path}")]
-    accepted = {line: task.id for task in plan.tasks if task.status not in OVER for line in task.accept_tests}
+    accepted = {line: task.id for task in plan.tasks if task.status not in FINISHED for line in task.accept_tests}
     # A task may write the scripts it is accepted by.
     missing = await missing_programs(ports, tuple(accepted), installed_only=True)
     if missing:
@@ -146,19 +146,19 @@ async def _tests(ports: Ports, settings: Settings, said: Settings) -> Sequence[F
 
 
 async def _all_accepted(ports: Ports) -> bool:
-    """Return whether there are tasks to be done and each has tests of its own; no where the plan cannot be read."""
+    """Return True if there are open tasks and each has acceptance tests; False if the plan cannot be read."""
     try:
         plan = await ports.plans.read()
     except WorkbenchError:
         return False
-    left = [task for task in plan.tasks if task.status not in OVER]
+    left = [task for task in plan.tasks if task.status not in FINISHED]
     return bool(left) and all(task.accept_tests for task in left)
 
 
 async def _command(ports: Ports, key: str, line: str, said: str) -> Sequence[Finding]:
-    """Return whether the program of a command is there, nothing where no trusted command is set.
+    """Return a finding about the program of a trusted command, nothing if there is none.
 
-    The finding on trust names the others.
+    The finding about trust names the others.
     """
     if said != line or not line:
         return []
@@ -177,7 +177,7 @@ async def _sandbox(ports: Ports) -> Sequence[Finding]:
 
 async def _model(ports: Ports, settings: Settings, said: Settings, model_log: str) -> Sequence[Finding]:
     starts = _may_start(settings)
-    # A server of ours may have a large file to load first; one that runs answers at once.
+    # The embedded server may have to load a large file; a running server answers at once.
     seconds = settings.model.answer_seconds if starts else min(settings.model.answer_seconds, RUNNING_SECONDS)
     try:
         async with asyncio.timeout(seconds):
@@ -185,31 +185,31 @@ async def _model(ports: Ports, settings: Settings, said: Settings, model_log: st
             findings = [Finding("model", Health.GOOD, f"{facts.model} at {facts.endpoint} {facts.build}".strip())]
             if starts:
                 findings.append(Finding("server log", Health.GOOD, model_log))
-            findings.append(_context(facts.context_tokens))
-            findings.append(await _grammar(ports, takes_grammar=facts.takes_grammar))
+            findings.append(_context_finding(facts.context_tokens))
+            findings.append(await _grammar_finding(ports, takes_grammar=facts.takes_grammar))
             return findings
     except TimeoutError:
         seen = f"no answer within {seconds:g} s"
         return [Finding("model", Health.BAD, seen, f"the server's log: {model_log}" if starts else "look at its log")]
     except ModelError as error:
-        if _models(said) != _models(settings):
+        if _model_choice(said) != _model_choice(settings):
             return [Finding("model", Health.BAD, f"{error}; the one that is set is not trusted", TRUST_ADVICE)]
         log = f"; the server's log: {model_log}" if starts else ""
         return [Finding("model", Health.BAD, str(error), f"{error.advice}{log}")]
 
 
-def _models(settings: Settings) -> tuple[object, ...]:
-    """Return what says which model thinks."""
+def _model_choice(settings: Settings) -> tuple[object, ...]:
+    """Return the settings that choose the model."""
     return settings.model.path, settings.model.url, settings.endpoints, settings.roles
 
 
 def _may_start(settings: Settings) -> bool:
-    """Return whether a server of ours may answer for the executor."""
+    """Return True if the embedded server may answer for the executor."""
     named = (endpoint_named(settings, name) for name in settings.chain(Purpose.EXECUTOR))
     return any(each is not None and each.path for each in named)
 
 
-def _context(tokens: int) -> Finding:
+def _context_finding(tokens: int) -> Finding:
     if not tokens:
         return Finding(
             "context", Health.WARNING, "the server does not say how large its context is", "it is not checked"
@@ -220,7 +220,7 @@ def _context(tokens: int) -> Finding:
     return Finding("context", Health.GOOD, f"{tokens} tokens for one conversation")
 
 
-async def _grammar(ports: Ports, *, takes_grammar: bool) -> Finding:
+async def _grammar_finding(ports: Ports, *, takes_grammar: bool) -> Finding:
     if not takes_grammar:
         advice = "answers are checked all the same; llama.cpp's server takes grammars"
         return Finding("grammar", Health.WARNING, "this endpoint takes no grammar", advice)

@@ -1,4 +1,4 @@
-"""What the doctor finds of each endpoint of each role: asked all at once, each for a bounded time."""
+"""Findings about the endpoints of all roles. They are probed at the same time, each with a time limit."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -15,7 +15,7 @@ ENDPOINT_SECONDS = 10.0
 
 
 class Spending(Struct, frozen=True):
-    """What paid endpoints have cost today (None: not known, `why` says so), and what they may."""
+    """Cost of paid endpoints today (None: unknown, for the reason `why`), and its cap."""
 
     spent: float | None
     cap: float
@@ -23,8 +23,8 @@ class Spending(Struct, frozen=True):
     advice: str = ""
 
 
-class Look(Struct, frozen=True):
-    """How an endpoint was found: its facts, or what is wrong. One that is only started when it is asked has neither."""
+class EndpointProbe(Struct, frozen=True):
+    """Result of a probe: facts or a problem. An endpoint that starts on first use has neither."""
 
     facts: ModelFacts | None = None
     wrong: str = ""
@@ -37,21 +37,21 @@ async def examine_endpoints(
     cap: float,
     seconds: float = ENDPOINT_SECONDS,
 ) -> tuple[Finding, ...]:
-    """Return a finding for each endpoint, and one for each role of which none answers.
+    """Return a finding for each endpoint, and one for each role without a working endpoint.
 
-    `model_of` gives the model to look at, None for one that is only started when it is asked; it raises `ModelError`
-    for one that cannot be. With a `cap` of nothing those with a price do not answer.
+    `model_of` returns the model to probe, or None for one that starts on first use; it raises `ModelError` for one that
+    cannot start. With a `cap` of 0, endpoints with a price are not asked.
     """
     names = tuple(dict.fromkeys(line.name for line in lines))
-    looks = dict(zip(names, await asyncio.gather(*(_look(name, model_of, seconds) for name in names)), strict=True))
-    of_each = (_finding([line for line in lines if line.name == name], looks[name]) for name in names)
-    silent = {line.name for line in lines if looks[line.name].wrong}
+    probes = dict(zip(names, await asyncio.gather(*(_probe(name, model_of, seconds) for name in names)), strict=True))
+    of_each = (_finding([line for line in lines if line.name == name], probes[name]) for name in names)
+    silent = {line.name for line in lines if probes[line.name].wrong}
     forbidden = {line.name for line in lines if not (cap or line.price.is_free)}
     return (*of_each, *_silent_roles(lines, silent, forbidden))
 
 
 def examine_spending(lines: Sequence[EndpointLine], spending: Spending) -> tuple[Finding, ...]:
-    """Return what was spent today against the cap, nothing where no endpoint has a price."""
+    """Return a finding about today's spending, nothing if no endpoint has a price."""
     paid = ", ".join(dict.fromkeys(line.name for line in lines if not line.price.is_free))
     if not paid:
         return ()
@@ -66,51 +66,53 @@ def examine_spending(lines: Sequence[EndpointLine], spending: Spending) -> tuple
     return (Finding("spending", Health.GOOD, seen),)
 
 
-async def _look(name: str, model_of: Callable[[str], Model | None], seconds: float) -> Look:
+async def _probe(name: str, model_of: Callable[[str], Model | None], seconds: float) -> EndpointProbe:
     try:
         model = await asyncio.to_thread(model_of, name)
         if model is None:
-            return Look()
+            return EndpointProbe()
         async with asyncio.timeout(seconds):
-            return Look(await model.observe())
+            return EndpointProbe(await model.observe())
     except TimeoutError:
-        return Look(wrong=f"no answer within {seconds:g} s", advice="it may still load; its log says what it does")
+        return EndpointProbe(
+            wrong=f"no answer within {seconds:g} s", advice="it may still load; its log says what it does"
+        )
     except ModelError as error:
-        return Look(wrong=str(error), advice=error.advice or "its log says more")
+        return EndpointProbe(wrong=str(error), advice=error.advice or "its log says more")
     except WorkbenchError as error:
-        return Look(wrong=str(error), advice=error.advice or "look at its settings")
+        return EndpointProbe(wrong=str(error), advice=error.advice or "look at its settings")
 
 
-def _finding(lines: Sequence[EndpointLine], look: Look) -> Finding:
+def _finding(lines: Sequence[EndpointLine], probe: EndpointProbe) -> Finding:
     line = lines[0]
-    seen = [_who(line, look), f"for {', '.join(each.role for each in lines)}"]
+    seen = [_who(line, probe), f"for {', '.join(each.role for each in lines)}"]
     if not line.price.is_free:
         seen.append(f"${line.price.input:g} in and ${line.price.output:g} out for a million tokens")
-    if line.key_variable and line.key_variable not in look.wrong:
+    if line.key_variable and line.key_variable not in probe.wrong:
         seen.append(f"key {line.key_variable} is {'set' if line.key_set else 'not set'}")
-    if look.facts is not None and look.facts.off:
-        seen.append(f"off: {', '.join(look.facts.off)}")
-    advice = look.advice if look.wrong else ""
+    if probe.facts is not None and probe.facts.off:
+        seen.append(f"off: {', '.join(probe.facts.off)}")
+    advice = probe.advice if probe.wrong else ""
     if line.key_variable and not line.key_set:
         advice = f"set {line.key_variable} where you start the workbench"
-    elif not advice and look.facts is not None and look.facts.off:
+    elif not advice and probe.facts is not None and probe.facts.off:
         advice = "the workbench does without; llama.cpp's server lacks nothing"
     return Finding(f"endpoint {line.name}", Health.WARNING if advice else Health.GOOD, "; ".join(seen), advice)
 
 
-def _who(line: EndpointLine, look: Look) -> str:
-    if look.wrong:
-        return look.wrong if line.where and line.where in look.wrong else f"{line.where or 'not set'}: {look.wrong}"
-    if look.facts is None:
+def _who(line: EndpointLine, probe: EndpointProbe) -> str:
+    if probe.wrong:
+        return probe.wrong if line.where and line.where in probe.wrong else f"{line.where or 'not set'}: {probe.wrong}"
+    if probe.facts is None:
         return f"{line.where}, started when it is asked"
-    size = f"{look.facts.context_tokens} tokens" if look.facts.context_tokens else "context unknown"
-    return f"{look.facts.model} at {line.where} {look.facts.build}".rstrip() + f", {size}"
+    size = f"{probe.facts.context_tokens} tokens" if probe.facts.context_tokens else "context unknown"
+    return f"{probe.facts.model} at {line.where} {probe.facts.build}".rstrip() + f", {size}"
 
 
 def _silent_roles(
     lines: Sequence[EndpointLine], silent: Collection[str], forbidden: Collection[str]
 ) -> Sequence[Finding]:
-    """Return a finding for each role of which every endpoint is `silent`, or `forbidden` as it costs."""
+    """Return a finding for each role whose endpoints are all `silent`, or `forbidden` by their price."""
     roles = dict.fromkeys(line.role for line in lines)
     chains = {role: [line.name for line in lines if line.role == role] for role in roles}
     return [
@@ -121,7 +123,7 @@ def _silent_roles(
 
 
 def _why_silent(names: Sequence[str], silent: Collection[str], forbidden: Collection[str]) -> tuple[str, str]:
-    """Return what is the matter with a chain, and what to do: starting one that may not be asked would not help."""
+    """Return the problem of a chain and advice, which names only endpoints that may be asked."""
     costly = [name for name in names if name in forbidden]
     free = [name for name in names if name not in forbidden]
     if not costly:

@@ -1,4 +1,4 @@
-"""Says in plain words for which role a model is fit, from what the test of it found."""
+"""Verdict on the fitness of a model for each role, from the report of its test."""
 
 from collections.abc import Iterator
 

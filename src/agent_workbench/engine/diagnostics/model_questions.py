@@ -1,4 +1,4 @@
-"""The ten questions of `agent model test`: what is asked, and how one sees whether the answer is right."""
+"""The ten questions of `agent model test`, and the judgement of their answers."""
 
 import re
 from collections.abc import Callable
@@ -44,9 +44,9 @@ Exercise 1: show the file test_calc.py."""
 
 
 class Judgement(Struct, frozen=True):
-    """Whether an answer has the form (`valid`), keeps to its grammar to the letter (`kept`), and does what was asked.
+    """Judgement of an answer: it has the form (`valid`), follows its grammar exactly (`kept`), and is `right`.
 
-    `why` says what is wrong with it.
+    `why` describes the problem.
     """
 
     valid: bool
@@ -56,7 +56,7 @@ class Judgement(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One question of the test. Those with a `word` go on in one conversation; a plan is asked for by itself."""
+    """One question of the test. Questions with a `word` share a conversation; the plan has one of its own."""
 
     name: str
     kind: QuestionKind
@@ -97,18 +97,18 @@ def questions() -> tuple[Question, ...]:
 
 
 def opening() -> Message:
-    """Return the first message of the conversation: the rules as every task begins with them."""
+    """Return the first message of the conversation: the rules that every task begins with."""
     return Message(Role.SYSTEM, rules(_tools().values()))
 
 
 def plan_messages() -> tuple[Message, ...]:
-    """Return what is asked for a plan."""
+    """Return the messages that ask for a plan."""
     goal = "mean of no values is 0, and there is a median beside it; both are tested"
     return plan_request(goal, FILES, 0.0, takes_grammar=True).messages
 
 
 def grammars() -> dict[Purpose, str]:
-    """Return the grammar of each purpose, that of a step made for the file that the questions show."""
+    """Return the grammar of each purpose; the grammar of a step is made for the file in the questions."""
     lines = text_lines(FileContent(CODE.encode()))
     files = () if lines is None else (editable(PATH, lines, range(len(lines))),)
     step = step_grammar(_tools().values(), diff_rules(EditScope(files, FILES, _BOUNDS)))
@@ -116,7 +116,7 @@ def grammars() -> dict[Purpose, str]:
 
 
 def purpose_of(question: Question) -> Purpose:
-    """Return what an answer to the question is for."""
+    """Return the purpose of an answer to the question."""
     match question.kind:
         case QuestionKind.REFLEXION:
             return Purpose.REFLEXION
@@ -160,7 +160,7 @@ def _diff(name: str, word: str, wanted: str) -> Question:
 
 
 def _fits(step: StepCall) -> str:
-    """Return why a diff does not apply, nothing for one that does and for any other call."""
+    """Return the reason why a diff does not apply, empty if it does and for any other call."""
     if not step.tool.raw:
         return ""
     try:
@@ -171,7 +171,7 @@ def _fits(step: StepCall) -> str:
 
 
 def _after(diff: str) -> str:
-    """Return what the file is after the diff; raise `PatchError`."""
+    """Return the file after the diff; raise `PatchError`."""
     content = FileContent(CODE.encode())
     read = read_diff(diff, _BOUNDS, FILES)
     there = {path: content if path == PATH else FileContent(b"") if path in FILES else None for path in read.paths}
@@ -181,7 +181,7 @@ def _after(diff: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines without what nobody sees at their ends."""
+    """Return the lines without trailing white space."""
     return [line.rstrip() for line in text.rstrip().split("\n")]
 
 

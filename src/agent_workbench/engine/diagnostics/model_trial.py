@@ -1,4 +1,4 @@
-"""Asks a model ten small questions and measures what comes: form, sense, speed, cache, grammar, seed."""
+"""Test of a model with ten small questions: form, correctness, speed, cache, grammar, seed."""
 
 import asyncio
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from agent_workbench.engine.diagnostics.model_questions import (
 SECONDS = 600.0
 _ANSWER_TOKENS = 500
 _SEED = 20_260_101
-# No model says this by itself.
+# No model gives this answer without the grammar.
 _PROOF = 'root ::= "kept " [0-7] "-" [0-7] " by grammar"\n'
 _PROOF_BEGINS, _PROOF_ENDS = "kept ", " by grammar"
 _REPEATED = 2
@@ -42,7 +42,7 @@ OnProgress = Callable[[str], None]
 
 
 async def try_model(model: Model, clock: Clock, on_progress: OnProgress, seconds: float = SECONDS) -> ModelReport:
-    """Ask everything within `seconds` and return what was found; what came until then counts.
+    """Ask all questions within `seconds` and return the report; after the time it has the answers so far.
 
     Raises `ModelError` when nobody answers at all.
     """
@@ -78,7 +78,7 @@ class _Trial:
         self.stopped = ""
 
     async def run(self) -> None:
-        """Ask the ten questions, then whether grammar and seed hold."""
+        """Ask the ten questions, then test grammar and seed."""
         held = await asyncio.to_thread(grammars)
         messages: tuple[Message, ...] = (opening(),)
         before: AnswerFigures | None = None
@@ -98,7 +98,7 @@ class _Trial:
         self.facts = await self._model.observe()
 
     def report(self, facts: ModelFacts) -> ModelReport:
-        """Return what was found."""
+        """Return the report."""
         reads = self._reads if facts.tells_cache else None
         asked = tuple(self._asked)
         return ModelReport(facts, asked, reads, self._keeps_grammar(facts), *self._repeats, self.stopped)
@@ -153,12 +153,12 @@ class _Trial:
         )
 
     def _count_reads(self, answer: TrialAnswer, before: AnswerFigures | None) -> AnswerFigures | None:
-        """Add what was read for a prompt that grew; return what of it the next prompt begins with."""
+        """Count the tokens read for a grown prompt; return the figures that the next prompt is compared with."""
         figures = answer.figures
         if before is not None and figures.prompt_tokens:
             reads = reads_of(figures, before)
             self._reads = self._reads.plus(reads) if self._reads else reads
-        # A thought is not sent back, so that the answer stands in another place.
+        # A thought is not sent back, so the answer moves to another position.
         return replace(figures, answer_tokens=0) if answer.thought else figures
 
     async def _try_grammar(self, messages: tuple[Message, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Programs of command lines, looked for where commands would find them; none of them is run but an interpreter.
+"""Search for the programs of command lines, in the environment of commands. Only an interpreter is run.
 
 An interpreter in the user's checkout is not run either: the repository may have brought it.
 """
@@ -11,7 +11,7 @@ from agent_workbench.core.rules.command_lines import programs_of
 from agent_workbench.engine.runtime.tool_context import Ports
 
 LOOK_SECONDS = 30.0
-# Modules are looked for and not imported; `-I` keeps what the repo has for sitecustomize out.
+# Modules are found, not imported; `-I` ignores a `sitecustomize` of the repo.
 _HAS_MODULE = """\
 import importlib.machinery, importlib.util, sys
 name = sys.argv[1].partition(".")[0]
@@ -20,7 +20,7 @@ sys.exit(found is None)"""
 
 
 async def missing_programs(ports: Ports, lines: Sequence[str], *, installed_only: bool = False) -> Mapping[str, str]:
-    """Return for each line of commands that cannot be run the first of its programs that is not there.
+    """Return the first missing program of each command line that cannot be run.
 
     Programs are looked for in the user's checkout; with `installed_only` those that a path names are not. Raises
     `ShellError`, `RepoError`, and `ConfigError` without an interpreter.

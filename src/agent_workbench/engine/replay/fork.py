@@ -1,4 +1,4 @@
-"""A new session from any step of another one: where it can begin, and what it is made of."""
+"""Fork: a new session from any step of another one."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -20,8 +20,8 @@ RAN = "what ran at this moment is asked about again"
 TASK_ENDS = "the task ends there, so the fork goes on from before its end"
 
 
-class Branching(Protocol):
-    """The user's repo, in which a fork has a branch of its own."""
+class ForkRepository(Protocol):
+    """Repository that creates the branch of a fork."""
 
     async def branch_off(
         self, request: WorkspaceRequest, tree: str, seq: int, message: str
@@ -33,14 +33,14 @@ class Branching(Protocol):
 
 
 class ForkPoint(Struct, frozen=True):
-    """Where a fork begins: the state there, at or before what was asked for; `why` it is before, empty: it is not."""
+    """Beginning of a fork and the state there. `why` explains a point before the requested one."""
 
     state: SessionState
     why: str = ""
 
 
 def fork_point(events: Sequence[Recorded], at: int | None = None) -> ForkPoint:
-    """Return where a fork of these events at number `at` begins (None: at the end); raise `UsageError`.
+    """Return the point at which a fork of these events at number `at` begins (None: the end); raise `UsageError`.
 
     An action that was approved or ran, and a prompt without its answer, are taken back: what was let through once is
     not done again by itself. Where the task ends, the newest place counts at which it goes on.
@@ -52,7 +52,7 @@ def fork_point(events: Sequence[Recorded], at: int | None = None) -> ForkPoint:
     state = found = SessionState()
     for recorded in events[: wanted + 1]:
         state = fold(state, recorded)
-        if not isinstance(recorded.event, PromptBuilt) and _goes_on(state):
+        if not isinstance(recorded.event, PromptBuilt) and _is_open(state):
             found = state
     if found.seq == wanted:
         return ForkPoint(found)
@@ -60,32 +60,34 @@ def fork_point(events: Sequence[Recorded], at: int | None = None) -> ForkPoint:
     return ForkPoint(found, TASK_ENDS if over or isinstance(next_move(state), RollBack) else RAN)
 
 
-def _goes_on(state: SessionState) -> bool:
+def _is_open(state: SessionState) -> bool:
     if state.run is None:
         return True
-    # What waits behind the task's end is the merge of a commit, which is the parent's.
+    # A proposal after the task's end is the merge of a commit that belongs to the parent.
     if state.run.phase in {Phase.CLOSING, Phase.OVER}:
         return False
     return not isinstance(next_move(replace(state, trouble=None)), Execute | Recover | RollBack)
 
 
-class Forking(Struct, frozen=True):
-    """What a fork takes: the journal it is written to, the repo, the notes, the time, and who writes it."""
+class ForkServices(Struct, frozen=True):
+    """Services for a fork: its journal, the repository, the scratchpads, the time, and the writing program."""
 
     journal: ForkJournal
-    workspaces: Branching
+    workspaces: ForkRepository
     memory: Memory
     clock: Clock
     product_version: str
 
     async def fork(self, events: Sequence[Recorded], point: ForkPoint, child: SessionId) -> None:
-        """Make `child` a session that stands where `point` does, with files, plan, notes and context as they were.
+        """Create the session `child` at `point`, with its files, plan, scratchpad and context.
 
         Nothing of the parent is touched. Raises `WorkspaceError`, `JournalError`, `StorageError`; then there is none.
         """
         seq, header = point.state.seq, events[0].event
         if not isinstance(header, SessionStarted):
-            raise JournalError("the journal does not begin with its session")
+            raise JournalError(
+                "the journal does not begin with `session_started`", advice="verify it: agent sessions verify"
+            )
         first = replace(header, session=child, parent=header.session, parent_seq=seq)
         copied = [(0, events[0].time, first), *((each.seq, each.time, each.event) for each in events[1 : seq + 1])]
         try:

@@ -1,4 +1,4 @@
-"""Asking a live model every prompt of a session again, exactly as it was asked, beside what was answered then."""
+"""Re-run against a live model: every prompt of a session is asked again and the answers are compared."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
@@ -12,23 +12,23 @@ from agent_workbench.core.ports.services import Model
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.answer.grammar_choice import grammar_besides, step_granted
 from agent_workbench.engine.answer.model_request import text_sha
-from agent_workbench.engine.replay.rerun import Asked, messages_of, prompts_of, short_diff
+from agent_workbench.engine.replay.rerun import RecordedPrompt, messages_of, prompts_of, short_diff
 from agent_workbench.engine.runtime.scope import Scope, TaskFiles
 
 CUT = "… cut at the token limit"
 
 
 class RecordedTrees(Protocol):
-    """Where the files are that a session worked on."""
+    """Source of the files of recorded trees."""
 
     async def recorded_files(self, tree: str) -> TaskFiles:
-        """Return the files of a recorded tree; raise `WorkspaceError` where it is gone."""
+        """Return the files of a recorded tree; raise `WorkspaceError` if it is gone."""
 
 
-async def ask_again(
+async def rerun_with_model(
     events: Iterable[Recorded], model: Model, trees: RecordedTrees, settings: Settings
 ) -> AsyncGenerator[ReproducedPrompt]:
-    """Yield each prompt with what the model answers to it now; raise `ModelError`.
+    """Yield each prompt compared with the model's present answer; raise `ModelError`.
 
     It is asked with the same messages, seed, sampling and grammar, in the same order; the grammar is made again from
     the journal and the recorded files. A prompt without a whole answer in the journal is not asked.
@@ -43,11 +43,11 @@ async def ask_again(
         now, figures = await _answer(model, _request(asked, grammar, settings))
         difference = _difference(_said(then), now)
         if difference is not None and figures.cached_tokens != then.figures.cached_tokens:
-            remark = "; ".join(filter(None, (remark, _cache_told(then.figures, figures))))
+            remark = "; ".join(filter(None, (remark, _cache_remark(then.figures, figures))))
         yield ReproducedPrompt(asked.number, asked.seq, asked.built, difference, remark=remark)
 
 
-def _request(asked: Asked, grammar: str, settings: Settings) -> ModelRequest:
+def _request(asked: RecordedPrompt, grammar: str, settings: Settings) -> ModelRequest:
     built, run, config = asked.built, asked.before.run, asked.before.config
     most = built.answer_tokens or (config.answer_tokens if config is not None else settings.model.answer_tokens)
     return ModelRequest(
@@ -63,8 +63,8 @@ def _request(asked: Asked, grammar: str, settings: Settings) -> ModelRequest:
     )
 
 
-async def _grammar(asked: Asked, trees: RecordedTrees, settings: Settings) -> tuple[str, str]:
-    """Return the grammar that the answer was held to, and what is not as it was with it."""
+async def _grammar(asked: RecordedPrompt, trees: RecordedTrees, settings: Settings) -> tuple[str, str]:
+    """Return the grammar of the recorded answer, and a remark if it cannot be rebuilt exactly."""
     recorded, run = asked.built.grammar_sha, asked.before.run
     if not recorded or run is None:
         return "", ""
@@ -90,8 +90,8 @@ async def _answer(model: Model, request: ModelRequest) -> tuple[str, AnswerFigur
     raise ModelUnavailable("the model's answer has no end", advice="try again", partial="".join(said))
 
 
-def _cache_told(then: AnswerFigures, now: AnswerFigures) -> str:
-    """Return that more or less of the prompt was read anew, which changes the rounding, and now and then a token."""
+def _cache_remark(then: AnswerFigures, now: AnswerFigures) -> str:
+    """Return a remark if another part of the prompt came from the cache, which can change single tokens by rounding."""
     return f"the server had {now.cached_tokens} of its tokens in the cache, {then.cached_tokens} were recorded"
 
 

@@ -1,4 +1,4 @@
-"""An exact re-run: each prompt of a session is built again from its journal alone, and its answer read again."""
+"""Exact re-run: each prompt of a session is rebuilt from its journal alone, and its answer is parsed again."""
 
 from collections.abc import Iterable, Iterator
 from difflib import unified_diff
@@ -37,8 +37,8 @@ SHOWN_HASH = 12
 Outcome = ActionProposed | ActionRejected | ReflexionNoted | ContextCompacted
 
 
-class Asked(Struct, frozen=True):
-    """A prompt of a journal: `before` is the state it was made from, `after` what came until the next prompt."""
+class RecordedPrompt(Struct, frozen=True):
+    """Prompt of a journal with the state `before` it and the events `after` it, until the next prompt."""
 
     number: int
     seq: int
@@ -48,54 +48,61 @@ class Asked(Struct, frozen=True):
 
     @property
     def answer(self) -> ModelAnswered | ModelInterrupted | None:
-        """What the model said, None where nothing of it is recorded."""
+        """The recorded answer of the model, None if there is none."""
         said = (each.event for each in self.after if isinstance(each.event, ModelAnswered | ModelInterrupted))
         return next(said, None)
 
 
-def prompts_of(events: Iterable[Recorded]) -> Iterator[Asked]:
+def prompts_of(events: Iterable[Recorded]) -> Iterator[RecordedPrompt]:
     """Yield the prompts of a journal in order, numbered from 1."""
     state = SessionState()
     number, found, after = 0, None, list[Recorded]()
     for recorded in events:
         if isinstance(recorded.event, PromptBuilt):
             if found is not None:
-                yield _asked(number, *found, after)
+                yield _recorded_prompt(number, *found, after)
             number, found, after = number + 1, (recorded, recorded.event, state), []
         else:
             after.append(recorded)
         state = fold(state, recorded)
     if found is not None:
-        yield _asked(number, *found, after)
+        yield _recorded_prompt(number, *found, after)
 
 
-def _asked(number: int, recorded: Recorded, built: PromptBuilt, before: SessionState, after: list[Recorded]) -> Asked:
-    return Asked(number, recorded.seq, before, built, tuple(after))
+def _recorded_prompt(
+    number: int, recorded: Recorded, built: PromptBuilt, before: SessionState, after: list[Recorded]
+) -> RecordedPrompt:
+    return RecordedPrompt(number, recorded.seq, before, built, tuple(after))
 
 
-def messages_of(asked: Asked) -> tuple[Message, ...]:
-    """Return a prompt's messages, made again from the journal."""
+def messages_of(asked: RecordedPrompt) -> tuple[Message, ...]:
+    """Return the messages of a prompt, rebuilt from the journal."""
     return to_messages(build_parts(asked.before, asked.built.purpose))
 
 
 def rerun(events: Iterable[Recorded]) -> Iterator[ReproducedPrompt]:
-    """Yield each prompt of a journal with what of it is not the same when it is made again. No model, no git, no file.
+    """Yield each prompt of a journal with its differences after a rebuild. Uses no model, no git and no file.
 
     The same: the engine asks there and for that, the prompt is the recorded one to the byte, and the recorded answer is
     read as what was recorded of it.
     """
     for asked in prompts_of(events):
-        yield ReproducedPrompt(asked.number, asked.seq, asked.built, _moved(asked) or _prompted(asked) or _read(asked))
+        yield ReproducedPrompt(
+            asked.number,
+            asked.seq,
+            asked.built,
+            _position_difference(asked) or _prompt_difference(asked) or _answer_difference(asked),
+        )
 
 
-def _moved(asked: Asked) -> PromptDifference | None:
+def _position_difference(asked: RecordedPrompt) -> PromptDifference | None:
     move = next_move(asked.before)
     if isinstance(move, Ask) and move.purpose is asked.built.purpose:
         return None
     return PromptDifference(f"the engine would not ask the {asked.built.purpose} here, but do this: {move}"[:300])
 
 
-def _prompted(asked: Asked) -> PromptDifference | None:
+def _prompt_difference(asked: RecordedPrompt) -> PromptDifference | None:
     built = asked.built
     parts = build_parts(asked.before, built.purpose)
     if prompt_sha(to_messages(parts)) == built.sha:
@@ -112,7 +119,7 @@ def _prompted(asked: Asked) -> PromptDifference | None:
 
 
 def _part_diff(then: tuple[PromptPart, ...], now: tuple[PromptPart, ...], text: str) -> str:
-    """Return which parts there were and are, and how the one that differs begins; the journal has its hash."""
+    """Return the outlines of both prompts, and the beginning of the part that differs."""
     hashed = any(part.sha for part in then)  # journals from before there were hashes are compared by names
 
     def outline(parts: tuple[PromptPart, ...]) -> list[str]:
@@ -122,11 +129,11 @@ def _part_diff(then: tuple[PromptPart, ...], now: tuple[PromptPart, ...], text: 
     return "\n".join([short_diff(outline(then), outline(now)), *shown])
 
 
-def _read(asked: Asked) -> PromptDifference | None:
-    """Return what is not read as it was, None also where there is nothing to read."""
+def _answer_difference(asked: RecordedPrompt) -> PromptDifference | None:
+    """Return the difference between the parsed answer and the record, None if there is none or no answer."""
     answer, outcome = asked.answer, _outcome(asked)
     if not isinstance(answer, ModelAnswered) or outcome is None:
-        return _not_taken(answer, outcome)
+        return _outcome_difference(answer, outcome)
     move = next_move(_state_with(asked, answer))
     if not isinstance(move, ReadAnswer):
         return PromptDifference(f"the engine would not read the answer, but do this: {move}"[:300])
@@ -138,12 +145,12 @@ def _read(asked: Asked) -> PromptDifference | None:
             same = isinstance(outcome, ReflexionNoted) and outcome.text == noted
             return None if same else PromptDifference("the reflexion is read as another one", "answer")
         case Purpose.SUMMARY:
-            return _summary_read(parse_summary(answer.text), outcome)
+            return _summary_difference(parse_summary(answer.text), outcome)
         case Purpose.PLANNER:
             return None
 
 
-def _summary_read(summary: str, outcome: Outcome) -> PromptDifference | None:
+def _summary_difference(summary: str, outcome: Outcome) -> PromptDifference | None:
     match outcome:
         case ActionProposed(proposal=proposal):
             same = proposal.tool == COMPACT and (proposal.text == summary or (not summary and proposal.fallback))
@@ -158,14 +165,16 @@ def _summary_read(summary: str, outcome: Outcome) -> PromptDifference | None:
     )
 
 
-def _not_taken(answer: ModelAnswered | ModelInterrupted | None, outcome: Outcome | None) -> PromptDifference | None:
+def _outcome_difference(
+    answer: ModelAnswered | ModelInterrupted | None, outcome: Outcome | None
+) -> PromptDifference | None:
     cut = isinstance(answer, ModelInterrupted)
     if cut and isinstance(outcome, ActionProposed) and outcome.proposal.tool not in OURS:
         return PromptDifference("an answer without its end was taken for a step", "answer")
     return None
 
 
-def _outcome(asked: Asked) -> Outcome | None:
+def _outcome(asked: RecordedPrompt) -> Outcome | None:
     """Return what was recorded of the answer."""
     events = iter([each.event for each in asked.after])
     for event in events:
@@ -174,7 +183,7 @@ def _outcome(asked: Asked) -> Outcome | None:
     return next((event for event in events if isinstance(event, Outcome)), None)
 
 
-def _state_with(asked: Asked, answer: ModelAnswered) -> SessionState:
+def _state_with(asked: RecordedPrompt, answer: ModelAnswered) -> SessionState:
     """Return the state in which the answer was just recorded."""
     state = asked.before
     for recorded in (Recorded(asked.seq, "", asked.built), *asked.after):
@@ -184,7 +193,7 @@ def _state_with(asked: Asked, answer: ModelAnswered) -> SessionState:
     return state
 
 
-def _step_read(asked: Asked, answer: ModelAnswered, outcome: Outcome) -> PromptDifference | None:
+def _step_read(asked: RecordedPrompt, answer: ModelAnswered, outcome: Outcome) -> PromptDifference | None:
     run = asked.before.run
     call = read_step(answer.text, by_name(run.specs if run is not None else ()))
     if isinstance(outcome, ActionRejected) and outcome.reason == NEVER_WRITTEN:
