@@ -199,7 +199,7 @@ def test_a_plan_made_from_words(served: Machine) -> None:
     assert again.code == 0, again.said
     (archived,) = (repo / "memory/plans/archive").iterdir()
     assert "# My plan; it is mine." in archived.read_text()
-    assert f"the former plan is at memory/plans/archive/{archived.name}" in again.out
+    assert f"the old plan is archived at memory/plans/archive/{archived.name}" in again.out
     assert "T-5    pending      Add them up" in served.agent("plan", "show", cwd=repo).out
     garbled = served.scripted({"plan:planner": ("I would rather not.",)}, "plan", "new", "x", "--yes", cwd=repo)
     assert garbled.code == 5, garbled.said

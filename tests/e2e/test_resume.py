@@ -42,7 +42,7 @@ def test_the_screen_needs_a_terminal_and_knows_no_policy(served: Machine) -> Non
     assert (done.code, "--headless goes on without one" in done.err) == (2, True)
     for flag in ("--yes", "--commands"):
         done = served.agent("sessions", "resume", session, flag, cwd=repo)
-        assert (done.code, "say --headless too" in done.err) == (2, True)
+        assert (done.code, "add --headless" in done.err) == (2, True)
 
 
 def test_all_in_short(served: Machine) -> None:

@@ -1,1 +1,1 @@
-"""The command line, one file for each verb."""
+"""The command `agent`: one module for each verb, and output, options and screen that they share."""

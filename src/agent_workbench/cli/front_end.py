@@ -1,13 +1,16 @@
-"""The terminal UI on the sessions of a host, with the signals that end it."""
+"""The terminal UI on the sessions of a host, and the signals that end it."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from agent_workbench.cli.output import say
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
+from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
     from agent_workbench.api.sessions.session_host import LocalSessionHost
@@ -15,8 +18,26 @@ if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.tui.app import WorkbenchApp
 
-MOST_DEFECTS = 10
-"""One that repeats is told no more often than this."""
+MAX_DEFECTS = 10
+"""Limit for repeated defects."""
+
+
+async def open_screen(
+    invocation: Invocation, request: "SessionRequest", *, welcome: bool = False, served: bool = False
+) -> None:
+    """Show a session and those opened beside it until all of them have ended; print the farewells.
+
+    Raises `WorkbenchError` if the first session could not be opened, or ended with an error.
+    """
+    from agent_workbench.api.records.past_sessions import RepoSessions
+    from agent_workbench.api.sessions.session_host import LocalSessionHost
+
+    host = LocalSessionHost(invocation, ready=asyncio.Event())
+    farewells = await show(host, request, past=RepoSessions(invocation), first_run=welcome, served=served)
+    host.raise_if_none_opened()  # before the farewell, which would repeat it
+    for farewell in farewells:
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            say(farewell)
 
 
 async def show(
@@ -27,10 +48,10 @@ async def show(
     first_run: bool = False,
     served: bool = False,
 ) -> tuple[str, ...]:
-    """Show the session `first`, and those that are opened beside it, until all of them are left.
+    """Show the session `first` and those opened beside it until all of them are left; return the farewells.
 
-    A hang-up or a request to end leaves them cleanly. `served`: a web server of ours draws the screen.
-    Returns the farewells. Raises `WorkbenchError` if `first` cannot be opened, or the screen itself failed.
+    SIGHUP and SIGTERM leave them cleanly. `served`: the web server draws the screen. Raises `WorkbenchError` if `first`
+    cannot be opened, or the screen fails.
     """
     from agent_workbench.api.screen_services import desktop, edit_text, system_clock
     from agent_workbench.tui.app import WorkbenchApp
@@ -69,20 +90,20 @@ async def show(
     if app.return_code:
         raise WorkbenchError(
             "the screen failed, which is a defect of the workbench",
-            advice="the session's journal is kept; `agent tui` takes an unfinished task up again",
+            advice="the session's journal is kept; `agent tui` resumes an unfinished task",
         )
     return tuple(dict.fromkeys(filter(None, app.farewells)))
 
 
 def _tell_defects(app: "WorkbenchApp") -> list[BaseException]:
-    """Have a defect in a background task shown when it happens; return the list that then holds it."""
+    """Show defects of background tasks when they happen; return the list that collects them."""
     defects: list[BaseException] = []
 
     def tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if not isinstance(error, Exception):
             loop.default_exception_handler(context)
-        elif len(defects) < MOST_DEFECTS:
+        elif len(defects) < MAX_DEFECTS:
             defects.append(error)
             app.tell(f"{context['message']}: {type(error).__name__}; its traceback is printed at the end", "error")
 
@@ -91,7 +112,7 @@ def _tell_defects(app: "WorkbenchApp") -> list[BaseException]:
 
 
 def _leave_on_signals(app: "WorkbenchApp", host: "LocalSessionHost") -> list[signal.Signals]:
-    """Have the sessions left at a hang-up or a request to end; return the list that then holds the signal."""
+    """Leave the sessions on SIGHUP and SIGTERM; return the list of received signals."""
     received: list[signal.Signals] = []
     leaving: set[asyncio.Task[None]] = set()
 
@@ -107,7 +128,7 @@ def _leave_on_signals(app: "WorkbenchApp", host: "LocalSessionHost") -> list[sig
 
 
 async def _leave(app: "WorkbenchApp", number: signal.Signals, host: "LocalSessionHost") -> None:
-    """Leave the sessions, and after a hang-up the process: Textual would wait for a terminal that is gone."""
+    """Leave the sessions, and after SIGHUP end the process: Textual would wait for the lost terminal."""
     await app.leave(f"ended by {number.name}")
     if number is signal.SIGHUP:
         app.first_screen.set()

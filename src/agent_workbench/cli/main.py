@@ -1,4 +1,4 @@
-"""The command `agent`: loads the verb that was asked for, and turns errors into one clear message and an exit code."""
+"""Entry point of the command `agent`: loads the requested verb and turns errors into a message and an exit code."""
 
 import argparse
 import io
@@ -16,7 +16,7 @@ EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in d
 
 
 class Verb(NamedTuple):
-    """A verb of the command line. `configure`, a function of `module`, adds its flags; it is imported only then."""
+    """A verb of the command line. `configure` in `module` adds its flags; `module` is imported only if needed."""
 
     name: str
     summary: str
@@ -26,9 +26,9 @@ class Verb(NamedTuple):
 
 VERBS = (
     Verb("tui", "open the workbench on the repository you are in", "verbs.tui"),
-    Verb("run", "do tasks without a person; what needs one is parked", "verbs.run"),
-    Verb("replay", "see a past session again, step by step, or make it again", "verbs.replay"),
-    Verb("init", "write .agent.yml and memory/ for this repository, changing nothing that is there", "verbs.init"),
+    Verb("run", "do tasks unattended; proposals that need a person are parked", "verbs.run"),
+    Verb("replay", "replay a past session step by step, or re-run its prompts", "verbs.replay"),
+    Verb("init", "write .agent.yml and memory/ for this repository without changing existing files", "verbs.init"),
     Verb("new", NEW_SUMMARY, "verbs.plan", "configure_new"),
     Verb("plan", "show, check or extend the plan", "verbs.plan"),
     Verb(
@@ -37,14 +37,14 @@ VERBS = (
         "session_verbs.sessions",
     ),
     Verb("inbox", "list, show and decide what waits for you in all sessions of this repository", "verbs.inbox"),
-    Verb("verify", "prove which approvals led to a commit, and that it is what they showed", "verbs.verify"),
-    Verb("merge", "bring a finished task's commit into the branch you are on", "verbs.merge"),
-    Verb("search", "search the code of this repository, as it is searched for the model", "verbs.search"),
-    Verb("index", "look after the index in which code is searched", "verbs.index"),
-    Verb("model", "list, serve and try out models, or ask how they are", "verbs.model"),
-    Verb("rules", "list the rules that let things through here, or revoke one", "verbs.rules"),
+    Verb("verify", "verify which approvals led to a commit, and that it matches what they showed", "verbs.verify"),
+    Verb("merge", "merge the commit of a finished task into your current branch", "verbs.merge"),
+    Verb("search", "search the code of this repository as the model does", "verbs.search"),
+    Verb("index", "show, build or clear the index of the code search", "verbs.index"),
+    Verb("model", "list, serve and test models, or show their status", "verbs.model"),
+    Verb("rules", "list the approval rules for this repository, or revoke one", "verbs.rules"),
     Verb("trust", "show what this repository would run, and trust exactly that", "verbs.trust"),
-    Verb("doctor", "say what works here, what does not, and what to do about it", "verbs.doctor"),
+    Verb("doctor", "check what works here, what does not, and what to do about it", "verbs.doctor"),
     Verb("demo", "try the workbench on a sample repo; the model's answers are scripted", "verbs.demo"),
 )
 
@@ -53,7 +53,7 @@ def main() -> None:
     """Run the command line and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that knows no ✓ shows something else
+            stream.reconfigure(errors="replace")  # a terminal without ✓ shows a replacement
     sys.exit(execute(sys.argv[1:]))
 
 

@@ -1,4 +1,4 @@
-"""Flags that several verbs share."""
+"""Flags and verbs of the command line: what several verbs share."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -30,16 +30,16 @@ def add_verb(verbs: "Verbs", name: str, summary: str, execute: Execute) -> argpa
 
 
 def event_number(said: str | None) -> int | None:
-    """Return the number of an event as it was said, None where none was; raise `UsageError`."""
+    """Return the number of an event, None if none was given; raise `UsageError`."""
     if said is None:
         return None
     if said.isascii() and said.isdigit() and len(said) <= MOST_DIGITS:
         return int(said)
-    raise UsageError(f"{said!r} is no event", advice="say its number; `agent sessions show` prints them")
+    raise UsageError(f"{said!r} is not an event", advice="give its number; `agent sessions show` prints them")
 
 
 def add_model_flags(verb: argparse.ArgumentParser) -> None:
-    """Add the flags that say which model thinks."""
+    """Add the flags that choose the model."""
     which = verb.add_mutually_exclusive_group()
     which.add_argument("--model", metavar="GGUF", help="serve this model file")
     which.add_argument("--model-url", metavar="URL", help="use the server at this address")
@@ -47,7 +47,7 @@ def add_model_flags(verb: argparse.ArgumentParser) -> None:
 
 
 def overrides(options: argparse.Namespace) -> Mapping[str, str]:
-    """Return the settings that flags say, by their dotted key."""
+    """Return the settings given by flags, by dotted key."""
     said = {"model.path": getattr(options, "model", None), "model.url": getattr(options, "model_url", None)}
     said |= dict.fromkeys(ROLES, getattr(options, "endpoint", None))
     return {key: value for key, value in said.items() if value}

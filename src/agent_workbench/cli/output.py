@@ -1,4 +1,4 @@
-"""Printing for people: whatever a repository, a model or a server wrote in a text does not control the terminal."""
+"""Output of the verbs. Text from a repository, a model or a server cannot control the terminal."""
 
 import json
 import os
@@ -11,28 +11,28 @@ from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 
 
 def say(text: str, *, to: TextIO | None = None) -> None:
-    """Print `text` with its control characters made visible, to standard output unless told otherwise.
+    """Print `text` to standard output, or to `to`, with visible control characters.
 
-    Raises `BrokenPipeError` when nobody reads any more, `StorageError` when it cannot be written for another reason.
+    Raises `BrokenPipeError` if the reader has gone, `StorageError` if it cannot be written for another reason.
     """
     _print(sanitize(text), to)
 
 
 def say_json(value: object) -> None:
-    """Print a value as one line of JSON, all in ASCII: nothing in it controls the terminal. Raises what `say` does."""
+    """Print a value as one line of ASCII JSON; raise as `say` does."""
     _print(json.dumps(value, ensure_ascii=True), None)
 
 
 def say_document(text: str) -> None:
-    """Print a document whole, as it is: it was made so that nothing in it controls the terminal.
+    """Print a whole sanitized document unchanged; raise as `say` does.
 
-    `say` cuts what is very long, which would no longer be the document. Raises what `say` does.
+    `say` would cut a very long one.
     """
     _print(text.removesuffix("\n"), None)
 
 
 def say_cells(cells: Sequence[str]) -> None:
-    """Print texts as one line with a tab between them, for programs. Raises what `say` does."""
+    """Print texts as one line separated by tabs, for programs; raise as `say` does."""
     _print("\t".join(map(sanitize_line, cells)), None)
 
 
@@ -43,11 +43,13 @@ def _print(text: str, to: TextIO | None) -> None:
         raise
     except OSError as error:
         drop_output(to)
-        raise StorageError(f"the output cannot be written: {error.strerror}") from error
+        raise StorageError(
+            f"the output cannot be written: {error.strerror}", advice="check where standard output goes"
+        ) from error
 
 
 def say_last(text: str, *, to: TextIO | None = None) -> None:
-    """Do as `say` does, whether or not anybody reads: what follows, an exit code above all, does not depend on it."""
+    """Print as `say` does, but ignore errors, so that the exit code does not depend on the output."""
     try:
         say(text, to=to)
     except (BrokenPipeError, StorageError):
@@ -55,13 +57,13 @@ def say_last(text: str, *, to: TextIO | None = None) -> None:
 
 
 def say_aside(text: str) -> None:
-    """Print what is waited for to standard error, if anybody reads it; empty says nothing."""
+    """Print a remark to standard error and ignore errors; an empty text prints nothing."""
     if text:
         say_last(text, to=sys.stderr)
 
 
 def drop_output(stream: TextIO | None = None) -> None:
-    """Have what is still to be printed (to standard output unless told otherwise) go nowhere: nobody reads it."""
+    """Discard all further output of a stream (standard output by default) whose reader has gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, (stream or sys.stdout).fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""A line on standard error that is written over as something goes on; nothing where that is no terminal."""
+"""Progress line on standard error that is overwritten; without a terminal nothing is printed."""
 
 import sys
 from types import TracebackType
@@ -12,10 +12,10 @@ LINE_CHARS = 78
 
 
 class ProgressLine:
-    """Shows what it is told last; gone when the block ends."""
+    """Progress line that shows the latest text and is erased at the end of the block."""
 
     def __init__(self) -> None:
-        # What draws a screen takes the names of the streams away meanwhile.
+        # A screen replaces the streams while it is drawn.
         self._stream = sys.stderr
         self._shows = self._stream.isatty()
         self._shown = ""
@@ -27,7 +27,7 @@ class ProgressLine:
         self.show("")
 
     def show(self, text: str) -> None:
-        """Write `text` in invocation of what stood there."""
+        """Replace the line by `text`."""
         line = sanitize_line(text, LINE_CHARS)
         if self._shows and line != self._shown:
             self._stream.write(f"\r{line.ljust(len(self._shown))}{'' if line else chr(13)}")
@@ -35,5 +35,5 @@ class ProgressLine:
             self._shown = line
 
     def show_index(self, status: IndexStatus) -> None:
-        """Write how far an index is, while it is not complete."""
+        """Show the progress of an incomplete index."""
         self.show(vector_words(status) if status.complete else " · ".join(index_words(status)))

@@ -28,7 +28,7 @@ def test_each_line_is_told_with_its_session_and_event(
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(each["kind"], each["seq"]) for each in told if each["session"].endswith("2x2dck")] == [("reflexion", 32)]
     assert execute(Namespace(words=["never said by anybody " + "x" * 9], json=False)) == 0
-    assert capsys.readouterr().out.splitlines()[0].startswith("no session holds")
+    assert capsys.readouterr().out.splitlines()[0].startswith("no session contains")
 
 
 def test_words_that_none_holds_as_they_are_bring_the_sessions_that_are_about_them(
@@ -47,7 +47,7 @@ def test_words_that_none_holds_as_they_are_bring_the_sessions_that_are_about_the
         monkeypatch.setenv(variable, str(home))
     assert execute(Namespace(words=["cents", "of", "invoices"], json=False)) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["no session holds “cents of invoices”", "closest by its words:"]
+    assert lines[:2] == ["no session contains “cents of invoices”", "closest by its words:"]
     assert [line.split()[0] for line in lines[2:]] == [names[0], names[2]]
     assert execute(Namespace(words=["cents", "of", "invoices"], json=True)) == 0
     assert capsys.readouterr().out == ""

@@ -34,7 +34,7 @@ def test_what_does_not_hold_is_kept_beside_the_plan(machine: Machine) -> None:
     done = machine.agent("plan", "edit", cwd=repo, environ=editor(machine, spoilt))
     assert done.code == 2, done.said
     assert f"{FILE}:4:9: " in done.err
-    assert f"what you wrote is kept in {EDITED}" in done.err
+    assert f"your text is kept in {EDITED}" in done.err
     assert (repo / FILE).read_text() == PLAN
     assert (repo / EDITED).read_text() == PLAN.replace("id: T-1", "id: 7")
 

@@ -46,7 +46,7 @@ def test_what_fits_nothing_has_an_exit_code_of_its_own(machine: Machine, repo: P
     assert (done.code, done.out) == (1, "")
     assert "nothing fits · 3 files" in done.err
     for words, told in (
-        (["search", " "], "nothing was asked for"),
+        (["search", " "], "the query is empty"),
         (["search", "x", "--failing", "no"], "no cannot be"),
     ):
         assert told in machine.agent(*words, cwd=repo).err

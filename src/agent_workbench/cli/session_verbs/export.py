@@ -1,4 +1,4 @@
-"""`agent sessions export`: a session as a document, as pictures, or as a film."""
+"""`agent sessions export`: a session as a document, pictures or a recording."""
 
 import argparse
 import asyncio
@@ -24,12 +24,12 @@ SIZE = (120, 40)
 
 def add(verbs: "Verbs") -> None:
     """Add the verb below `agent sessions`."""
-    verb = add_verb(verbs, "export", "write a session down: as markdown or JSON, as a picture or a film", export)
-    verb.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
-    verb.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="markdown for a pull request when left out")
-    verb.add_argument("--output", metavar="FILE", type=Path, help="a new file; standard output when left out")
+    verb = add_verb(verbs, "export", "export a session as markdown or JSON, as pictures or as an asciicast", export)
+    verb.add_argument("session", nargs="?", default="", help="its first or last letters (default: the newest)")
+    verb.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="default: markdown for a pull request")
+    verb.add_argument("--output", metavar="FILE", type=Path, help="a new file (default: standard output)")
     verb.add_argument("--at", metavar="SEQ", help="svg: the screen after this event; asciicast: from this event on")
-    verb.add_argument("--size", metavar="WxH", help="svg and asciicast: cells and lines of the screen, 120x40")
+    verb.add_argument("--size", metavar="WxH", help="svg and asciicast: columns and rows of the screen (120x40)")
     verb.add_argument("--gates", action="store_true", help="svg: a picture of each gate, into the folder --output")
 
 
@@ -51,14 +51,14 @@ def export(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise `UsageError` for a flag that the format has not."""
+    """Raise `UsageError` for a flag that the format does not have."""
     drawn = options.format in (SVG, ASCIICAST)
     if not drawn and (options.at is not None or options.size is not None):
-        raise UsageError(f"--at and --size are for pictures, not for {options.format}", advice="say --format svg")
+        raise UsageError(f"--at and --size are for pictures, not for {options.format}", advice="add --format svg")
     if options.gates and (options.format != SVG or options.at is not None or options.output is None):
         raise UsageError(
             "--gates writes a picture of each gate into a folder",
-            advice="say --format svg --gates --output FOLDER, without --at",
+            advice="use --format svg --gates --output FOLDER, without --at",
         )
 
 
@@ -73,7 +73,11 @@ async def _document(invocation: Invocation, options: argparse.Namespace) -> str:
 
         with ProgressLine() as progress:
             document, left = await asciicast(invocation, options.session, at or 0, size, progress.show)
-        say_aside(f"the last {left:,} events are not in it: it was getting long; --at begins later" if left else "")
+        say_aside(
+            f"the last {left:,} events are left out, because it would be too long; use --at to start later"
+            if left
+            else ""
+        )
         return document
     from agent_workbench.api.records.export import ExportFormat, export_session
 
@@ -87,15 +91,15 @@ def _export_gates(invocation: Invocation, options: argparse.Namespace) -> int:
     for path in paths:
         say(str(path))
     if not paths:
-        say("no diff, commit or merge came to a gate, and nobody decided anything", to=sys.stderr)
+        say("the session has no gate with a diff, commit, merge or decision", to=sys.stderr)
     return ExitCode.DONE
 
 
 def screen_size(said: str | None) -> tuple[int, int]:
-    """Return cells and lines as they were said, the usual ones where they were not; raise `UsageError`."""
+    """Return columns and rows, by default 120 and 40; raise `UsageError`."""
     if said is None:
         return SIZE
     found = re.fullmatch(r"([0-9]{1,4})[x×]([0-9]{1,4})", said)
     if found is None:
-        raise UsageError(f"{said!r} is no size", advice="say cells x lines, such as 120x40")
+        raise UsageError(f"{said!r} is not a size", advice="give columns and rows, such as 120x40")
     return int(found[1]), int(found[2])

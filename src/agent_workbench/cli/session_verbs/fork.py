@@ -19,18 +19,20 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verbs below `agent sessions`."""
-    forking = add_verb(verbs, "fork", "begin a new session from any step of another one, which stays as it is", fork)
-    forking.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
-    forking.add_argument("--at", metavar="SEQ", help="go on from after this event (`agent sessions show` numbers them)")
+    forking = add_verb(verbs, "fork", "start a new session from any step of another one, which does not change", fork)
+    forking.add_argument("session", nargs="?", default="", help="its first or last letters (default: the newest)")
+    forking.add_argument(
+        "--at", metavar="SEQ", help="continue after this event (`agent sessions show` prints the numbers)"
+    )
     forking.add_argument("--json", action="store_true", help="print the new session as a line of JSON")
-    comparing = add_verb(verbs, "compare", "two sessions beside each other, such as a fork and its parent", compare)
+    comparing = add_verb(verbs, "compare", "compare two sessions, such as a fork and its parent", compare)
     comparing.add_argument("first", metavar="A", help="its first or last letters")
     comparing.add_argument("second", metavar="B", help="its first or last letters")
     comparing.add_argument("--json", action="store_true", help="print the comparison as a line of JSON")
 
 
 def fork(options: argparse.Namespace) -> int:
-    """Fork a session and print how to go on with the new one."""
+    """Fork a session and print how to continue the new one."""
     from agent_workbench.api.records.fork import fork_session
 
     invocation = Invocation(Path.cwd(), os.environ, {})
@@ -40,12 +42,12 @@ def fork(options: argparse.Namespace) -> int:
         return ExitCode.DONE
     for line in lines:
         say(line)
-    say(f"\nforked: {child}\n`agent tui --session {child}` goes on with it")
+    say(f"\nforked: {child}\ncontinue it with `agent tui --session {child}`")
     return ExitCode.DONE
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Print where two sessions part, what each took and came to, and how their results differ."""
+    """Print where two sessions diverge, their costs and outcomes, and the differences of their results."""
     from agent_workbench.api.records.comparison import compare_sessions
     from agent_workbench.views.reports.comparison import file_lines, parting_line, result_line, table_lines
 

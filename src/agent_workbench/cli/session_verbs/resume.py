@@ -1,4 +1,4 @@
-"""`agent sessions resume`: a session that stopped in a task is taken up again."""
+"""`agent sessions resume`: resumption of a session that stopped in a task."""
 
 import argparse
 import asyncio
@@ -20,27 +20,27 @@ HEADLESS = "--headless"
 
 def add(verbs: "Verbs") -> None:
     """Add the verb below `agent sessions`."""
-    verb = add_verb(verbs, "resume", "take up a session that stopped in a task", resume)
+    verb = add_verb(verbs, "resume", "resume a session that stopped in a task", resume)
     verb.add_argument(
-        "session", nargs="?", default="", help="its first or last letters; the newest that stopped when left out"
+        "session", nargs="?", default="", help="its first or last letters (default: the newest that stopped)"
     )
-    verb.add_argument(HEADLESS, action="store_true", help="go on without the screen, as `agent run` does")
+    verb.add_argument(HEADLESS, action="store_true", help="continue unattended, as `agent run` does")
     add_policy_flags(verb)
     add_print_flags(verb)
     add_model_flags(verb)
 
 
 def resume(options: argparse.Namespace) -> int:
-    """Open the workbench on the session, or go on with its task without a person."""
+    """Open the workbench on the session, or continue its task unattended."""
     from agent_workbench.api.records.recorded_sessions import stopped_session
     from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.session_request import SessionRequest
 
     said = [name for name in ("yes", "commands", "policy", "unconfined", "json", "verbose") if getattr(options, name)]
     if said and not options.headless:
-        raise UsageError(f"--{said[0]} is for a session without the screen", advice=f"say {HEADLESS} too")
+        raise UsageError(f"--{said[0]} is for an unattended session", advice=f"add {HEADLESS}")
     if not options.headless:
-        check_terminal("agent sessions resume", f"{HEADLESS} goes on without one")
+        check_terminal("agent sessions resume", f"{HEADLESS} continues without one")
     session, task = asyncio.run(stopped_session(Invocation(Path.cwd(), os.environ, {}), options.session))
     if options.headless:
         query = SessionQuery(session, tasks=(task,))

@@ -1,4 +1,4 @@
-"""`agent sessions search`: words in everything that was said and done in any session."""
+"""`agent sessions search`: text search in the records of all sessions."""
 
 import argparse
 import asyncio
@@ -22,16 +22,16 @@ CLOSEST = 5
 
 def add(verbs: "Verbs") -> None:
     """Add the verb below `agent sessions`."""
-    verb = add_verb(verbs, "search", "find words in everything that was said and done in any session", execute)
-    verb.add_argument("words", nargs="+", help="looked for as they are; capitals count only where you write some")
-    verb.add_argument("--json", action="store_true", help="a line of JSON for each line that holds them")
+    verb = add_verb(verbs, "search", "search the records of all sessions for words", execute)
+    verb.add_argument("words", nargs="+", help="searched literally; case counts only if you use capitals")
+    verb.add_argument("--json", action="store_true", help="print a line of JSON for each match")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the lines of each session that hold the words; exit with 6 when a session could not be read."""
+    """Print the matching lines of each session; exit with 6 if a session could not be read."""
     asked = " ".join(options.words)
     if not asked.strip():
-        raise UsageError("there are no words to look for")
+        raise UsageError("the query is empty", advice="give words to search for")
     return asyncio.run(_search(Invocation(Path.cwd(), os.environ, {}), asked, as_json=options.json))
 
 
@@ -47,7 +47,7 @@ async def _search(invocation: Invocation, asked: str, *, as_json: bool) -> int:
             count += each.found.count
             _tell(each, as_json=as_json)
     if not count and not as_json:
-        say(f"no session holds “{sanitize_line(asked)}”")
+        say(f"no session contains “{sanitize_line(asked)}”")
         if closest := await closest_sessions(invocation, asked, CLOSEST):
             say("closest by its words:")
         for session in closest:

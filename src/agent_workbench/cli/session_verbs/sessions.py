@@ -1,4 +1,4 @@
-"""`agent sessions`: what was done here, and whether its record is whole."""
+"""`agent sessions`: list, show and verify the sessions of a repository."""
 
 import argparse
 import asyncio
@@ -24,16 +24,16 @@ def configure(verb: argparse.ArgumentParser) -> None:
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     listing = add_verb(below, "list", "list sessions, newest first", list_all)
     for each in (verb, listing):
-        each.add_argument("--tree", action="store_true", help="each below the session that it was forked from")
+        each.add_argument("--tree", action="store_true", help="list forks below their parents")
     for name, summary, execute in (
         ("show", "print what happened in a session", show),
-        ("verify", "prove a session's journal by its hash chain and the commits that name it", verify),
+        ("verify", "verify a session's journal by its hash chain and the commits that name it", verify),
     ):
         each = add_verb(below, name, summary, execute)
-        each.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
+        each.add_argument("session", nargs="?", default="", help="its first or last letters (default: the newest)")
         if execute is show:
-            each.add_argument("--prompt", metavar="N", help="the receipt of this prompt, by its number or `last`")
-            each.add_argument("--text", action="store_true", help="with --prompt: its messages too, from the journal")
+            each.add_argument("--prompt", metavar="N", help="print the receipt of this prompt: its number, or `last`")
+            each.add_argument("--text", action="store_true", help="with --prompt: also print its messages")
             each.add_argument("--json", action="store_true", help="with --prompt: as JSON")
         else:
             each.add_argument("--json", action="store_true", help="print the proof as JSON")
@@ -51,7 +51,7 @@ def list_all(options: argparse.Namespace) -> int:
 
     summaries = asyncio.run(session_summaries(Invocation(Path.cwd(), os.environ, {})))
     if not summaries:
-        say("no sessions yet; `agent tui` begins one")
+        say("no sessions yet; `agent tui` starts one")
     rows = view_sessions(summaries)
     for row in rows if options.tree else sorted(rows, key=lambda row: row.summary.id, reverse=True):
         each, branch = row.summary, row.branch if options.tree else ""
@@ -62,7 +62,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print a line for each event that a person cares about, or the receipt of one prompt."""
+    """Print a line for each event of interest, or the receipt of one prompt."""
     from agent_workbench.api.records.recorded_sessions import recorded_events
     from agent_workbench.core.events.log_lines import log_line
 
@@ -70,7 +70,7 @@ def show(options: argparse.Namespace) -> int:
     if options.prompt is not None:
         return show_prompt(invocation, options)
     if options.text or options.json:
-        raise UsageError("--text and --json tell of one prompt", advice="say which one: --prompt 1, or --prompt last")
+        raise UsageError("--text and --json need a prompt", advice="add --prompt 1, or --prompt last")
     for recorded in asyncio.run(recorded_events(invocation, options.session)):
         if line := log_line(recorded.event):
             say(f"{recorded.seq:>5}  {recorded.time[11:19]}  {line}")
@@ -78,7 +78,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def show_prompt(invocation: Invocation, options: argparse.Namespace) -> int:
-    """Print what a prompt was made of and what it cost, with `--text` also what it said."""
+    """Print the receipt of a prompt, with `--text` also its messages."""
     from agent_workbench.api.records.recorded_sessions import prompt_receipt
     from agent_workbench.views.receipt.text_lines import head_lines, table_lines
 
@@ -102,11 +102,11 @@ def _prompt_number(said: str) -> int:
         return 0
     if said.isascii() and said.isdigit() and len(said) <= MOST_DIGITS and int(said) > 0:
         return int(said)
-    raise UsageError(f"{said!r} is no prompt", advice="say its number, from 1, or `last`")
+    raise UsageError(f"{said!r} is not a prompt", advice="give its number, from 1, or `last`")
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Print what the journal proves; exit with 6 when something does not fit, with 1 when there is no anchor."""
+    """Print the proof of the journal; exit with 6 if something differs, with 1 if there is no anchor."""
     from agent_workbench.api.records.proofs import prove_session
     from agent_workbench.views.reports.proofs import journal_proof_lines, journal_summary
 

@@ -1,4 +1,4 @@
-"""`agent demo`: the workbench on a sample repo, with a model whose answers are scripted."""
+"""`agent demo`: the workbench on a sample repo with scripted answers."""
 
 import argparse
 import asyncio
@@ -19,8 +19,8 @@ READABLE_TOKENS_PER_SECOND = 90.0
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
-    verb.add_argument("--headless", action="store_true", help="without a terminal: approve all of it and print it")
-    verb.add_argument("--folder", type=Path, help="where the sample repo goes (a new temporary folder when left out)")
+    verb.add_argument("--headless", action="store_true", help="without a terminal: approve everything and print it")
+    verb.add_argument("--folder", type=Path, help="folder of the sample repo (default: a new temporary folder)")
     verb.add_argument("--json", action="store_true", help="with --headless: print every event as a line of JSON")
 
 
@@ -49,5 +49,5 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _own_command() -> str:
-    """Return how this command is called from another folder."""
+    """Return the command line of `agent` for another folder."""
     return "agent" if shutil.which("agent") else str(Path(sys.argv[0]).absolute())

@@ -1,4 +1,4 @@
-"""`agent doctor`: one screen of what works here and what does not."""
+"""`agent doctor`: a check of what works on this machine and in this repository."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print a line for each part; exit with 4 when one of them fails."""
+    """Print a line for each part; exit with 4 if one fails."""
     from agent_workbench.api.models import examine_place
 
     findings = asyncio.run(examine_place(Invocation(Path.cwd(), os.environ, overrides(options))))
@@ -42,9 +42,9 @@ def _terminal() -> Finding:
     term = os.environ.get("TERM", "")
     seen = f"{term or 'TERM is not set'}, {size.columns}×{size.lines}"
     if not sys.stdout.isatty():
-        return Finding("terminal", Health.WARNING, "standard output is no terminal", "`agent tui` needs one")
+        return Finding("terminal", Health.WARNING, "standard output is not a terminal", "`agent tui` needs one")
     if term in ("", "dumb"):
         return Finding("terminal", Health.BAD, seen, "set TERM, such as xterm-256color")
     if size.columns < 80 or size.lines < 24:
-        return Finding("terminal", Health.WARNING, seen, "80×24 is the least the workbench is comfortable in")
+        return Finding("terminal", Health.WARNING, seen, "use at least 80×24")
     return Finding("terminal", Health.GOOD, seen)

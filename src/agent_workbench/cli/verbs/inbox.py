@@ -1,4 +1,4 @@
-"""`agent inbox`: what waits in all sessions, and decisions about it from a shell."""
+"""`agent inbox`: pending proposals of all sessions, and decisions about them."""
 
 import argparse
 import asyncio
@@ -28,7 +28,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, the verbs below it, and the function that runs it."""
     verb.set_defaults(execute=list_all)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
-    for each in (verb, add_verb(below, "list", "list what waits, oldest first", list_all)):
+    for each in (verb, add_verb(below, "list", "list pending proposals, oldest first", list_all)):
         each.add_argument("--task", metavar="ID", default="", help="only proposals of this task")
         each.add_argument("--json", action="store_true", help="print the list as JSON")
     shown = add_verb(below, "show", "print a proposal in full, with the reference that a decision needs", show)
@@ -47,7 +47,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 
 def list_all(options: argparse.Namespace) -> int:
-    """Print a line for each proposal that waits. Digests are printed by `show` alone: first look, then decide."""
+    """Print a line for each pending proposal. Only `show` prints digests, because a decision needs a look."""
     return asyncio.run(_list(options))
 
 
@@ -68,7 +68,7 @@ async def _list(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print all that a decision is bound to, and its reference last."""
+    """Print a whole proposal with its reference at the end."""
     return asyncio.run(_show(options))
 
 
@@ -88,7 +88,7 @@ async def _show(options: argparse.Namespace) -> int:
 
 
 def decide(options: argparse.Namespace) -> int:
-    """Put a decision into the inbox, and say whether it is recorded already."""
+    """Put a decision into the inbox, and print if it is recorded already."""
     return asyncio.run(_decide(options))
 
 

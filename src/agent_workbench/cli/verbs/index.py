@@ -1,4 +1,4 @@
-"""`agent index`: what is kept of the index of the code, building it, and clearing it."""
+"""`agent index`: status, build, removal and evaluation of the code search's index."""
 
 import argparse
 import asyncio
@@ -27,16 +27,20 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(execute=status)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     for name, summary, execute in (
-        ("status", "say where the index is kept and how large it is", status),
-        ("build", "index this repository now, so that nothing waits for it later", build),
-        ("clear", "remove the index of this repository; it is built again when it is needed", clear),
+        ("status", "show where the index is stored and how large it is", status),
+        ("build", "build the index of this repository now", build),
+        ("clear", "remove the index of this repository; it is rebuilt when needed", clear),
     ):
         each = add_verb(below, name, summary, execute)
         each.add_argument("--json", action="store_true", help="print it as one line of JSON")
         if execute is clear:
-            each.add_argument("--all", action="store_true", help="that of every repository, with all that was parsed")
-    measuring = add_verb(below, "eval", "measure the search on this repository's own past", evaluate)
-    measuring.add_argument("--commits", type=_commits, default=300, metavar="N", help="how many of the last ask (300)")
+            each.add_argument(
+                "--all", action="store_true", help="the indexes of all repositories, with all parsed files"
+            )
+    measuring = add_verb(below, "eval", "evaluate the search on the past commits of this repository", evaluate)
+    measuring.add_argument(
+        "--commits", type=_commits, default=300, metavar="N", help="number of recent commits used as queries (300)"
+    )
     measuring.add_argument("--json", action="store_true", help="print it as one line of JSON")
     verb.set_defaults(json=False)
 
@@ -44,11 +48,11 @@ def configure(verb: argparse.ArgumentParser) -> None:
 def _commits(text: str) -> int:
     if text.isdecimal() and 0 < int(text) <= 10_000:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10000")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 10000")
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print what is kept."""
+    """Print the stored index and cache."""
     from agent_workbench.api.code_search import index_facts
 
     facts = asyncio.run(index_facts(_here()))
@@ -68,7 +72,7 @@ def status(options: argparse.Namespace) -> int:
 
 
 def build(options: argparse.Namespace) -> int:
-    """Build the index with a line that says how far it is."""
+    """Build the index and show its progress."""
     from agent_workbench.api.code_search import build_index
 
     started = time.monotonic()
@@ -87,7 +91,7 @@ def build(options: argparse.Namespace) -> int:
 
 
 def clear(options: argparse.Namespace) -> int:
-    """Remove what is kept."""
+    """Remove the stored index."""
     from agent_workbench.api.code_search import clear_index
 
     removed = asyncio.run(clear_index(_here(), everything=options.all))
@@ -99,7 +103,7 @@ def clear(options: argparse.Namespace) -> int:
 
 
 def evaluate(options: argparse.Namespace) -> int:
-    """Measure the search, and print a table of it beside plain BM25 and plain text search."""
+    """Evaluate the search and print a table beside plain BM25 and plain text search."""
     from agent_workbench.api.search_evaluation import evaluate_search
 
     with ProgressLine() as line:

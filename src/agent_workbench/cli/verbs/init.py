@@ -1,4 +1,4 @@
-"""`agent init`: sets a repository up."""
+"""`agent init`: set-up of a repository."""
 
 import argparse
 import asyncio
@@ -16,11 +16,11 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 
 def execute(_: argparse.Namespace) -> int:
-    """Write what is missing and say what was written."""
+    """Write missing starter files and print their names."""
     from agent_workbench.api.plans import set_up
 
     written = asyncio.run(set_up(Invocation(Path.cwd(), os.environ, {})))
     for path in written:
         say(f"wrote {path}")
-    say('next: `agent plan add "what is to be done"`, then `agent tui`' if written else "everything is there already")
+    say('next: `agent plan add "what is to be done"`, then `agent tui`' if written else "all files exist already")
     return ExitCode.DONE

@@ -1,4 +1,4 @@
-"""`agent merge`: brings a finished task into the branch you are on, after asking."""
+"""`agent merge`: merge of a finished task into the current branch, after a question."""
 
 import argparse
 import asyncio
@@ -27,7 +27,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Show what would be merged, ask, and merge; show it again if it would be another merge by then."""
+    """Show the merge, ask, and merge; show it again if it changed meanwhile."""
     task = task_id(options.task)
     check_terminal("agent merge", f"merging asks a person; `git merge agent/{task}` does it by hand")
     from agent_workbench.api.merge import merge_shown, preview_merge
@@ -43,12 +43,12 @@ def execute(options: argparse.Namespace) -> int:
             return ExitCode.DONE
         except TargetMoved as moved:
             say(f"{moved}\n")
-            # What was typed ahead was no answer to what is asked next.
+            # Keys typed ahead do not answer the next question.
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def _is_wanted(shown: "ShownMerge") -> bool:
-    """Show a merge and return the answer; it is asked outside of any loop, so that Ctrl-C ends it at once."""
+    """Show a merge and return the answer; asked outside of any event loop, so that Ctrl-C ends it at once."""
     from agent_workbench.views.gate.notes import merge_notes
 
     for block in merge_notes(shown.proposal):

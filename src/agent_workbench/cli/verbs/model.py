@@ -1,4 +1,4 @@
-"""`agent model`: list, serve and try out models, or ask how they are."""
+"""`agent model`: list, serve and test models, or show their status."""
 
 import argparse
 import asyncio
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.output import say, say_aside, say_json
-from agent_workbench.cli.verbs.model_facts import fact_lines, spoken
+from agent_workbench.cli.verbs.model_report import fact_lines, with_advice
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.model import ModelFacts
@@ -30,16 +30,16 @@ def configure(verb: argparse.ArgumentParser) -> None:
     )
     add_model_flags(listing)
     serving = add_verb(below, "serve", "serve a GGUF file until interrupted", serve)
-    serving.add_argument("path", nargs="?", default="", help="the file; model.path of .agent.yml when left out")
-    asking = add_verb(below, "status", "say which model answers for each role, and what it can do", status)
+    serving.add_argument("path", nargs="?", default="", help="the file (default: model.path of .agent.yml)")
+    asking = add_verb(below, "status", "show which model answers for each role, and its capabilities", status)
     add_model_flags(asking)
-    trying = add_verb(below, "test", "ask a model ten small questions, and say for which role it is fit", test)
+    trying = add_verb(below, "test", "ask a model ten small questions, and report for which role it is fit", test)
     trying.epilog = TRY_EXIT
     trying.add_argument(
         "which", nargs="?", default="", metavar="NAME|URL|PATH", help="an endpoint, an address or a GGUF file"
     )
-    trying.add_argument("--seconds", type=_seconds, default=600.0, help="the longest it may take (600)")
-    trying.add_argument("--json", action="store_true", help="print all of it as one line of JSON")
+    trying.add_argument("--seconds", type=_seconds, default=600.0, help="time limit (600)")
+    trying.add_argument("--json", action="store_true", help="print the report as one line of JSON")
     verb.set_defaults(model=None, model_url=None)
 
 
@@ -48,11 +48,11 @@ def _seconds(text: str) -> float:
         seconds = float(text)
         if 0 < seconds < float("inf"):
             return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
 
 
 def show_list(options: argparse.Namespace) -> int:
-    """Print a line for each endpoint of each role; nobody is asked."""
+    """Print a line for each endpoint of each role, without asking any."""
     from agent_workbench.api.models import listed_endpoints
 
     lines = asyncio.run(listed_endpoints(Invocation(Path.cwd(), os.environ, overrides(options)), say_aside))
@@ -90,7 +90,7 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Ask who answers for each role what it is; exit with 5 where nobody does."""
+    """Print the model that answers for each role; exit with 5 if none does."""
     from agent_workbench.api.models import answering
 
     answers = asyncio.run(answering(Invocation(Path.cwd(), os.environ, overrides(options)), say_aside))
@@ -99,7 +99,7 @@ def status(options: argparse.Namespace) -> int:
         raise errors[0]
     told: dict[tuple[str, ...], list[str]] = {}
     for role, answer in answers:
-        lines = fact_lines(answer) if isinstance(answer, ModelFacts) else (f"nobody    {spoken(answer)}",)
+        lines = fact_lines(answer) if isinstance(answer, ModelFacts) else (f"nobody    {with_advice(answer)}",)
         told.setdefault(lines, []).append(role)
     for number, (lines, roles) in enumerate(told.items()):
         say(("\n" if number else "") + f"role      {', '.join(roles)}")
@@ -109,7 +109,7 @@ def status(options: argparse.Namespace) -> int:
 
 
 def test(options: argparse.Namespace) -> int:
-    """Try a model out, and print what came of it."""
+    """Test a model and print the report."""
     from agent_workbench.api.model_test import tried
     from agent_workbench.cli.verbs.model_report import as_json, report_lines
 

@@ -1,17 +1,38 @@
-"""What the test of a model found, as lines for people and as JSON for programs."""
+"""Facts and test report of a model, as lines for people and as JSON for programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agent_workbench.cli.verbs.model_facts import fact_lines
 from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 WHY_CHARS = 200
 _WORDS = {True: "yes", False: "no", None: "could not be tried"}
 
 
+def fact_lines(facts: ModelFacts) -> tuple[str, ...]:
+    """Return a line for each fact, and one for each missing capability of the server."""
+    context = f"{facts.context_tokens} tokens for one conversation" if facts.context_tokens else "unknown"
+    return (
+        f"model     {facts.model}",
+        f"endpoint  {facts.endpoint}  {facts.build}".rstrip(),
+        f"context   {context}",
+        f"grammar   {'taken' if facts.takes_grammar else 'not taken; answers are checked all the same'}",
+        f"tokens    {'counted' if facts.counts_tokens else 'not counted'}",
+        f"cache     {'told' if facts.tells_cache else 'not told'}",
+        f"thinking  {'yes' if facts.thinks else 'no'}",
+        *(f"off       {lack}" for lack in facts.off),
+    )
+
+
+def with_advice(error: WorkbenchError) -> str:
+    """Return an error with its advice."""
+    return f"{error} ({error.advice})" if error.advice else str(error)
+
+
 def report_lines(report: ModelReport, verdicts: Sequence[Fitness]) -> Iterator[str]:
-    """Yield the report, the verdict last."""
+    """Yield the lines of the report, the verdict last."""
     yield from fact_lines(report.facts)
     yield ""
     for number, each in enumerate(report.asked, 1):
@@ -48,7 +69,7 @@ def _cache(report: ModelReport) -> str:
 
 
 def as_json(report: ModelReport, verdicts: Sequence[Fitness]) -> Mapping[str, object]:
-    """Return the report as one value; speeds are in tokens a second, None is what could not be tried."""
+    """Return the report as one value; speeds are in tokens per second, None means not tested."""
     facts, reads = report.facts, report.reads
     return {
         "model": facts.model,

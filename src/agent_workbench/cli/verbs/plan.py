@@ -1,4 +1,4 @@
-"""`agent plan`: see, check and extend the plan."""
+"""`agent plan`: list, check and extend the plan."""
 
 import argparse
 import asyncio
@@ -23,11 +23,11 @@ def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, the verbs below it, and the function that runs it."""
     verb.set_defaults(execute=show)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
-    add_verb(below, "show", "print the tasks and how they stand", show)
-    add_verb(below, "check", "say what is wrong with the plan, if anything", check)
+    add_verb(below, "show", "print the tasks and their status", show)
+    add_verb(below, "check", "check the plan and print its faults", check)
     adding = add_verb(below, "add", "append a task", add_task)
     adding.add_argument("description")
-    adding.add_argument("--goal", default="", help="how one sees that it is done")
+    adding.add_argument("--goal", default="", help="how to see that it is done")
     adding.add_argument("--accept", action="append", default=[], metavar="COMMAND", help="a command that must pass")
     adding.add_argument("--after", action="append", default=[], metavar="ID", help="a task it depends on")
     add_verb(below, "edit", "open the plan in your editor and check it afterwards", edit)
@@ -39,7 +39,9 @@ def configure_new(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(execute=new_tasks)
     verb.add_argument("goal")
     verb.add_argument("--yes", action="store_true", help="write them without asking")
-    verb.add_argument("--replace", action="store_true", help="begin a new plan though tasks are open; archive this one")
+    verb.add_argument(
+        "--replace", action="store_true", help="start a new plan although tasks are open; archive this one"
+    )
     add_model_flags(verb)
 
 
@@ -56,7 +58,7 @@ def show(_: argparse.Namespace) -> int:
 
 
 def check(_: argparse.Namespace) -> int:
-    """Read the plan strictly and say that it holds; a fault is an error with file and line."""
+    """Read the plan strictly; a fault is an error with file and line."""
     from agent_workbench.api.plans import checked_plan
 
     plan = asyncio.run(checked_plan(Invocation(Path.cwd(), os.environ, {})))
@@ -65,13 +67,13 @@ def check(_: argparse.Namespace) -> int:
 
 
 def edit(_: argparse.Namespace) -> int:
-    """Open the plan in the user's editor, again and again while it does not hold and they want to go on."""
+    """Open the plan in the user's editor, again if it is invalid and the user agrees."""
     from agent_workbench.api.plans import edit_plan
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     edited = asyncio.run(edit_plan(invocation))
     while edited.fault is not None:
-        # Asked outside of the loop, so that Ctrl-C ends it at once.
+        # Asked outside of the event loop, so that Ctrl-C ends it at once.
         try:
             again = _mended(str(edited.fault))
         except KeyboardInterrupt:
@@ -87,10 +89,10 @@ def edit(_: argparse.Namespace) -> int:
 
 
 def _kept(invocation: Invocation, text: str) -> str:
-    """Keep a text that the user does not go on with, and return what to say of it."""
+    """Store a text that the user gave up, and return a message about it."""
     from agent_workbench.api.plans import keep_plan_text
 
-    return f"the plan is as it was; what you wrote is kept in {asyncio.run(keep_plan_text(invocation, text))}"
+    return f"the plan is unchanged; your text is kept in {asyncio.run(keep_plan_text(invocation, text))}"
 
 
 def _mended(fault: str) -> bool:
@@ -101,9 +103,9 @@ def _mended(fault: str) -> bool:
 def add_task(options: argparse.Namespace) -> int:
     """Append a task."""
     if not options.description.strip():
-        raise UsageError("a task needs some words that say what is to be done")
+        raise UsageError("the description of the task is empty", advice="describe what to do")
     if not all(command.strip() for command in options.accept):
-        raise UsageError("an acceptance command is empty", advice="leave --accept out when there is none")
+        raise UsageError("an acceptance command is empty", advice="omit --accept if there is none")
     plan = _read()
     after = tuple(task_id(each) for each in options.after)
     task = Task(
@@ -115,21 +117,21 @@ def add_task(options: argparse.Namespace) -> int:
 
 
 def new_tasks(options: argparse.Namespace) -> int:
-    """Ask the model, show its tasks, and write them when the user says so.
+    """Ask the model for tasks, show them, and write them if the user agrees.
 
-    They are appended to a plan that has open tasks. A plan that is over, or is to be replaced, is archived.
+    They are appended to a plan with open tasks. A finished plan, or one to be replaced, is archived.
     """
     from agent_workbench.api.plans import planned_tasks
 
     plan = _read()
     begins = bool(plan.tasks) and (plan.over or options.replace)
     if begins and (running := [task.id for task in plan.tasks if task.status is TaskStatus.IN_PROGRESS]):
-        raise PlanError(f"{running[0]} is in progress", advice="finish it or give it up before the plan is replaced")
+        raise PlanError(f"{running[0]} is in progress", advice="finish or abort it before you replace the plan")
     invocation = Invocation(Path.cwd(), os.environ, overrides(options))
     tasks = asyncio.run(planned_tasks(invocation, options.goal, plan, say_aside))
     for task in tasks:
         _print(task, plan)
-    question = "begin a new plan with these, and archive the one there is?" if begins else "append these to the plan?"
+    question = "start a new plan with these, and archive the present one?" if begins else "append these to the plan?"
     if not options.yes and not _agreed(f"{question} [y/N] "):
         say("nothing was written")
         return ExitCode.PARKED
@@ -148,7 +150,7 @@ def _begin(plan: Plan) -> None:
         return await plans.new_plan(plan)
 
     if archived := asyncio.run(begin()):
-        say(f"the former plan is at {archived}")
+        say(f"the old plan is archived at {archived}")
 
 
 def _agreed(question: str) -> bool:

@@ -1,4 +1,4 @@
-"""`agent replay`: a past session in the same panes, or made again and compared with its record."""
+"""`agent replay`: replay of a past session on the screen, or a re-run compared with its record."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
-    verb.add_argument("session", nargs="?", default="", help="its first or last letters; the newest when left out")
+    verb.add_argument("session", nargs="?", default="", help="its first or last letters (default: the newest)")
     verb.add_argument("--at", metavar="SEQ", help="open it at this event (`agent sessions show` numbers them)")
     how = verb.add_mutually_exclusive_group()
     how.add_argument("--rerun", action="store_true", help="build every prompt again from the journal and compare")
@@ -32,7 +32,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Open the replay, or make the session again."""
+    """Open the replay, or re-run the session."""
     invocation = Invocation(Path.cwd(), os.environ, {})
     at = event_number(options.at)
     if at is not None and (options.rerun or options.against is not None):
@@ -44,15 +44,15 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         raise UsageError("--json tells of a session that is made again", advice="say --rerun or --against MODEL too")
     check_terminal("agent replay", "`agent sessions show` prints a session, `agent replay --rerun` makes it again")
-    from agent_workbench.cli.screen_session import sit
+    from agent_workbench.cli.front_end import open_screen
     from agent_workbench.core.session_request import OpenMode, SessionRequest
 
-    asyncio.run(sit(invocation, SessionRequest(OpenMode.REPLAY, options.session, at)))
+    asyncio.run(open_screen(invocation, SessionRequest(OpenMode.REPLAY, options.session, at)))
     return ExitCode.DONE
 
 
 async def rerun(invocation: Invocation, session: str, teller: "Teller") -> int:
-    """Build every prompt again and read every answer again; stop at the first that is not what was recorded."""
+    """Rebuild every prompt and parse every answer again; stop at the first difference."""
     from agent_workbench.api.records.recorded_sessions import rerun_session
 
     for prompt in await rerun_session(invocation, session):
@@ -62,7 +62,7 @@ async def rerun(invocation: Invocation, session: str, teller: "Teller") -> int:
 
 
 async def against(invocation: Invocation, session: str, model: str, teller: "Teller") -> int:
-    """Ask a live model every prompt again; stop at the first answer that is not the recorded one."""
+    """Ask a live model every prompt again; stop at the first different answer."""
     from agent_workbench.api.records.recorded_sessions import session_against
 
     async with aclosing(session_against(invocation, session, model, say_aside)) as prompts:
@@ -73,14 +73,14 @@ async def against(invocation: Invocation, session: str, model: str, teller: "Tel
 
 
 class Teller:
-    """Prints a line for each prompt and counts them."""
+    """Printer and counter of compared prompts."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._told = self._compared = self._same = 0
 
     def tell(self, prompt: "ReproducedPrompt") -> bool:
-        """Print how a prompt or its answer compares with the record; return whether nothing differs."""
+        """Print the comparison of a prompt or its answer with the record; return True if they are equal."""
         same = prompt.difference is None
         self._told += 1
         self._compared += prompt.compared
@@ -93,7 +93,7 @@ class Teller:
         return same
 
     def sum_up(self) -> int:
-        """Print how many there were; return the exit code."""
+        """Print the totals; return the exit code."""
         if self._as_json:
             say_json({"prompts": self._told, "compared": self._compared, "identical": self._same})
         else:

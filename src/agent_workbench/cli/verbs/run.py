@@ -1,4 +1,4 @@
-"""`agent run`: tasks without a person at the keyboard, under a policy."""
+"""`agent run`: unattended tasks under a policy."""
 
 import argparse
 import asyncio
@@ -32,31 +32,31 @@ def configure(verb: argparse.ArgumentParser) -> None:
     which = verb.add_mutually_exclusive_group(required=True)
     which.add_argument("-t", "--task", metavar="ID", action="append", help="this task (may be given more than once)")
     which.add_argument("-a", "--all", action="store_true", help="every task that is ready, in order")
-    verb.add_argument("--session", metavar="ID", help="take up this session")
-    verb.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")
+    verb.add_argument("--session", metavar="ID", help="resume this session")
+    verb.add_argument("--new", action="store_true", help="start a new session even if one is unfinished")
     add_policy_flags(verb)
     add_print_flags(verb)
     add_model_flags(verb)
 
 
 def add_policy_flags(verb: argparse.ArgumentParser) -> None:
-    """Add the flags that say what goes on without a person."""
+    """Add the flags of the policy."""
     rule = verb.add_mutually_exclusive_group()
     rule.add_argument("--yes", action="store_true", help="approve diffs, checks and commits (never merges)")
     verb.add_argument("--commands", action="store_true", help="with --yes: approve commands too, where a sandbox holds")
     rule.add_argument("--policy", metavar="FILE", type=Path, help="approvals and limits from this YAML file")
-    verb.add_argument("--unconfined", action="store_true", help="go on where no sandbox confines tests and commands")
+    verb.add_argument("--unconfined", action="store_true", help="run although no sandbox confines tests and commands")
 
 
 def add_print_flags(verb: argparse.ArgumentParser) -> None:
-    """Add the flags that say how the events are printed."""
+    """Add the flags for the output of events."""
     how = verb.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     how.add_argument("-v", "--verbose", action="store_true", help="print answers, diffs and outputs in full")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run the tasks; the exit code tells done, failed, parked and broken apart."""
+    """Run the tasks; the exit code distinguishes done, failed, parked and defects."""
     from agent_workbench.core.history.session_choice import SessionQuery
 
     tasks = None if options.all else tuple(task_id(each) for each in options.task)
@@ -91,7 +91,7 @@ async def run_tasks(
 ) -> int:
     """Run the tasks of `query` headless, printing every event; return the exit code. A signal ends the run cleanly.
 
-    With `summary` the last line of JSON holds the outcome of each task. It is no event, so it has no session or number.
+    With `summary` the last line of JSON holds the outcome of each task. It is not an event: no session, no number.
     """
     from agent_workbench.api.sessions.session_host import LocalSessionHost
     from agent_workbench.api.sessions.unattended_run import UnattendedRun
@@ -112,7 +112,7 @@ async def run_tasks(
         if not received:
             raise
     if received:
-        say_aside(f"stopped by {received[0].name}; `agent run` goes on from what is recorded")
+        say_aside(f"stopped by {received[0].name}; `agent run` continues from the recorded events")
         return ExitCode.INTERRUPTED
     if as_json and summary:
         _print(json.dumps({"kind": "run_ended", "body": to_builtins(run.end)}, ensure_ascii=True))
@@ -121,7 +121,7 @@ async def run_tasks(
 
 
 def _stop_at_signals(cancel: Callable[[], object]) -> list[signal.Signals]:
-    """Have the first signal call `cancel`; return the list that then holds it. The next one ends the process."""
+    """Call `cancel` on the first signal; the next one ends the process. Return the list of received signals."""
     received: list[signal.Signals] = []
     loop = asyncio.get_running_loop()
 
@@ -140,7 +140,7 @@ def _stop_at_signals(cancel: Callable[[], object]) -> list[signal.Signals]:
 
 
 def print_json(recorded: "Recorded", session: "SessionId") -> None:
-    """Print an event as it stands in the journal, with its session."""
+    """Print an event as recorded in the journal, with its session."""
     from agent_workbench.core.events.codec import encode_event
 
     kind, body = encode_event(recorded.event)
@@ -149,7 +149,7 @@ def print_json(recorded: "Recorded", session: "SessionId") -> None:
 
 
 def print_event(recorded: "Recorded", session: "SessionId") -> None:
-    """Print an event as a line for a person, where it is one they care about."""
+    """Print an event of interest as a line for a person."""
     from agent_workbench.core.events.log_lines import log_line
 
     if line := log_line(recorded.event):
@@ -157,7 +157,7 @@ def print_event(recorded: "Recorded", session: "SessionId") -> None:
 
 
 def print_details(recorded: "Recorded", session: "SessionId") -> None:
-    """Print an event as `print_event` does, and below it the whole text that it brings."""
+    """Print an event as `print_event` does, with its full text below."""
     from agent_workbench.core.events.log_lines import detail
 
     print_event(recorded, session)
@@ -169,4 +169,4 @@ def _print(line: str) -> None:
     try:
         print(line, flush=True)
     except OSError:
-        drop_output()  # nobody reads any more; the work goes on, and what is printed stands in the journal too
+        drop_output()  # the reader has gone; the work continues, and the journal has every event

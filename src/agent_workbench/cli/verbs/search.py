@@ -1,4 +1,4 @@
-"""`agent search`: the code that words, names or a stack trace speak of, and why."""
+"""`agent search`: code search by words, names or a stack trace, with reasons."""
 
 import argparse
 import asyncio
@@ -28,26 +28,26 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(execute=execute)
     verb.epilog = SEARCH_EXIT
     verb.add_argument("words", nargs="+", metavar="WORDS", help="words, names, path:line; `-` reads them from stdin")
-    verb.add_argument("--limit", type=_count, default=10, metavar="N", help="at most so many pieces (10)")
-    verb.add_argument("--failing", type=Path, metavar="FILE", help="the output of what failed last, in this file")
-    verb.add_argument("--explain", action="store_true", help="say of each piece why it was found")
-    verb.add_argument("--json", action="store_true", help="print all of it, with the code, as one line of JSON")
+    verb.add_argument("--limit", type=_count, default=10, metavar="N", help="maximum number of results (10)")
+    verb.add_argument("--failing", type=Path, metavar="FILE", help="a file with the output of a failed command")
+    verb.add_argument("--explain", action="store_true", help="explain each result")
+    verb.add_argument("--json", action="store_true", help="print the results with their code as one line of JSON")
 
 
 def _count(text: str) -> int:
     if text.isdecimal() and 0 < int(text) <= 1_000:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 1000")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Search, and print a line for each piece, the best first."""
+    """Search, and print a line for each result, the best first."""
     from agent_workbench.api.code_search import search_checkout
 
     asked = sys.stdin.read(MOST_CHARS) if options.words == ["-"] else " ".join(options.words)
     query = CodeQuery(asked.strip(), _failing(options.failing))
     if not query.text and not query.failing:
-        raise UsageError("nothing was asked for", advice="give words, names, or path:line; `-` reads them from stdin")
+        raise UsageError("the query is empty", advice="give words, names, or path:line; `-` reads them from stdin")
     invocation = Invocation(Path.cwd(), os.environ, {})
     with ProgressLine() as line:
         searched = asyncio.run(search_checkout(invocation, query, options.limit, line.show_index))
@@ -58,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
     if not searched.chunks:
         say_aside(" · ".join(("nothing fits", *index_words(searched.status))))
     elif searched.status.unsaved:
-        say_aside(f"the index is built anew each time, for it cannot be saved: {searched.status.unsaved}")
+        say_aside(f"the index cannot be saved, so each search rebuilds it: {searched.status.unsaved}")
     if searched.chunks and (vectors := vector_words(searched.status)):
         say_aside(vectors)
     return ExitCode.DONE if searched.chunks else ExitCode.FAILED
@@ -77,7 +77,7 @@ def _failing(path: Path | None) -> str:
 
 
 def _print(chunks: tuple[Chunk, ...], *, explain: bool) -> None:
-    """Print place, symbol and score: in columns for a person, with a tab between them for a program."""
+    """Print position, symbol and score: in columns on a terminal, else separated by tabs."""
     cells = [(sanitize_line(chunk.place), sanitize_line(chunk.symbol), f"{chunk.score:.2f}") for chunk in chunks]
     widths = [max((len(row[column]) for row in cells), default=0) for column in range(3)]
     for (place, symbol, score), chunk in zip(cells, chunks, strict=True):

@@ -1,4 +1,4 @@
-"""`agent trust`: what this repository would have the workbench run, and the user's yes to it."""
+"""`agent trust`: what this repository would run, and the user's trust in it."""
 
 import argparse
 import asyncio
@@ -17,11 +17,11 @@ def configure(verb: argparse.ArgumentParser) -> None:
     which = verb.add_mutually_exclusive_group()
     which.add_argument("--show", action="store_true", help="only show it")
     which.add_argument("--yes", action="store_true", help="trust it without asking")
-    which.add_argument("--revoke", action="store_true", help="trust it no longer")
+    which.add_argument("--revoke", action="store_true", help="stop trusting it")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Show, ask and trust, or revoke. Where nobody can be asked, only `--yes` trusts."""
+    """Show, ask and trust, or revoke. Without a terminal only `--yes` trusts."""
     from agent_workbench.api.plans import repo_trust
 
     trust = asyncio.run(repo_trust(Invocation(Path.cwd(), os.environ, {})))
@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _ask() -> bool:
-    """Ask outside of any loop, so that Ctrl-C ends it at once."""
+    """Ask outside of any event loop, so that Ctrl-C ends it at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     return input("trust exactly this? [y/N] ").strip().lower() in {"y", "yes"}

@@ -1,4 +1,4 @@
-"""`agent tui`: the workbench."""
+"""`agent tui`: the workbench in the terminal or a browser."""
 
 import argparse
 import asyncio
@@ -20,16 +20,16 @@ def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
     which = verb.add_mutually_exclusive_group()
-    which.add_argument("--session", metavar="ID", help="take up this session (its first or last letters are enough)")
-    which.add_argument("--new", action="store_true", help="begin a new session even if one is unfinished")
+    which.add_argument("--session", metavar="ID", help="resume this session (its first or last letters are enough)")
+    which.add_argument("--new", action="store_true", help="start a new session even if one is unfinished")
     add_model_flags(verb)
-    verb.add_argument("--web", action="store_true", help="serve it to a browser of this machine instead")
+    verb.add_argument("--web", action="store_true", help="serve it to a browser on this machine instead")
     verb.add_argument("--port", type=port_number, default=0, metavar="N", help="with --web: the port (a free one)")
     verb.add_argument("--served", action="store_true", help=argparse.SUPPRESS)
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Open the workbench, and print how it was left."""
+    """Open the workbench, and print its farewell."""
     if options.web:
         return _serve(options)
     if not options.served:
@@ -43,14 +43,14 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def port_number(text: str) -> int:
-    """Return a port that can be listened on, 0 for any; raise `ArgumentTypeError`."""
+    """Return the number of a port, 0 for any; raise `ArgumentTypeError`."""
     if text.isascii() and text.isdecimal() and int(text) < 65536:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
 
 
 def _serve(options: argparse.Namespace) -> int:
-    """Serve the workbench until it is stopped: each page that is opened runs `agent tui` with the same flags."""
+    """Serve the workbench until it is stopped; each page runs `agent tui` with the same flags."""
     from agent_workbench.api.screen_services import serve_workbench
 
     flags = {name: getattr(options, name) for name in ("session", "model", "model_url", "endpoint")}
@@ -61,20 +61,21 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _say_served(address: str) -> None:
-    say(f"{address}\nOpen this in a browser of this machine; whoever has it can do what you can. Ctrl-C ends it.")
+    say(address)
+    say("Open it in a browser on this machine. Anyone who has the address can do what you can. Ctrl-C ends the server.")
 
 
 def check_terminal(what: str, otherwise: str) -> None:
-    """Raise `UsageError` when there is no terminal to draw on."""
+    """Raise `UsageError` if there is no terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(f"{what} needs a terminal, and standard input or output is none", advice=otherwise)
+        raise UsageError(f"{what} needs a terminal as standard input and output", advice=otherwise)
 
 
 def open_workbench(
     invocation: Invocation, request: "SessionRequest", *, welcome: bool = False, served: bool = False
 ) -> int:
     """Run the workbench until it is left (`served`: in a browser); return the exit code."""
-    from agent_workbench.cli.screen_session import sit
+    from agent_workbench.cli.front_end import open_screen
 
-    asyncio.run(sit(invocation, request, welcome=welcome, served=served))
+    asyncio.run(open_screen(invocation, request, welcome=welcome, served=served))
     return ExitCode.DONE

@@ -1,4 +1,4 @@
-"""`agent verify`: proof of one commit, and the printing of proofs."""
+"""`agent verify`: proof of one commit, and the output of proofs."""
 
 import argparse
 import asyncio
@@ -26,7 +26,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the proof; exit with 6 when something does not fit, with 1 when nothing is left to prove it by."""
+    """Print the proof; exit with 6 if something differs, with 1 if there is no anchor."""
     from agent_workbench.api.records.proofs import prove_commit
     from agent_workbench.views.reports.proofs import commit_proof_lines, commit_summary
 
