@@ -81,7 +81,9 @@ def test_a_test_of_what_is_not_there(machine: Machine) -> None:
     assert "'nowhere' is not an endpoint, an address or a file" in unknown.err
     for seconds in ("0", "nan", "soon"):
         refused = machine.agent("model", "test", "--seconds", seconds, cwd=machine.home)
-        assert (refused.code, f"{seconds!r} is not a number of seconds above 0" in refused.err) == (2, True), refused.err
+        assert (refused.code, f"{seconds!r} is not a number of seconds above 0" in refused.err) == (2, True), (
+            refused.err
+        )
 
 
 def test_who_has_not_trusted_the_settings_is_told_why_no_model_is_configured(machine: Machine) -> None:

@@ -10,7 +10,7 @@ from agent_workbench.core.patch.values import FileContent
 
 
 class RecordedTree:
-    """Files of `tree`, readable as `engine.runtime.scope.Files`. The constructor blocks."""
+    """Files of `tree`, readable as `engine.runtime.scope.TaskFiles`. The constructor blocks."""
 
     def __init__(self, objects: GitObjects, tree: str) -> None:
         self._objects = objects
