@@ -115,21 +115,21 @@ class CommitIndex:
         """
         rows = [row for path in paths if (row := self._numbers.get(path)) is not None]
         explained = self._titles_of.explain_all(rows, stems)
-        told = {row: [root for root, _ in hits] for row, hits in zip(rows, explained, strict=True)}
-        if not all(told.values()):
-            said = self._words_of_nearest(stems)
-            told = {row: roots or said.get(row, []) for row, roots in told.items()}
-        return [told.get(self._numbers.get(path, -1), []) for path in paths]
+        found = {row: [root for root, _ in hits] for row, hits in zip(rows, explained, strict=True)}
+        if not all(found.values()):
+            nearest_words = self._words_of_nearest(stems)
+            found = {row: roots or nearest_words.get(row, []) for row, roots in found.items()}
+        return [found.get(self._numbers.get(path, -1), []) for path in paths]
 
     def _words_of_nearest(self, stems: Sequence[str]) -> dict[int, list[str]]:
         """Return for each file the stems in the messages of the best commits, the best commit's first."""
         scores = self._messages.scores(stems)
         nearest = sorted(_best(scores, _NEAREST).tolist(), key=lambda commit: -scores[commit])
-        said: dict[int, dict[str, None]] = {}
+        nearest_words: dict[int, dict[str, None]] = {}
         for commit, hits in zip(nearest, self._messages.explain_all(nearest, stems), strict=True):
             for file in self._touched[self._starts[commit] : self._starts[commit + 1]].tolist():
-                said.setdefault(file, {}).update(dict.fromkeys(root for root, _ in hits))
-        return {file: list(roots) for file, roots in said.items()}
+                nearest_words.setdefault(file, {}).update(dict.fromkeys(root for root, _ in hits))
+        return {file: list(roots) for file, roots in nearest_words.items()}
 
 
 def _best(scores: "Scores", most: int) -> "Numbers":
@@ -141,5 +141,11 @@ def _best(scores: "Scores", most: int) -> "Numbers":
     return found
 
 
-def _scorer(vocabulary: IndexVocabulary, said: TextWords) -> Bm25:
-    return Bm25([IndexPart(vocabulary, inverted(said.sizes, said.words, said.counts, len(vocabulary)))])
+def _scorer(vocabulary: IndexVocabulary, nearest_words: TextWords) -> Bm25:
+    return Bm25(
+        [
+            IndexPart(
+                vocabulary, inverted(nearest_words.sizes, nearest_words.words, nearest_words.counts, len(vocabulary))
+            )
+        ]
+    )

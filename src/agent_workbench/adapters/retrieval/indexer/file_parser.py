@@ -55,8 +55,8 @@ class FileParser:
             for key, path in missing.items():
                 if stop is not None and stop.is_set():
                     raise Stopped
-                found[key], lasts = self._cut(path, files[path])
-                if lasts:
+                found[key], is_lasting = self._chunks_of(path, files[path])
+                if is_lasting:
                     lasting[key] = found[key]
         finally:
             self._cache.store(lasting)
@@ -70,7 +70,7 @@ class FileParser:
         """Bound the size of the cache."""
         self._cache.shrink()
 
-    def _cut(self, path: str, data: bytes) -> tuple[tuple[IndexedChunk, ...], bool]:
+    def _chunks_of(self, path: str, data: bytes) -> tuple[tuple[IndexedChunk, ...], bool]:
         """Return the chunks, and True if they may be cached: not while the grammar is missing."""
         text = data.decode("utf-8", "replace")
         language = language_of(path)

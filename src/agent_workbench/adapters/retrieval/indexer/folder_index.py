@@ -34,7 +34,7 @@ from agent_workbench.core.settings import RetrievalSettings
 from agent_workbench.system.atomic_files import system_message
 
 # Changes this small are parsed here in less time than a process takes to start.
-_FEW_FILES, _FEW_BYTES = 64, 128 * 1024
+_MAX_FILES_IN_PROCESS, _MAX_BYTES_IN_PROCESS = 64, 128 * 1024
 # Number of changes that are worth a new snapshot; fewer are parsed again quickly.
 _WORTH_SAVING = 50
 
@@ -74,12 +74,12 @@ class FolderIndex:
             await in_thread(self._load)
             await in_thread(partial(self._delete_secrets, paths))
             self._loaded = True
-        changes = await in_thread(partial(self._changes, paths))
+        changes = await in_thread(partial(self._find_changes, paths))
         self.status = replace(self.status, done=0, total=len(changes.paths), submodules=changes.submodules)
-        await in_thread(partial(self._count, changes))
+        await in_thread(partial(self._update_counts, changes))
         if changes.paths:
             await self._index_changes(sources, changes)
-            await in_thread(partial(self._count, changes))
+            await in_thread(partial(self._update_counts, changes))
             self._unsaved += len(changes.paths)
         if self._unsaved >= _WORTH_SAVING:
             await in_thread(self._save)
@@ -87,38 +87,41 @@ class FolderIndex:
 
     async def _index_changes(self, sources: Sources, changes: ChangedFiles) -> None:
         """Read and index the changed files."""
-        few = self._few(changes)
+        in_process = self._fits_in_process(changes)
         groups = batches(changes)
         # One more than there are workers, so that the next batch is already read when a worker is free.
-        drains = [self._index_batches(sources, groups, changes, few=few) for _ in range(1 if few else WORKERS + 1)]
+        tasks = [
+            self._index_batches(sources, groups, changes, in_process=in_process)
+            for _ in range(1 if in_process else WORKERS + 1)
+        ]
         try:
-            await all_of(drains)
+            await all_of(tasks)
             if len(changes.paths) > len(changes.stamps) // 2 and len(self.index.view.segments) > 1:
                 await self._merge_from(0)
         finally:
-            if not few:
+            if not in_process:
                 await self._tools.workers.close()
 
-    def _few(self, changes: ChangedFiles) -> bool:
+    def _fits_in_process(self, changes: ChangedFiles) -> bool:
         """Return True if the changes are few enough for this process.
 
         Files that once killed a worker go to a worker again.
         """
-        little = len(changes.paths) <= _FEW_FILES and changes.bytes <= _FEW_BYTES
-        return little and all(path not in self._stamps or self.index.view.find(path) for path in changes.paths)
+        is_small = len(changes.paths) <= _MAX_FILES_IN_PROCESS and changes.bytes <= _MAX_BYTES_IN_PROCESS
+        return is_small and all(path not in self._stamps or self.index.view.find(path) for path in changes.paths)
 
     async def _index_batches(
-        self, sources: Sources, groups: Iterator[Sequence[str]], changes: ChangedFiles, *, few: bool
+        self, sources: Sources, groups: Iterator[Sequence[str]], changes: ChangedFiles, *, in_process: bool
     ) -> None:
         """Index batches until there is none left."""
         for paths in groups:
             read = await sources.read_files(paths)
             texts, gone = await in_thread(partial(self._changed_texts, paths, read))
-            refused: set[str] = set()
-            for batch in await self._cut(texts, refused, few=few):
+            crashed: set[str] = set()
+            for batch in await self._parse(texts, crashed, in_process=in_process):
                 self._tools.parsed += batch.parsed
-                await self._take(batch, few=few)
-            if gone := [*gone, *refused]:
+                await self._add(batch, in_process=in_process)
+            if gone := [*gone, *crashed]:
                 async with self._changing:
                     await in_thread(partial(self.index.remove, *gone))
             self._stamps.update({path: changes.stamps[path] for path in paths})
@@ -136,27 +139,27 @@ class FolderIndex:
                 texts[path] = data
         return texts, gone
 
-    async def _cut(self, texts: Mapping[str, bytes], refused: set[str], *, few: bool) -> list[ParsedBatch]:
-        """Return the texts as segments; a path that kills a worker goes into `refused`."""
+    async def _parse(self, texts: Mapping[str, bytes], crashed: set[str], *, in_process: bool) -> list[ParsedBatch]:
+        """Return the texts as segments; a path that kills a worker goes into `crashed`."""
         if not texts:
             return []
-        if few:
+        if in_process:
             stop = threading.Event()
             return [await in_thread(partial(self._tools.parser.index, texts, stop), stop)]
         batch = await self._tools.workers.index(texts)
         if batch is not None:
             return [batch]
         # A grammar crashed on one of them, or the worker was killed: each file is tried twice more, alone.
-        cut = []
+        parsed = []
         for path, data in texts.items():
             batch = await self._tools.workers.index({path: data}) or await self._tools.workers.index({path: data})
             if batch is None:
-                refused.add(path)
+                crashed.add(path)
             else:
-                cut.append(batch)
-        return cut
+                parsed.append(batch)
+        return parsed
 
-    def _count(self, changes: ChangedFiles) -> None:
+    def _update_counts(self, changes: ChangedFiles) -> None:
         """Update the counts in `status`. Blocks while another thread imports numpy."""
         view = self.index.view
         self.status = replace(
@@ -167,10 +170,10 @@ class FolderIndex:
             binary=len(self._stamps) - view.files,
         )
 
-    async def _take(self, batch: ParsedBatch, *, few: bool) -> None:
+    async def _add(self, batch: ParsedBatch, *, in_process: bool) -> None:
         async with self._changing:
-            await in_thread(partial(self.index.add, batch.segment, is_merged=few))
-            if not few and (place := self.index.merge_position()) is not None:
+            await in_thread(partial(self.index.add, batch.segment, is_merged=in_process))
+            if not in_process and (place := self.index.merge_position()) is not None:
                 await self._merge_from(place)
             view = self.index.view
             self.status = replace(self.status, files=view.files, chunks=view.chunks)
@@ -184,7 +187,7 @@ class FolderIndex:
         else:
             self.index.replace_from(place, merged)
 
-    def _changes(self, paths: Sequence[str]) -> ChangedFiles:
+    def _find_changes(self, paths: Sequence[str]) -> ChangedFiles:
         """Return the changed files; delete from the index those that are gone."""
         found = stamp_files(self._root, paths, self._excluded, time.time_ns(), self._stamps)
         stamps = within_bounds(found)
@@ -213,13 +216,13 @@ class FolderIndex:
 
     def _delete_secrets(self, paths: Sequence[str]) -> None:
         """Delete files with secrets that an earlier version, or another name, let into index and cache."""
-        held = list(filter(holds_secrets, self.index.view.paths()))
-        blobs = {*map(self.index.blob_of, held), *secrets_among(self._root, paths)}
+        secrets = list(filter(holds_secrets, self.index.view.paths()))
+        blobs = {*map(self.index.blob_of, secrets), *secrets_among(self._root, paths)}
         self._tools.parser.delete(blobs)
-        if held:
-            for path in held:
+        if secrets:
+            for path in secrets:
                 self._stamps.pop(path, None)
-            self.index.remove(*held)
+            self.index.remove(*secrets)
             self.index.compact()
             self._unsaved = _WORTH_SAVING
 

@@ -36,10 +36,10 @@ def answer(parser: FileParser, head: object, body: memoryview) -> tuple[int, Seq
 def _batch(parser: FileParser, head: object, body: memoryview) -> ParsedBatch:
     match head:
         case ["index", list(entries)]:
-            contents = _cut(body, [size for _, size in entries])
+            contents = _split(body, [size for _, size in entries])
             return parser.index({path: bytes(data) for (path, _), data in zip(entries, contents, strict=True)})
         case ["merge", list(sizes)]:
-            return ParsedBatch(_merged(_cut(body, sizes)), 0)
+            return ParsedBatch(_merged(_split(body, sizes)), 0)
         case _:
             raise ValueError("not what a worker is asked for")
 
@@ -51,7 +51,7 @@ def _merged(parts: list[memoryview]) -> Segment:
     return merge([Segment.from_bytes(part) for part in parts[::2]], [np.frombuffer(part, bool) for part in parts[1::2]])
 
 
-def _cut(body: memoryview, sizes: list[int]) -> list[memoryview]:
+def _split(body: memoryview, sizes: list[int]) -> list[memoryview]:
     ends = list(accumulate(sizes, initial=0))
     return [body[start:end] for start, end in pairwise(ends)]
 

@@ -98,18 +98,18 @@ def read_query(query: CodeQuery | str, names: PathLookup) -> ParsedQuery:
     asked = CodeQuery(query) if isinstance(query, str) else query
     text, failing = without_trailers(_bounded(asked.text)).strip(), _bounded(asked.failing)
     written: dict[str, str] = {}
-    words = _counted(text, written, _MAX_WORDS)
-    for root, times in _counted(_error_lines(failing), written, _MAX_WORDS_OF_FAILING).items():
-        words.setdefault(root, times)
-    said = split_identifiers(text[:_INTENT_CHARS])
+    words = _stem_weights(text, written, _MAX_WORDS)
+    for stemmed, times in _stem_weights(_error_lines(failing), written, _MAX_WORDS_OF_FAILING).items():
+        words.setdefault(stemmed, times)
+    intent_words = split_identifiers(text[:_INTENT_CHARS])
     title = text.partition("\n")[0] or _error_lines(failing)[:_INTENT_CHARS]
     return ParsedQuery(
         _repeated(words),
         written,
         tuple(_places(f"{_bounded(asked.text)}\n{failing}", names)),
-        not _TEST_WORDS.isdisjoint(said),
-        not _DOCUMENT_WORDS.isdisjoint(said),
-        _repeated(_counted(title, written, _MAX_WORDS)),
+        not _TEST_WORDS.isdisjoint(intent_words),
+        not _DOCUMENT_WORDS.isdisjoint(intent_words),
+        _repeated(_stem_weights(title, written, _MAX_WORDS)),
         tuple(_names(f"{text}\n{_error_lines(failing)}")),
         title,
     )
@@ -125,19 +125,19 @@ def _error_lines(failing: str) -> str:
     return "\n".join(reversed(lines))
 
 
-def _counted(text: str, written: dict[str, str], most: int) -> dict[str, int]:
-    """Return the weights of the first `most` stems of a text; add to `written` how they were written."""
+def _stem_weights(text: str, written: dict[str, str], limit: int) -> dict[str, int]:
+    """Return the weights of the first `limit` stems of a text; add to `written` how they were written."""
     counts: Counter[str] = Counter()
     for word, times in Counter(split_identifiers(text)).items():
-        root = stem(word)
-        if root in counts or len(counts) < most:
-            counts[root] += times
-            written.setdefault(root, word)
-    return {root: min(times, _MAX_REPEATS) for root, times in counts.items()}
+        stemmed = stem(word)
+        if stemmed in counts or len(counts) < limit:
+            counts[stemmed] += times
+            written.setdefault(stemmed, word)
+    return {stemmed: min(times, _MAX_REPEATS) for stemmed, times in counts.items()}
 
 
 def _repeated(words: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(root for root, times in words.items() for _ in range(times))
+    return tuple(stemmed for stemmed, times in words.items() for _ in range(times))
 
 
 def _names(text: str) -> Sequence[str]:

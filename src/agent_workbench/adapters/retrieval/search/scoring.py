@@ -74,18 +74,18 @@ def _scores_of_matches(evidence: Evidence) -> "Scores":
     import numpy as np
 
     files, held = evidence.files, evidence.held
-    speaks = held > 0
+    matches = held > 0
     for feature in (Feature.TITLES, Feature.NEAREST, Feature.VECTOR):
         if feature in files:
-            speaks |= files[feature] > 0
-    scores: Scores = np.where(speaks, weighted_sum(files) + _EACH_WORD * held, 0.0)
+            matches |= files[feature] > 0
+    scores: Scores = np.where(matches, weighted_sum(files) + _EACH_WORD * held, 0.0)
     return scores
 
 
 def weighted_sum(files: "Mapping[Feature, Scores]") -> "Scores":
     """Return the weighted sum of the features of each file."""
-    given = weights(with_vectors=Feature.VECTOR in files)
-    parts = [weight * files[feature] for feature, weight in given.items() if feature in files]
+    feature_weights = weights(with_vectors=Feature.VECTOR in files)
+    parts = [weight * files[feature] for feature, weight in feature_weights.items() if feature in files]
     total: Scores = sum(parts[1:], parts[0])
     return total
 
@@ -179,14 +179,14 @@ def _as_chunk_signals(
 
     Symbols and words that the chunk itself does not contain count as `BESIDE`.
     """
-    told = dict(added)
+    shares = dict(added)
     for kind in (SignalKind.WORDS, SignalKind.NAMED, SignalKind.CALLS):
         # Without an explanation the words are unknown, not absent.
-        if kind in told and kind in words and not words[kind]:
+        if kind in shares and kind in words and not words[kind]:
             defines = kind == SignalKind.CALLS and words.get(SignalKind.NAMED)
             instead = SignalKind.NAMED if defines else SignalKind.BESIDE
-            told[instead] = told.get(instead, 0.0) + told.pop(kind)
-    return told
+            shares[instead] = shares.get(instead, 0.0) + shares.pop(kind)
+    return shares
 
 
 def _signals(
