@@ -13,7 +13,7 @@ from agent_workbench.core.patch.reader.sections import Mode, ScannedDiff, scan_s
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from tests.engine.front import in_front_of
-from tests.engine.stage import ANSWER, FINISH, OPEN, Stage, a_stage, call, change, diff, task
+from tests.engine.stage import ANSWER, FINISH, OPEN, Stage, a_stage, call, change, diff, reopened, task
 from tests.engine.test_executor import run
 
 ASKED = Approvals(check=Approval.AUTO)
@@ -77,6 +77,21 @@ async def test_an_edit_is_parsed_once_like_the_model_s_text(tmp_path: Path, pars
         assert len(parses) == 1
         await front.submit(EditProposal(waiting.id, diff("wrong", "right")))
         await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.edited)
+        await front.approve(Permission.DIFF)
+        await front.approve(Permission.COMMIT)
+        await front.until(lambda it: it.state.run and it.state.run.commit)
+        assert parses == [Mode.CONSTRAINED, Mode.STRICT]
+
+
+async def test_a_proposal_from_a_journal_is_parsed_when_it_is_decided_and_not_again(
+    tmp_path: Path, parses: list[Mode]
+) -> None:
+    async with a_stage(tmp_path, [change("wrong", "right")], approvals=ASKED) as stage, in_front_of(stage) as front:
+        await front.start()
+        await front.gate(Permission.DIFF)
+    assert parses == [Mode.CONSTRAINED]
+    async with reopened(stage, [FINISH]) as again, in_front_of(again) as front:
+        assert parses == [Mode.CONSTRAINED]
         await front.approve(Permission.DIFF)
         await front.approve(Permission.COMMIT)
         await front.until(lambda it: it.state.run and it.state.run.commit)

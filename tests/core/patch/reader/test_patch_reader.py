@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import FileOperation, FilePatch, HunkLine, LineKind, parse_patch
+from agent_workbench.core.patch.reader.hunk_bodies import HeaderNumbers, WrittenHunk, read_lines
+from agent_workbench.core.patch.reader.unidiff_check import compare_with_unidiff
 from tests.core.patch.diffs import create, modify, small
 
 HUNK = "@@ -1 +1 @@\n-a\n+b\n"
@@ -184,3 +186,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     for diff in (text, modify(text), f"diff --git a/x b/x\n{text}", modify(f"@@ -1,2 +1,2 @@\n{text}")):
         with suppress(PatchError):
             assert parse_patch(diff).files
+
+
+def test_unidiff_must_read_the_same_lines() -> None:
+    body = ("-a", "+b", "\\ No newline at end of file")
+    numbers = HeaderNumbers(1, 1, 1, 1)
+    compare_with_unidiff("x.py", (WrittenHunk(numbers, "", body, read_lines(body)),))
+    with pytest.raises(PatchError, match=r"x\.py: the hunk at line 1 can be read in two ways"):
+        compare_with_unidiff("x.py", (WrittenHunk(numbers, "", body, read_lines(body[:2])),))
+    with pytest.raises(PatchError, match=r"^x\.py: "):
+        compare_with_unidiff("x.py", (WrittenHunk(HeaderNumbers(1, 5, 1, 1), "", body, read_lines(body)),))
