@@ -17,6 +17,7 @@ from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import Front, in_front_of
 from tests.engine.killing import run_until_killed
@@ -180,7 +181,9 @@ async def test_a_kill_between_record_and_removal_decides_nothing_twice(tmp_path:
             await run_until_killed(again, ActionDecided)
         assert await stage.ports.inbox.pending(stage.state.session) == (decision,)
         async with reopened(stage, [FINISH, FINISH, change("wrong", "right")]) as last:
-            await run_unattended(last.session, last.recorder, (T1,))
+            with patch.object(UpdatePublisher, "notify") as told:
+                await run_unattended(last.session, last.recorder, (T1,))
+            assert told.call_args_list == [], "it counted, so nothing is told of it"
             assert len(decisions(last.events, proposal)) == 1
             assert await last.ports.inbox.pending(last.state.session) == ()
 
