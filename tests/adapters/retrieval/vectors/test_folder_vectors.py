@@ -14,7 +14,7 @@ from agent_workbench.adapters.retrieval.index.segments import SourceFile
 from agent_workbench.adapters.retrieval.vectors import folder_vectors
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors
-from agent_workbench.adapters.retrieval.vectors.repo_vectors import IndexedContents, OnReady, Read
+from agent_workbench.adapters.retrieval.vectors.repo_vectors import HELD, IndexedContents, OnReady, Read
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
 from agent_workbench.core.retrieval import VECTORS_UNWANTED
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
@@ -91,17 +91,46 @@ async def test_first_searches_wait_together_no_longer_than_they_may(
 ) -> None:
     tree = FolderWorkspace(tmp_path)
     vectors = FolderVectors(SERVER, lambda _: tmp_path / "vectors", {})
-    await vectors.first_ready(tree.root, 1000)  # nothing was begun: there is nothing to wait for
     vectors.begin_update(tree, VIEW)
     made = await asked.get()
     await vectors.first_ready(tree.root, 0.01)
     assert await vectors.nearest(tree.root, "a", 9) == {}
-    # The time is over, whatever a later search would wait.
+    # The time is over, and a later search does not wait again.
     async with asyncio.timeout(10):
-        await vectors.first_ready(tree.root, 1000)
+        await vectors.first_ready(tree.root, 0.01)
     made.ready.set()
     await vectors.settled(tree.root)
     assert await vectors.nearest(tree.root, "a", 9) == {"a.py": 1.0}
+    await vectors.close()
+
+
+async def test_a_search_waits_until_the_vectors_are_ready_and_not_until_its_bound(
+    tmp_path: Path, asked: "asyncio.Queue[WaitingVectors]"
+) -> None:
+    tree = FolderWorkspace(tmp_path)
+    vectors = FolderVectors(SERVER, lambda _: tmp_path / "vectors", {})
+    await vectors.first_ready(tree.root, 1000)  # nothing was begun: there is nothing to wait for
+    vectors.begin_update(tree, VIEW)
+    made = await asked.get()
+    waiting = asyncio.create_task(vectors.first_ready(tree.root, 1000))
+    await asyncio.sleep(0)
+    made.ready.set()
+    async with asyncio.timeout(10):
+        await waiting
+    assert await vectors.nearest(tree.root, "a", 9) == {"a.py": 1.0}
+    await vectors.close()
+
+
+async def test_a_store_that_another_session_has_is_waited_for_less(
+    tmp_path: Path, asked: "asyncio.Queue[WaitingVectors]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_vectors, "_HELD_SECONDS", 0.0)
+    tree = FolderWorkspace(tmp_path)
+    vectors = FolderVectors(SERVER, lambda _: tmp_path / "vectors", {})
+    vectors.begin_update(tree, VIEW)
+    (await asked.get()).status = HELD
+    async with asyncio.timeout(10):
+        await vectors.first_ready(tree.root, 1000)
     await vectors.close()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient, EmbeddingServer
-from agent_workbench.adapters.retrieval.vectors.repo_vectors import IndexedContents, RepoVectors
+from agent_workbench.adapters.retrieval.vectors.repo_vectors import HELD, IndexedContents, RepoVectors
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
 from agent_workbench.core.background import in_background
 from agent_workbench.core.ports.workspace import Sources
@@ -17,6 +17,8 @@ from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
 if TYPE_CHECKING:
     from agent_workbench.adapters.retrieval.index.view import IndexView
 
+_POLL_SECONDS = 0.25
+_HELD_SECONDS = 2.5
 MakeServer = Callable[[str], EmbeddingServer]
 """Returns the server for a GGUF file, not started yet."""
 
@@ -43,7 +45,7 @@ class FolderVectors:
         self._wanted: dict[str, tuple[Sources, IndexView]] = {}
         self._begun: set[str] = set()
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._deadlines: dict[str, float] = {}
+        self._first_calls: dict[str, float] = {}
 
     def status(self, root: str) -> str:
         """Return the state of a folder's vectors in a few words, empty before anything was begun."""
@@ -74,11 +76,17 @@ class FolderVectors:
             await asyncio.wait({self._running[root]})
 
     async def first_ready(self, root: str, seconds: float) -> None:
-        """Wait until nothing is done for the folder any more, at most until `seconds` after the first call."""
-        if root in self._running:
-            now = asyncio.get_running_loop().time()
-            deadline = self._deadlines.setdefault(root, now + seconds)
-            await asyncio.wait({self._running[root]}, timeout=max(0.0, deadline - now))
+        """Wait until nothing is done for the folder any more, at most until `seconds` after the first call.
+
+        While another session has the store, the wait is shorter: that session may embed for minutes.
+        """
+        now = asyncio.get_running_loop().time
+        begun = self._first_calls.setdefault(root, now())
+        while root in self._running:
+            left = begun + (_HELD_SECONDS if self.status(root) == HELD else seconds) - now()
+            if left <= 0:
+                return
+            await asyncio.wait({self._running[root]}, timeout=min(left, _POLL_SECONDS))
 
     async def nearest(self, root: str, text: str, limit: int) -> dict[str, float]:
         """Return at most `limit` files of the folder that are similar to a query, best first (see `FileVectors`)."""
@@ -91,7 +99,7 @@ class FolderVectors:
         self._wanted.pop(root, None)
         self._of_root.pop(root, None)
         self._files.pop(root, None)
-        self._deadlines.pop(root, None)
+        self._first_calls.pop(root, None)
 
     async def close(self) -> None:
         """End what runs in the background, the model's server included."""
