@@ -165,7 +165,7 @@ async def test_all_dead_tells_of_each(tmp_path: Path) -> None:
         "gone: nothing answers at http://127.0.0.1:9",
         "locked: the server at",
         "dying: ",
-        "keyless: the environment variable MY_KEY, which holds the key of keyless, is not set",
+        "keyless: the environment variable MY_KEY with the API key of keyless is not set",
         "paid: paid is not asked",
     ):
         assert words in trouble.what

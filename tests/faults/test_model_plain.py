@@ -98,7 +98,7 @@ async def test_the_context_is_read_off_the_list_of_models(
     facts = await model.observe()
     await model.close()
     assert facts.context_tokens == tokens
-    assert ("the size of the context is not known" in facts.off) == (not tokens)
+    assert ("the context size is unknown" in facts.off) == (not tokens)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ async def test_a_llama_cpp_without_its_properties_gets_what_it_has(server: Fault
     facts = await model.observe()
     await collect(model, ask(grammar='root ::= "hi"'))
     assert await model.observe() == replace(
-        facts, tells_cache=False, off=("how much of a prompt was read before is not told",)
+        facts, tells_cache=False, off=("the share of the prompt that came from the cache is unknown",)
     )
     await model.close()
     assert (facts.context_tokens, facts.takes_grammar, facts.counts_tokens, facts.off) == (512, True, True, ())

@@ -292,7 +292,7 @@ async def test_something_that_is_no_http_server() -> None:
     server = await asyncio.start_server(hello, "127.0.0.1", 0)
     async with server:
         model = LlamaCppModel(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        with pytest.raises(ModelUnavailable, match="broke"):
+        with pytest.raises(ModelUnavailable, match="closed the connection"):
             await model.observe()
         await model.close()
 

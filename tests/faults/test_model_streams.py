@@ -101,7 +101,7 @@ async def test_a_server_that_never_answers_meets_the_deadline() -> None:
 @pytest.mark.parametrize("chunked", [True, False])
 @pytest.mark.parametrize("cut", [True, False])
 async def test_a_stream_that_breaks_off_keeps_what_came(chunked: bool, cut: bool) -> None:
-    with pytest.raises(ModelUnavailable, match="broke") as caught:
+    with pytest.raises(ModelUnavailable, match="closed the connection") as caught:
         await _answer(stream(delta("so "), delta("far"), b'data: {"choi', 0.05, chunked=chunked, cut=cut))
     assert caught.value.partial == "so far"
 
@@ -119,7 +119,7 @@ async def test_a_last_line_without_its_end_counts() -> None:
 
 @pytest.mark.parametrize("last", [delta("more "), b": nothing\n" * 100, b"x" * 4000])
 async def test_an_endless_stream_is_cut(last: bytes) -> None:
-    with pytest.raises(ModelUnavailable, match="goes on and on") as caught:
+    with pytest.raises(ModelUnavailable, match="sent more than") as caught:
         await _answer(stream(delta("first "), last, endless=True), tokens=1)
     assert caught.value.partial.startswith("first ")
 
@@ -244,7 +244,7 @@ async def test_the_end_of_a_thought_that_a_model_writes_by_chance_is_text() -> N
 
 async def test_a_thought_that_breaks_off_leaves_no_answer() -> None:
     thought = event({"choices": [{"delta": {"reasoning_content": "so far"}}]})
-    with pytest.raises(ModelUnavailable, match="broke") as caught:
+    with pytest.raises(ModelUnavailable, match="closed the connection") as caught:
         await _answer(stream(thought, cut=True))
     assert caught.value.partial == ""
 
@@ -278,7 +278,7 @@ async def test_a_page_in_place_of_an_answer_is_no_answer_and_no_overflow(answer:
 async def test_a_character_that_is_cut_in_two_is_no_part_of_what_came() -> None:
     whole = delta("é")
     cut = whole[: whole.index("é".encode()) + 1]
-    with pytest.raises(ModelUnavailable, match="broke") as caught:
+    with pytest.raises(ModelUnavailable, match="closed the connection") as caught:
         await _answer(stream(delta("so far"), cut, cut=True))
     assert caught.value.partial == "so far"
     with pytest.raises(ModelUnavailable, match="no JSON") as caught:
@@ -292,7 +292,7 @@ async def test_broken_chunks_are_a_broken_connection(garbage: bytes) -> None:
         Answer(200, [garbage], headers={"Transfer-Encoding": "chunked"}, chunked=False)
     ) as server:
         model = LlamaCppModel(server.url)
-        with pytest.raises(ModelUnavailable, match=r"the connection to the server at http://\S+ broke$"):
+        with pytest.raises(ModelUnavailable, match=r"the server at http://\S+ closed the connection$"):
             await collect(model, ask(answer_seconds=5))
         await model.close()
 

@@ -1,1 +1,1 @@
-"""The model, as llama.cpp serves it over HTTP or in this process."""
+"""Models that llama.cpp or an OpenAI-compatible server serves: HTTP client, own servers, and routing between them."""

@@ -1,4 +1,4 @@
-"""The scripted model: a real server that streams, counts and caches, held by a grammar to what was written before."""
+"""Scripted model: a real server that a grammar holds to prepared answers, with real streaming, counts and cache."""
 
 import asyncio
 import contextlib
@@ -14,32 +14,32 @@ from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import AnswerItem, Message, ModelFacts, ModelRequest, Purpose, Role, TextDelta
 from agent_workbench.core.ports.services import Model
 
-# What the workbench puts before the reason when a proposal was rejected.
+# Start of the observation after a rejected proposal.
 REJECTION = "The user rejected"
-# What a model is asked to begin with when it looks back.
+# Start of every reflexion.
 REFLEXION = "Reflexion:"
-# A vocabulary may spell a text byte by byte.
+# Room for a vocabulary that spells a text byte by byte.
 _SPARE_TOKENS = 64
 
 
 @runtime_checkable
 class TokenizingModel(Protocol):
-    """A model whose server tells the tokens of a text."""
+    """A model whose server lists the tokens of a text."""
 
     async def tokens_of(self, text: str) -> tuple[Token, ...]:
-        """Return the text's tokens, none where they are not told."""
+        """Return the text's tokens, empty if the server does not list them."""
 
 
 class ScriptedModel:
-    """Has `inner` answer for each subject (a task's id) with `scripts[subject]`, one text after the other.
+    """The port `Model` that has `inner` say prepared texts: for each subject (a task's id) those of `scripts[subject]`.
 
-    An answer that the user rejected is given again, or `scripts["<subject>:<number>"]` in its place, numbers from 0.
-    The last one is given again when there are no more, and where a step comes to a reflexion: things went better than
-    they were written. What is asked for another purpose than a step is answered from `scripts["<subject>:<purpose>"]`.
-    Where there is no script `inner` is asked as it is. The server is held to the very tokens it would read the text as,
-    so that it finds its own answer in its cache when that comes back in the next prompt; where it cannot be, to the
-    text.
-    `tokens_per_second` slows the stream down so that one can watch it; 0 does not.
+    A rejected answer is repeated, or replaced by `scripts["<subject>:<number>"]`, numbers from 0. The last text is
+    repeated when there are no more, and in place of a reflexion that no longer fits a step. Other purposes than a step
+    have `scripts["<subject>:<purpose>"]`. Without a script `inner` answers freely.
+
+    The grammar names the tokens that the server itself would read the text as, so that it finds its answer in its cache
+    with the next prompt. If the server does not take tokens, the grammar holds the text.
+    `tokens_per_second` slows the stream down for a viewer; 0 does not.
     """
 
     def __init__(self, inner: Model, scripts: Mapping[str, Sequence[str]], *, tokens_per_second: float = 0.0) -> None:
@@ -71,7 +71,7 @@ class ScriptedModel:
                 yield item
 
     async def _exact(self, request: ModelRequest, text: str) -> ModelRequest | None:
-        """Return the request held to the tokens of `text`, None where the server does not tell or take them."""
+        """Return the request held to the tokens of `text`, None if the server does not list or take tokens."""
         if not self._takes_tokens or not isinstance(self._inner, TokenizingModel):
             return None
         tokens = await self._inner.tokens_of(text)
@@ -91,7 +91,7 @@ class ScriptedModel:
         await self._inner.close()
 
     def _text(self, request: ModelRequest) -> str | None:
-        """Return what to answer, None where no script says."""
+        """Return the prepared answer, None if there is no script."""
         position = self._position(request)
         step = request.purpose is Purpose.EXECUTOR
         script = self._scripts.get(request.subject if step else f"{request.subject}:{request.purpose}")
@@ -102,7 +102,7 @@ class ScriptedModel:
         return script[-1] if step and text.startswith(REFLEXION) else text
 
     def _position(self, request: ModelRequest) -> int:
-        """Return how many answers were given and not rejected."""
+        """Return the number of answers that were given and not rejected."""
         if request.answered is not None:
             return request.answered
         shown = sum(message.role is Role.ASSISTANT for message in request.messages)
@@ -110,13 +110,13 @@ class ScriptedModel:
 
 
 def _saying(request: ModelRequest, text: str) -> ModelRequest:
-    """Return the request with no other answer to it than `text`, and room for all of it."""
+    """Return the request with `text` as its only possible answer, and room for all of it."""
     tokens = max(request.answer_tokens, len(text.encode()) + _SPARE_TOKENS)
     return replace(request, grammar=sentence_grammar(text), answer_tokens=tokens)
 
 
 def _was_rejected(request: ModelRequest) -> bool:
-    """Whether the user rejected the answer given last."""
+    """Return True if the user rejected the last answer."""
     told = itertools.takewhile(lambda message: message.role is not Role.ASSISTANT, reversed(request.messages))
     return any(_is_rejection(message) for message in told)
 

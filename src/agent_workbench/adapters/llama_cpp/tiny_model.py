@@ -1,4 +1,4 @@
-"""Writes a tiny llama model with random weights: it says nothing sensible, but a real server serves it in no time."""
+"""Writer of a tiny llama model with random weights, which a real server loads at once."""
 
 import math
 import os
@@ -27,8 +27,8 @@ _WIDTH = 64
 _LAYERS = 1
 _HEADS = 2
 _FEED_FORWARD = 64
-# Dimension 0 of the hidden state: set by the embedding, written by no layer. Its column of the output matrix is so
-# a bias for each token, which gives the noise about the frequencies of text.
+# Dimension 0 of the hidden state is set by the embedding and written by no layer, so that its column of the output
+# matrix is a bias for each token. The bias gives the noise roughly the token frequencies of text.
 _CONSTANT = 4.0
 _NEVER = -14.0
 
@@ -46,7 +46,7 @@ _THINKING_MESSAGES = """{%- for message in messages -%}
 """
 _ASK = "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
 _ASK_THINKING = "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n<think>\\n' -}}{%- endif -%}"
-# `think` opens the thought itself; with `hybrid` the model opens one, or does not.
+# `think` opens the thought itself; with `hybrid` the model may open one.
 _TEMPLATES: Mapping[Template, str] = {
     "plain": _MESSAGES + _ASK,
     "think": _THINKING_MESSAGES + _ASK_THINKING,
@@ -66,13 +66,13 @@ def write_tiny_gguf(
     """Write the model to `path` (0.6 MB, the same bytes for the same arguments) and return the extra tokens' numbers.
 
     With `vocabulary_tokens` it has at least so many (120,000 make 61 MB). An extra token is a whole text that the
-    tokeniser never makes and the model never says unless it is biased to.
-    Raises `StorageError` when the file cannot be written, `UsageError` for an extra token that is none.
+    tokenizer never produces, and that the model never says without a bias.
+    Raises `StorageError` if the file cannot be written, `UsageError` for an extra token that exists already.
     """
     from gguf import GGUFWriter
 
     vocabulary = make_vocabulary(extra_tokens, vocabulary_tokens)
-    # A server may be reading the file that this one takes the place of.
+    # A server may be reading the file that is replaced.
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     writer = GGUFWriter(part, "llama")
     _describe(writer, context_tokens)
@@ -129,7 +129,7 @@ def _add_tokens(writer: "GGUFWriter", vocabulary: Vocabulary, template: str) -> 
 
 
 def _weights(vocabulary: Vocabulary, seed: int) -> "dict[str, NDArray[np.float32]]":
-    """Return all tensors by name, random but for dimension 0."""
+    """Return all tensors by name, random except in dimension 0."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -158,7 +158,7 @@ def _weights(vocabulary: Vocabulary, seed: int) -> "dict[str, NDArray[np.float32
             block + "ffn_up.weight": noise(_FEED_FORWARD, _WIDTH, _WIDTH**-0.5),
             block + "ffn_down.weight": layer_output(_FEED_FORWARD),
         }
-    # The last norm divides dimension 0 by about this; the rest has a variance near 2 by then.
+    # The last norm divides dimension 0 by about this; the other dimensions have a variance near 2 there.
     norm = math.sqrt((_CONSTANT**2 + 2.0 * (_WIDTH - 1)) / _WIDTH)
     output = noise(count, _WIDTH, _WIDTH**-0.5)
     output[:, 0] = np.array(_biases(vocabulary), np.float32) * (norm / _CONSTANT)
@@ -166,11 +166,11 @@ def _weights(vocabulary: Vocabulary, seed: int) -> "dict[str, NDArray[np.float32
 
 
 def _biases(vocabulary: Vocabulary) -> list[float]:
-    """Return how likely each token is, as a logarithm: words are common, messages end after some 60 tokens."""
+    """Return the log-likelihood of each token: words are common, and messages end after some 60 tokens."""
     biases = [_likelihood(token) for token in vocabulary.tokens]
     for number in (*vocabulary.control.values(), *vocabulary.marks.values(), *vocabulary.extra.values()):
         biases[number] = _NEVER
-    # An ending, and what closes JSON, so that a bounded answer comes to its end.
+    # Also what closes JSON, so that a bounded answer comes to its end.
     for token in ('"', "}", "]"):
         biases[vocabulary.tokens.index(token)] = math.log(1 / 60)
     for number in (vocabulary.control[MESSAGE_END], vocabulary.marks[THOUGHT_END]):
@@ -179,7 +179,7 @@ def _biases(vocabulary: Vocabulary) -> list[float]:
 
 
 def _likelihood(token: str) -> float:
-    """Return the logarithm of about how often a token is seen; bytes that are no ASCII text are never."""
+    """Return the approximate log-frequency of a token; bytes outside ASCII never occur."""
     if len(token) == 1 and not token.isascii() and token not in {spelled(" "), spelled("\n")}:
         return _NEVER
     return math.log((2 if len(token) > 1 else 1) / 1000)

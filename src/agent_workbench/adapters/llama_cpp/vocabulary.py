@@ -1,4 +1,4 @@
-"""The vocabulary of the tiny model: every byte, the beginnings of some common words, and what a chat template needs."""
+"""Vocabulary of the tiny model: every byte, prefixes of common words, and the marks of a chat template."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -14,8 +14,8 @@ MESSAGE_END = "<|im_end|>"
 THOUGHT_START = "<think>"
 THOUGHT_END = "</think>"
 
-# With these a prompt of the workbench is about as many tokens as words and signs; each is reached letter by letter, so
-# their beginnings are tokens as well. The common ones come first: the tokeniser joins by this order.
+# With these a prompt has about as many tokens as words and signs. A merge adds one letter, so every prefix is a token
+# as well. Common words come first, because the tokenizer merges in this order.
 _WORDS = (
     "the and that for with not you are this from have was which when will task test tests file files line lines step"
     " return import class self def None True False assert raise error value name path text type list dict string int"
@@ -59,9 +59,9 @@ def spelled(text: str) -> str:
 
 
 class Vocabulary(Struct):
-    """Tokens as the file holds them, the merges that lead to them, and which tokens are special.
+    """Tokens, the merges that produce them, and the special tokens.
 
-    `extra` holds the numbers of whole texts that no merge leads to: a tokeniser never makes one, a sampler may.
+    `extra` has the numbers of whole texts that no merge produces: a tokenizer never returns one, a sampler may.
     """
 
     tokens: list[str] = field(default_factory=lambda: list(byte_letters()))
@@ -79,8 +79,8 @@ class Vocabulary(Struct):
 def make_vocabulary(extra_tokens: Sequence[str] = (), size: int = 0) -> Vocabulary:
     """Return the tiny model's vocabulary; the numbers of everything but `extra_tokens` never change.
 
-    Where it has fewer tokens than `size`, made-up words follow that no merge leads to: a large vocabulary costs a
-    sampler what it costs with a real model. Raises `UsageError` for an extra token that is none.
+    Invented words that no merge produces fill it up to `size`, so that a sampler does as much work as with a real
+    model. Raises `UsageError` for an extra token that exists already.
     """
     made = Vocabulary()
     known = set(made.tokens)
@@ -95,7 +95,7 @@ def make_vocabulary(extra_tokens: Sequence[str] = (), size: int = 0) -> Vocabula
         made.marks[name] = made.add(name)
     known.update(made.tokens)
     for text in dict.fromkeys(extra_tokens):
-        # A server would abort on a token that is there twice.
+        # A server aborts on a duplicate token.
         if spelled(text) in known or not text:
             raise UsageError(f"{text!r} is a token already, or nothing, and cannot be an extra one")
         made.extra[text] = made.add(spelled(text))
@@ -107,7 +107,7 @@ def make_vocabulary(extra_tokens: Sequence[str] = (), size: int = 0) -> Vocabula
 
 
 def _made_up_words() -> Iterator[str]:
-    """Yield words without end, each once, in the spelling of the vocabulary: half of them begin with a space."""
+    """Yield invented words without end, each once, in byte-level letters; half of them start with a space."""
     syllables = [consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel in "aeiou"]
     for length in count(2):
         for parts in product(syllables, repeat=length):
@@ -116,7 +116,7 @@ def _made_up_words() -> Iterator[str]:
 
 
 def _joins() -> Iterator[tuple[str, str]]:
-    """Yield the pairs to join: each word grows by one letter at a time, alone and after a space."""
+    """Yield the merges: each word grows by one letter at a time, alone and after a space."""
     for text in (*(form for word in _WORDS.split() for form in (" " + word, word)), *_SIGNS):
         whole = spelled(text)
         for cut in range(1, len(whole)):

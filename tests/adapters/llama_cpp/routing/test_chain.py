@@ -72,8 +72,8 @@ async def test_a_dead_endpoint_is_passed_and_said() -> None:
         assert facts.passed == (f"a: nothing answers at {GONE}",)
         assert (await collect(stage.model, ask())).text == "hello"
         assert (await stage.model.observe()).passed == facts.passed, "the same facts, so that they are recorded once"
-        assert [line for line in stage.said if line.startswith("a is passed")] == [
-            f"a is passed: nothing answers at {GONE}"
+        assert [line for line in stage.said if line.startswith("skipping a")] == [
+            f"skipping a: nothing answers at {GONE}"
         ]
 
 
@@ -191,7 +191,7 @@ async def test_who_loads_is_passed_and_becomes_ready_behind() -> None:
         chain(first.url, second.url, rest_seconds=0.0, loading_seconds=0.05) as stage,
     ):
         assert await stage.end() == f"b ({second.url})"
-        assert any("a is passed: it is not ready yet" in line for line in stage.said)
+        assert any("skipping a: it is not ready yet" in line for line in stage.said)
         stage.model._loading_seconds = 1000.0  # it is known to load, and not waited for again
         assert await stage.end() == f"b ({second.url})"
         assert len(first.asked("/props")) == 1, "nobody asks twice while it loads"
@@ -206,7 +206,7 @@ async def test_who_loads_is_waited_for_when_nobody_else_is_left() -> None:
     first = sound("first").on("/props", Answer(200, [loaded, as_json(PROPS).parts[0]]))
     async with first, chain(first.url, GONE, loading_seconds=0.05) as stage:
         observing = asyncio.create_task(stage.model.observe())
-        await until(lambda: bool(any(line.startswith("b is passed") for line in stage.said)))
+        await until(lambda: bool(any(line.startswith("skipping b") for line in stage.said)))
         assert not observing.done()
         loaded.set()
         assert (await observing).endpoint == f"a ({first.url})"
@@ -245,7 +245,7 @@ async def test_who_is_busy_is_waited_for_when_nobody_else_is_left() -> None:
                 await collect(stage.model, ask())
             assert caught.value.another
         assert await stage.end() == f"a ({first.url})"
-        assert "nobody else answers: a is asked again in 1 s" in stage.said
+        assert "no other endpoint answers; asking a again in 1 s" in stage.said
 
 
 @pytest.mark.parametrize("refusal", [error(401, "Invalid API Key"), error(404, "no such model"), error(400, "no")])
@@ -296,7 +296,7 @@ async def test_roles_with_the_same_chain_know_the_same() -> None:
         model = ChainedModel({Purpose.EXECUTOR: links, Purpose.SUMMARY: links}, said.append)
         await model.observe(Purpose.EXECUTOR)
         assert (await model.observe(Purpose.SUMMARY)).endpoint == f"b ({second.url})"
-        assert len([line for line in said if line.startswith("a is passed")]) == 1
+        assert len([line for line in said if line.startswith("skipping a")]) == 1
         await model.close()
 
 

@@ -106,8 +106,8 @@ async def test_a_key_that_is_missing_or_malformed_passes_its_endpoint(tmp_path: 
             await model.observe()
         await model.close()
     assert server.requests == []
-    assert "missing: the environment variable MISSING, which holds the key of missing, is not set" in str(caught.value)
-    assert "odd: the API key holds characters that no key has" in str(caught.value)
+    assert "missing: the environment variable MISSING with the API key of missing is not set" in str(caught.value)
+    assert "odd: the API key contains a space" in str(caught.value)
     assert "two words" not in f"{caught.value} {caught.value.advice}"
 
 

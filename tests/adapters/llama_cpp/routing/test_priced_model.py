@@ -184,7 +184,7 @@ async def test_where_the_count_is_not_known_nobody_is_asked(tmp_path: Path) -> N
     (tmp_path / FILE).write_text("nonsense")
     async with told() as server:
         till = Till(server, tmp_path)
-        with pytest.raises(CostCapExceeded, match=r"what was spent today is not known"):
+        with pytest.raises(CostCapExceeded, match=r"spending is unknown"):
             await till.model.observe()
         assert server.requests == []
 

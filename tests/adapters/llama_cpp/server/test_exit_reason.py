@@ -16,7 +16,7 @@ from agent_workbench.adapters.llama_cpp.server.exit_reason import exit_error
         (1, "ggml_aligned_malloc: failed to allocate 80 GB", "smaller model"),
         (1, "E load_model: failed to load model, 'x.gguf'", "GGUF"),
         (1, "error: invalid argument: -np", "llama-server"),
-        (-signal.SIGSEGV, "", "anew"),
+        (-signal.SIGSEGV, "", "starts it again"),
     ],
 )
 def test_says_what_can_be_done(returncode: int, said: str, advice: str) -> None:

@@ -1,4 +1,4 @@
-"""Turns the bytes of a streamed chat completion into the items of an answer."""
+"""Reader of a streamed chat completion: bytes in, items of an answer out."""
 
 from collections.abc import Iterator
 
@@ -26,20 +26,19 @@ from agent_workbench.core.model import (
     ThoughtDelta,
 )
 
-# What a stream may hold besides its tokens, and for each token: the event around it is about 300 bytes.
+# Size limits of a stream: a fixed part and one per token, whose event has about 300 bytes.
 _FIXED_BYTES = 2_000_000
 _BYTES_PER_TOKEN = 4_000
-# A piece is mostly a token; where a token is several characters a server may send them one by one.
+# Most pieces are one token; a server may also send the characters of a token one by one.
 _FIXED_PIECES = 1_000
 _PIECES_PER_TOKEN = 8
 
 
 class AnswerReader:
-    """Reads one stream: `feed` bytes as they come, then ask for the `end`.
+    """Reads one stream: `feed` it bytes as they come, then call `end`.
 
-    `address` names the server in errors, `secret` never shows in them. `held` tells that the answer is held to a
-    grammar, `thinks` that a thought may come first, `opened` that it begins within a thought which the server does not
-    tell from the answer.
+    `address` names the server in errors, `secret` never appears in them. `held`: a grammar constrains the answer.
+    `thinks`: a thought may come first. `opened`: the stream starts inside a thought that the server does not separate.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class AnswerReader:
 
     @property
     def finished(self) -> bool:
-        """Whether the server said why its answer ends; what may come after that are figures."""
+        """True if the server gave a finish reason; only figures may follow."""
         return self.done or bool(self._finish)
 
     @property
@@ -86,11 +85,11 @@ class AnswerReader:
 
     @property
     def opened(self) -> bool:
-        """Whether a thought ended in the answer that nobody began: the prompt did, and the server does not say so."""
+        """True if a thought ended that did not start in the answer: the prompt started it."""
         return not self._held and self.partial.count(THOUGHT_END) == 1 and THOUGHT_START not in self.partial
 
     def feed(self, data: bytes) -> Iterator[AnswerItem]:
-        """Yield what the next bytes of the stream hold; raise `ModelError` for an error among them, or for too many."""
+        """Yield the items in the next bytes; raise `ModelError` for an error event or a stream that is too long."""
         self._bytes += len(data)
         if self._bytes > self._most_bytes:
             raise self._endless(f"{self._most_bytes} bytes")
@@ -99,11 +98,11 @@ class AnswerReader:
             yield from self._event(line.strip())
 
     def whole(self, body: JsonObject) -> Iterator[AnswerItem]:
-        """Yield what an answer that was not streamed holds."""
+        """Yield the items of an answer that was not streamed."""
         yield from self._take(body)
 
     def end(self) -> Iterator[AnswerItem]:
-        """Yield what is left and `AnswerEnd`; raise `ModelUnavailable` for a cut stream, `ContextOverflow` for none."""
+        """Yield the last items and `AnswerEnd`; raise `ModelUnavailable` if it was cut, `ContextOverflow` if empty."""
         line, self._line = self._line, b""
         if self._whole(line):
             yield from self._event(line.strip())
@@ -115,8 +114,8 @@ class AnswerReader:
             raise overflow(": the server answered with nothing", 0, 0)
         if not self.finished:
             raise ModelUnavailable(
-                f"the answer of the server at {self._address} broke off",
-                advice="its log says why; what had come is kept",
+                f"the server at {self._address} closed the connection after {len(self._pieces)} pieces of its answer",
+                advice="check its log, then press t to retry; the partial answer is kept",
                 partial=self.partial,
             )
         yield from self._rest()
@@ -132,11 +131,11 @@ class AnswerReader:
         if rest := self._thought_joiner.rest():
             yield self._kept(ThoughtDelta(rest))
         if not self._pieces and self._thoughts and self._finish != "length" and (self._held or self._opened):
-            # The whole answer was taken for a thought: what it was held to is an answer, whatever marks there are.
+            # Everything was taken for a thought, but the grammar describes an answer.
             yield self._kept(TextDelta("".join(self._thoughts)))
 
     def _whole(self, line: bytes) -> bool:
-        """Whether a last line without its end is whole nevertheless."""
+        """Return True if a last line without its line end is complete."""
         value = line.partition(b":")[2].strip()
         return value == b"[DONE]" or parse_object(value) is not None
 
@@ -145,7 +144,7 @@ class AnswerReader:
         if self.done:
             return
         if field not in {b"data", b"error"}:
-            # A line that begins with a colon is a sign of life.
+            # A line that starts with a colon keeps the connection alive.
             self._stray = self._stray or (line if field not in {b"", b"event", b"id", b"retry"} else b"")
             return
         if value.strip() == b"[DONE]":
@@ -165,7 +164,7 @@ class AnswerReader:
                 number_at(progress, "processed"), number_at(progress, "total"), number_at(progress, "cache")
             )
         choice = first_at(event, "choices")
-        # A whole answer has a message where a streamed one has its next piece.
+        # A complete answer has a `message` where a streamed one has a `delta`.
         delta = object_at(choice, "delta") or object_at(choice, "message")
         thought = self._thought_joiner.feed(text_at(delta, "reasoning_content") or text_at(delta, "reasoning"))
         if thought:
@@ -201,14 +200,14 @@ class AnswerReader:
 
     def _endless(self, size: str) -> ModelUnavailable:
         return ModelUnavailable(
-            f"the server at {self._address} goes on and on: more than {size} for one answer",
+            f"the server at {self._address} sent more than {size} for one answer",
             advice="check that it obeys max_tokens",
             partial=self.partial,
         )
 
     def _senseless(self, said: bytes) -> ModelUnavailable:
         return ModelUnavailable(
-            f"the server at {self._address} sent something that is no JSON: {said[:60]!r}",
+            f"the server at {self._address} sent something other than JSON: {said[:60]!r}",
             advice="check that model.url is the address of a llama.cpp or OpenAI-compatible server",
             partial=self.partial,
         )
@@ -220,7 +219,7 @@ def _tells_cache(event: JsonObject) -> bool:
 
 
 def _figures(event: JsonObject, before: AnswerFigures) -> AnswerFigures:
-    """Return the figures in `event`: llama.cpp's own if it has them, else those every server sends, else `before`."""
+    """Return the figures in `event`: llama.cpp's own, else those that every server sends, else `before`."""
     if timings := object_at(event, "timings"):
         cached = number_at(timings, "cache_n")
         return AnswerFigures(

@@ -1,10 +1,10 @@
-"""Waiting for a server that will be able later: ever longer pauses, each said, until the deadline."""
+"""Retry pauses for a server that is loading or busy: they grow until the deadline, and each is reported."""
 
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
 
-from agent_workbench.adapters.llama_cpp.http_client.server_errors import Fault, model_error
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError, model_error
 
 OnStatus = Callable[[str], None]
 
@@ -16,7 +16,7 @@ _BUSY_SECONDS = 30.0
 class Backoff:
     """Pauses between requests to the server at `address`; `deadline` is the event loop's time.
 
-    Who is not `patient` is told at once that the server cannot answer now.
+    Without `patient` the first pause raises instead.
     """
 
     def __init__(self, address: str, deadline: float, on_status: OnStatus, *, patient: bool = True) -> None:
@@ -27,8 +27,8 @@ class Backoff:
         self._next_seconds = _FIRST_SECONDS
         self._patient = patient
 
-    async def pause(self, fault: Fault, at_least_seconds: float = 0.0) -> None:
-        """Sleep before the next try; raise the fault's error when that would be past the deadline or is no use."""
+    async def pause(self, fault: ServerError, at_least_seconds: float = 0.0) -> None:
+        """Sleep before the next attempt; raise the error if that is past the deadline or retrying cannot help."""
         now = asyncio.get_running_loop().time()
         seconds = max(self._next_seconds, at_least_seconds)
         if not (fault.passes and self._patient) or now + seconds >= self._deadline:

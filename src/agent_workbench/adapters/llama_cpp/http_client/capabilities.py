@@ -1,4 +1,4 @@
-"""Finds out who a server is and what it can do, each thing by itself: llama.cpp, its relatives, or a plain one."""
+"""Detection of what a server supports: llama.cpp, servers derived from it, or any other with OpenAI's routes."""
 
 import asyncio
 import hashlib
@@ -31,21 +31,21 @@ from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_START
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import ModelFacts
 
-# Even a server that loads its model or has a full slot answers such a question at once.
+# A server answers these questions at once, even while it loads its model.
 _REPLY_SECONDS = 30.0
 _ROUTER = "router"
 _SAMPLERS = frozenset({"top_k", "min_p"})
 _RELATIVE = _SAMPLERS | {"grammar"}
 _OWN = _RELATIVE | {"cache_prompt", "return_progress"}
-# How servers put the size of a context in the list of their models: llama.cpp, vLLM, OpenRouter, Mistral and others.
+# Keys for the context size in the list of models: llama.cpp, vLLM, OpenRouter, Mistral and others.
 _CONTEXT_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window")
 
 
 class ServerCapabilities(Struct, frozen=True):
-    """What a server said of itself: the facts, the model's name as requests have to give it, how it thinks.
+    """What a server supports: the facts, the model's name for requests, how it marks thoughts, how it counts tokens.
 
-    `fields` are what requests may hold besides OpenAI's own; `heard` is what all this was found out from. A `plain`
-    server tells nothing but its list of models.
+    `fields` may be in a request besides OpenAI's own. `heard` is the server's description of itself, from which the
+    rest was detected. A `plain` server has no description but its list of models.
     """
 
     facts: ModelFacts
@@ -60,20 +60,20 @@ class ServerCapabilities(Struct, frozen=True):
 async def detect_capabilities(
     endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float, known: ServerCapabilities | None = None
 ) -> ServerCapabilities:
-    """Wait until the server is ready (at most until `deadline`, the event loop's time) and return who it is.
+    """Wait until the server is ready (at most until `deadline`, the event loop's time) and return what it supports.
 
-    What was found out before by trying is not tried again while the server says the same of itself as `known` holds.
-    Raises `ModelUnavailable` when nothing answers or the model is still not loaded, `ModelRefused` for a wrong key or
-    for something that is no model server.
+    Nothing is tried again while the server describes itself as in `known`.
+    Raises `ModelUnavailable` if nothing answers or the model is still loading, `ModelRefused` for a wrong key or for
+    something that is not a model server.
     """
     if known and known.plain:
-        # A plain server has one route to ask, and may be far away.
+        # A plain server has one route for this, and may be far away.
         listed = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
         if listed.ok and _heard_of(_entry(listed, model_name)) == known.heard:
             return known
     health = await _when_loaded(endpoint, "/health", on_status, deadline)
     props = await _when_loaded(endpoint, "/props", on_status, deadline)
-    # A plain server has neither route; its gateway may ask for the key everywhere, and then says so at /v1/models too.
+    # A plain server has neither route. A gateway that demands the key on every path does so at /v1/models too.
     if health.ok and props.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         raise model_error(endpoint.fault(props), endpoint.address)
     said = props.json or {}
@@ -110,14 +110,14 @@ async def _llama_cpp(
 
 
 def _build(told: str) -> str:
-    """Return which build a server is, nothing where it does not know that itself."""
+    """Return the build of a server, empty if the server does not know it."""
     return "" if "unknown" in told else told
 
 
 async def _behind_router(
     endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float, known: ServerCapabilities | None
 ) -> ServerCapabilities:
-    """Ask the model itself: a router has no context and no template of its own, and needs the name everywhere."""
+    """Detect the model behind a router, which has no context or template itself and needs the name on every route."""
     listed = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
     name = model_name or _name(_entry(listed, ""))
     props = await _when_loaded(endpoint, f"/props?model={quote(name, safe='')}", on_status, deadline)
@@ -127,14 +127,14 @@ async def _behind_router(
 
 
 async def _listed(endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float) -> ServerCapabilities:
-    """Return what the list of models tells, and what can be tried out."""
+    """Return what the list of models says, and what trying out shows."""
     reply = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
     if not reply.ok:
         raise model_error(endpoint.fault(reply), endpoint.address)
     if reply.json is None or "data" not in reply.json:
         raise ModelRefused(
-            f"what answers at {endpoint.address} is no model server",
-            advice="model.url has to be the address of a llama.cpp or OpenAI-compatible server",
+            f"{endpoint.address} does not answer like a model server",
+            advice="set model.url to the address of a llama.cpp or OpenAI-compatible server",
         )
     entry = _entry(reply, model_name)
     name = model_name or _name(entry)
@@ -152,7 +152,7 @@ async def _listed(endpoint: Endpoint, model_name: str, on_status: OnStatus, dead
 
 
 def _fields(entry: JsonObject, tokenizer: Tokenizer | None) -> frozenset[str]:
-    """Return what such a server takes besides OpenAI's fields; whether it does cannot be asked, only tried."""
+    """Return the fields that such a server takes besides OpenAI's; they cannot be asked for, only inferred."""
     if text_at(entry, "owned_by") == "llamacpp" or "n_ctx_train" in object_at(entry, "meta"):
         return _OWN
     match tokenizer.kind if tokenizer else "":
@@ -165,7 +165,7 @@ def _fields(entry: JsonObject, tokenizer: Tokenizer | None) -> frozenset[str]:
 
 
 def _entry(listed: Reply, model_name: str) -> JsonObject:
-    """Return the model that was named, else the first that is loaded, else the first."""
+    """Return the entry of the named model, else of the first loaded one, else the first entry."""
     entries = [entry for entry in list_at(listed.json or {}, "data") if isinstance(entry, dict)]
     if model_name:
         return next((entry for entry in entries if _name(entry) == model_name), {})
@@ -183,7 +183,7 @@ def _context_tokens(entry: JsonObject) -> int:
 
 
 def _heard_of(entry: JsonObject) -> str:
-    # llama.cpp puts the time of the question where others have that of the model.
+    # `created` is the time of the request in llama.cpp, and that of the model elsewhere.
     return repr({key: value for key, value in entry.items() if key != "created"})
 
 
@@ -199,7 +199,7 @@ async def _when_loaded(endpoint: Endpoint, path: str, on_status: OnStatus, deadl
 
 
 async def _thinking(endpoint: Endpoint, template: str, model_name: str, deadline: float) -> Thinking:
-    """Find out by trying what the template does: whether a prompt ends within a thought cannot be read off its text."""
+    """Detect how the template marks thoughts by applying it: its text does not show if a prompt ends in a thought."""
     if THOUGHT_START not in template:
         return Thinking.NONE
     body: dict[str, object] = {"messages": [{"role": "user", "content": "?"}]}

@@ -1,4 +1,4 @@
-"""The port `Model` over HTTP: a llama.cpp server, or any other that speaks OpenAI's chat completions."""
+"""HTTP client of one model endpoint: a llama.cpp server, or any other with OpenAI's chat completions."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from agent_workbench.adapters.llama_cpp.http_client.request_body import (
     refused_field,
     request_body,
 )
-from agent_workbench.adapters.llama_cpp.http_client.server_errors import Fault
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token, TokenCounts
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, PromptProgress, Purpose
@@ -31,14 +31,14 @@ READY_SECONDS = 600.0
 
 
 def say_nothing(_: str) -> None:
-    """Drop a line on how the server is doing."""
+    """Ignore a status line."""
 
 
 class LlamaCppModel:
-    """The server at `url`; the API key is sent and never shown.
+    """The port `Model` for the server at `url`. The API key is sent and never shown.
 
-    `model_name` picks a model where a server has several. `on_status` gets a line on what is waited for. A server may
-    take `ready_seconds` to load its model.
+    `model_name` selects a model of a server with several. `on_status` gets status lines while a request waits. A server
+    may take `ready_seconds` to load its model.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LlamaCppModel:
         self._counts: TokenCounts | None = None
         self._known: ServerCapabilities | None = None
         self._refused: set[str] = set()
-        self._found = _Found()
+        self._found = _LearnedFeatures()
         self._said: tuple[str, ...] = ()
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
@@ -67,7 +67,7 @@ class LlamaCppModel:
         deadline = asyncio.get_running_loop().time() + self._ready_seconds
         known = await detect_capabilities(self._endpoint, self._model_name, self._on_status, deadline, self._known)
         if known is not self._known:
-            self._known, self._refused, self._found = known, set(), _Found()
+            self._known, self._refused, self._found = known, set(), _LearnedFeatures()
             self._counts = TokenCounts(self._endpoint, known.tokenizer) if known.tokenizer else None
         facts = with_missing_features(self._found.told(known.facts, self._refused))
         if facts.off != self._said:
@@ -77,9 +77,9 @@ class LlamaCppModel:
         return replace(known, facts=facts)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
-        """Stream an answer. Whoever stops early has to close the iterator (`contextlib.aclosing`), to free the server.
+        """Stream an answer. Who stops early must close the iterator (`contextlib.aclosing`) to free the server.
 
-        Raises `ModelUnavailable` (with what had come), `ModelRefused`, `ContextOverflow`.
+        Raises `ModelUnavailable` (with the partial answer), `ModelRefused`, `ContextOverflow`.
         """
         known = self._known or await self._introduced()
         waits_until = asyncio.get_running_loop().time() + request.answer_seconds
@@ -110,7 +110,7 @@ class LlamaCppModel:
         return await self._counts.of(texts)
 
     async def tokens_of(self, text: str) -> tuple[Token, ...]:
-        """Return the tokens of a text, none where the server does not tell; raise `ModelError`."""
+        """Return the tokens of a text, empty if the server does not list them; raise `ModelError`."""
         known = self._known or await self._introduced()
         if self._counts is None or not known.facts.takes_grammar:
             return ()
@@ -119,14 +119,14 @@ class LlamaCppModel:
     async def close(self) -> None:
         await self._endpoint.close()
 
-    def _leave_out(self, field: str, fault: Fault, dropped: set[str]) -> None:
-        """Remember that the server does not take a field: of a grammar that it cannot read, only for this request."""
+    def _leave_out(self, field: str, fault: ServerError, dropped: set[str]) -> None:
+        """Remember a field that the server rejects; a grammar that it cannot read is left out of this request only."""
         if field == GRAMMAR and is_grammar_error(fault):
             dropped.add(field)
-            what = "cannot read this grammar; the answer is asked for without"
+            what = "cannot read this grammar; the request is repeated without it"
         else:
             self._refused.add(field)
-            what = f"does not take `{field}`; it is left out from now on"
+            what = f"rejects `{field}`; it is left out from now on"
         self._on_status(f"{self._endpoint.address} {what} ({fault.message})")
 
     def _signed(self, item: AnswerItem, known: ServerCapabilities) -> AnswerItem:
@@ -145,8 +145,8 @@ class LlamaCppModel:
         )
 
 
-class _Found(Struct):
-    """What answers showed of a server: whether it tells what came from its cache, thinks, begins within a thought."""
+class _LearnedFeatures(Struct):
+    """Features that answers revealed: cache figures, thoughts, and answers that start inside a thought."""
 
     tells_cache: bool | None = None
     thinks: bool = False
@@ -154,12 +154,12 @@ class _Found(Struct):
 
     def learn(self, reader: AnswerReader, *, template_known: bool) -> None:
         self.tells_cache = reader.cache_seen
-        # Where the template is known it was found out before what it opens; what a model writes by chance is no sign.
+        # With a known template this was detected before; marks that a model writes by chance prove nothing.
         self.opened |= reader.opened and not template_known
         self.thinks |= reader.thought_seen or self.opened
 
     def told(self, facts: ModelFacts, refused: Collection[str]) -> ModelFacts:
-        """Return the facts as they look now."""
+        """Return the facts with what was learned since."""
         return replace(
             facts,
             takes_grammar=facts.takes_grammar and GRAMMAR not in refused,
@@ -169,7 +169,7 @@ class _Found(Struct):
 
 
 def _most_tokens(request: ModelRequest, known: ServerCapabilities) -> int:
-    """Return how many tokens to ask for: a thought may be as long as the answer."""
+    """Return the token limit of a request: a thought may be as long as the answer."""
     return request.answer_tokens * (1 if known.thinking is Thinking.NONE else 2)
 
 

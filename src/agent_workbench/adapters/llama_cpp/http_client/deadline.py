@@ -1,4 +1,4 @@
-"""How long a server may take: silence has a bound, the whole answer a generous one, reading a long prompt none."""
+"""Deadlines of an answer: a bound on silence, a larger one on the whole answer, none on reading the prompt."""
 
 import asyncio
 
@@ -6,9 +6,9 @@ WHOLE_FACTOR = 6
 
 
 class Deadline:
-    """Ends after `silence_seconds` without a sign of life, and after six times as long in any case.
+    """Deadline after `silence_seconds` without data, and after six times as long in any case.
 
-    While the server reads on in the prompt the second bound begins anew: a prompt is as long as it is.
+    The second bound starts again whenever the server reports progress in the prompt.
     """
 
     def __init__(self, silence_seconds: float) -> None:
@@ -17,17 +17,17 @@ class Deadline:
         self.at = self._now() + silence_seconds
 
     def heard(self) -> None:
-        """Take a sign of life."""
+        """Restart the bound on silence: data came."""
         self.at = min(self._now() + self._silence_seconds, self._last)
 
     def moved(self) -> None:
-        """Take it that more of the prompt was read."""
+        """Restart both bounds: more of the prompt was read."""
         self._last = self._now() + WHOLE_FACTOR * self._silence_seconds
         self.heard()
 
     @property
     def why(self) -> str:
-        """What is wrong with a server when the deadline passed."""
+        """What the server did wrong if the deadline passed, as the end of a sentence."""
         if self.at < self._last:
             return f"was silent for {self._silence_seconds:g} s"
         return f"was not done in time ({WHOLE_FACTOR * self._silence_seconds:g} s)"
@@ -38,16 +38,16 @@ class Deadline:
 
 
 class FixedDeadline(Deadline):
-    """Ends at `at`, the event loop's time, whatever is heard: for what a server answers at once."""
+    """Deadline at `at`, the event loop's time, that no data moves: for questions that a server answers at once."""
 
     def __init__(self, at: float) -> None:
         super().__init__(0.0)
         self.at = at
 
     def heard(self) -> None:
-        """Change nothing."""
+        """Leave the deadline as it is."""
 
     @property
     def why(self) -> str:
-        """What is wrong with a server when the deadline passed."""
+        """What the server did wrong if the deadline passed, as the end of a sentence."""
         return "was not done in time"

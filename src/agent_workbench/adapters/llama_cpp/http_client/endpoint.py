@@ -1,4 +1,4 @@
-"""HTTP to one server: every request has a deadline, every answer a size, and every failure one of our errors."""
+"""HTTP connection to one server: requests with a deadline, answers with a size limit, failures as our errors."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.http_client.deadline import Deadline, FixedDeadline
 from agent_workbench.adapters.llama_cpp.http_client.json_values import JsonObject, parse_object
-from agent_workbench.adapters.llama_cpp.http_client.server_errors import Fault, server_error_in
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError, server_error_in
 from agent_workbench.core.errors import ConfigError, ModelUnavailable
 from agent_workbench.system.loopback import is_loopback
 
@@ -26,7 +26,7 @@ START_ADVICE = "start the server, or set model.path to a GGUF file and the workb
 
 
 class Reply(Struct, frozen=True):
-    """A whole answer of a server."""
+    """A complete HTTP response."""
 
     status: int
     body: bytes
@@ -34,17 +34,17 @@ class Reply(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the server did what was asked."""
+        """True if the status is 200."""
         return self.status == HTTPStatus.OK
 
     @property
     def json(self) -> JsonObject | None:
-        """The body as a JSON object, None where it is none."""
+        """The body as a JSON object, None if it is not one."""
         return parse_object(self.body)
 
 
 class StreamedReply:
-    """An answer whose body is still to come."""
+    """A response whose body is still to come."""
 
     def __init__(self, response: httpx.Response, address: str, deadline: Deadline) -> None:
         self.status = response.status_code
@@ -56,7 +56,7 @@ class StreamedReply:
         self._deadline = deadline
 
     async def next(self) -> bytes:
-        """Return the next bytes, b"" at the end; raise `ModelUnavailable` past the deadline or when the line breaks."""
+        """Return the next bytes, b"" at the end; raise `ModelUnavailable` at the deadline or a lost connection."""
         with _ours(self._address, self._deadline):
             async with asyncio.timeout_at(self._deadline.at):
                 data = await anext(self._chunks, b"")
@@ -64,7 +64,7 @@ class StreamedReply:
         return data
 
     async def rest(self) -> Reply:
-        """Return the whole answer, of which at most 8 MB are read."""
+        """Return the complete response; at most 8 MB of it are read."""
         body = bytearray()
         while len(body) <= _REPLY_BYTES and (chunk := await self.next()):
             body += chunk
@@ -72,36 +72,36 @@ class StreamedReply:
 
 
 class Endpoint:
-    """One server by its `url`; `api_key` goes with each request and is never part of an error or a representation."""
+    """One server at `url`; `api_key` is sent with each request, and never part of an error or a representation."""
 
     def __init__(self, url: str, api_key: str = "") -> None:
         parsed = _parsed(url)
         if api_key and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
             raise ConfigError(
-                "the API key holds characters that no key has (spaces, line ends or letters beyond ASCII)",
-                advice="look at the environment variable that the server's api_key_env in .agent.yml names",
+                "the API key contains a space, a line end or a letter beyond ASCII",
+                advice="check the environment variable that api_key_env in .agent.yml names",
             )
         self.address = str(parsed.copy_with(username=None, password=None, query=None, fragment=None)).rstrip("/")
         self._url = str(parsed).rstrip("/")
         self._key = api_key
         self._client: httpx.AsyncClient | None = None
 
-    def fault(self, reply: Reply) -> Fault:
-        """Return what a reply tells of what is wrong."""
+    def fault(self, reply: Reply) -> ServerError:
+        """Return the error in a response."""
         return server_error_in(reply.status, reply.json, secret=self._key, location=reply.location)
 
     @property
     def secret(self) -> str:
-        """What must not be shown."""
+        """The API key, which must not be shown."""
         return self._key
 
     async def get(self, path: str, deadline: float) -> Reply:
-        """Return the answer to a GET of `path`; `deadline` is the event loop's time."""
+        """Return the response to a GET of `path`; `deadline` is the event loop's time."""
         async with self.stream("GET", path, None, FixedDeadline(deadline)) as reply:
             return await reply.rest()
 
     async def post(self, path: str, body: Mapping[str, object], deadline: float) -> Reply:
-        """Return the answer to a POST of `body` as JSON; `deadline` is the event loop's time."""
+        """Return the response to a POST of `body` as JSON; `deadline` is the event loop's time."""
         async with self.stream("POST", path, body, FixedDeadline(deadline)) as reply:
             return await reply.rest()
 
@@ -109,7 +109,7 @@ class Endpoint:
     async def stream(
         self, method: str, path: str, body: Mapping[str, object] | None, deadline: Deadline
     ) -> AsyncIterator[StreamedReply]:
-        """Ask and hand over the answer as soon as it begins; leaving the context closes the connection."""
+        """Send a request and yield the response as soon as it begins; leaving the context closes the connection."""
         client = await self._opened()
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         request = client.build_request(
@@ -130,8 +130,8 @@ class Endpoint:
             await client.aclose()
 
     def _headers(self, has_body: bool) -> dict[str, str]:
-        # llama.cpp closes a connection after a stream, or when idle, without saying so; using it again then fails now
-        # and then. Bodies are asked for unpacked, so that their size is what was counted.
+        # llama.cpp closes a connection after a stream, or when idle, without notice, so reuse fails now and then.
+        # Bodies are requested uncompressed, so that the size limit holds.
         headers = {"Connection": "close", "Accept-Encoding": "identity"}
         if has_body:
             headers["Content-Type"] = "application/json"
@@ -142,7 +142,7 @@ class Endpoint:
     async def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
             parsed = httpx.URL(self._url)
-            # Reading the machine's certificates takes a while, and is for nothing where there is no TLS.
+            # Reading the machine's certificates is slow, and useless without TLS.
             secure = parsed.scheme == "https"
             context = (
                 await asyncio.to_thread(ssl.create_default_context)
@@ -152,7 +152,7 @@ class Endpoint:
             self._client = httpx.AsyncClient(
                 verify=context,
                 timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
-                # A proxy has no business with a server on this machine.
+                # No proxy for a server on this machine.
                 trust_env=not is_loopback(parsed.host),
             )
         return self._client
@@ -160,7 +160,7 @@ class Endpoint:
 
 @contextlib.contextmanager
 def _ours(address: str, deadline: Deadline) -> Iterator[None]:
-    """Turn what goes wrong with a connection into `ModelUnavailable`."""
+    """Turn errors of a connection into `ModelUnavailable`."""
     try:
         yield
     except TimeoutError as error:
@@ -171,8 +171,8 @@ def _ours(address: str, deadline: Deadline) -> Iterator[None]:
         raise ModelUnavailable(f"nothing answers at {address}", advice=START_ADVICE) from error
     except httpx.HTTPError as error:
         raise ModelUnavailable(
-            f"the connection to the server at {address} broke",
-            advice="the server's log says why; try again when it is well",
+            f"the server at {address} closed the connection",
+            advice="check the server's log, then press t to retry",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Grammars in llama.cpp's GBNF notation: the one of a single sentence, and room for a thought before an answer."""
+"""Grammars in GBNF, llama.cpp's notation: one for a single sentence, and room for a thought before any answer."""
 
 import re
 from collections.abc import Iterable
@@ -9,15 +9,15 @@ from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_S
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.text.gbnf import literal
 
-# Text in quotes, a set of characters, a comment: what may hold the name of a rule without meaning it. Then names.
+# Literals, character classes and comments, in which a name is not a reference to a rule; then names.
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[A-Za-z0-9-]+', re.DOTALL)
 _NAME = re.compile(r"[A-Za-z0-9-]+")
-# Any text that does not end the thought, but for some nobody writes: those with `</thi`, or with `<` right after `</`.
+# Text that does not end the thought. It also excludes `</thi` and `<` right after `</`, which nobody writes.
 _THOUGHT = r'( [^<] | "<"+ ( [^/<] | "/" ( [^t<] | "t" ( [^h<] | "h" [^i<] ) ) ) )* "<"*'
 
 
 class Thinking(StrEnum):
-    """What a chat template does about thoughts: nothing, it opens one itself, or it lets the model open one."""
+    """How a chat template treats thoughts: not at all, it opens one itself, or it lets the model open one."""
 
     NONE = "none"
     OPENED = "opened"
@@ -25,14 +25,14 @@ class Thinking(StrEnum):
 
 
 def sentence_grammar(text: str) -> str:
-    """Return the grammar whose only sentence is `text`; raise `UsageError` for what no grammar can hold."""
+    """Return the grammar whose only sentence is `text`; raise `UsageError` for text that GBNF cannot express."""
     return f"root ::= {literal(text)}\n"
 
 
 def tokens_grammar(tokens: Iterable[Token]) -> str:
-    """Return the grammar whose only sentence is these tokens; raise `UsageError` where they end within a character.
+    """Return the grammar whose only sentence is these tokens; raise `UsageError` if they end within a character.
 
-    Where tokens are no whole characters the server takes only their text, which it may spell in other tokens.
+    Tokens that are not whole characters are given as text, which the server may spell in other tokens.
     """
     said: list[str] = []
     part = b""
@@ -50,7 +50,7 @@ def tokens_grammar(tokens: Iterable[Token]) -> str:
 
 
 def with_prefix(grammar: str, prefix: str) -> str:
-    """Return a grammar for whatever fits `prefix` (the right side of a rule) followed by what fits `grammar`."""
+    """Return a grammar whose sentences match `prefix` (the right side of a rule) and then `grammar`."""
     names = set(_NAME.findall(grammar))
     inner = "answer"
     while inner in names:
@@ -60,7 +60,7 @@ def with_prefix(grammar: str, prefix: str) -> str:
 
 
 def with_thought(grammar: str, thinking: Thinking) -> str:
-    """Return `grammar` with room for a thought where the template asks for one, or the answer is taken for it."""
+    """Return `grammar` with room for a thought if the template has one; else the answer would be taken for it."""
     ending = f'{_THOUGHT} {literal(THOUGHT_END)} "\\n"? "\\n"?'
     match thinking:
         case Thinking.NONE:

@@ -1,4 +1,4 @@
-"""Reads what a server sent as JSON without trusting its shape or its numbers."""
+"""Values read from a server's JSON, without trust in its structure or its numbers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 JsonObject = Mapping[str, object]
 
 MOST = 1_000_000_000
-"""The largest number that is believed, of tokens as of milliseconds: a larger one counts as none."""
-# Smaller ones would make a rate infinite.
+"""The largest number that is accepted, of tokens or milliseconds; a larger one is read as 0."""
+# A smaller duration would make a rate infinite.
 _LEAST = 1e-6
 _MOST_DIGITS = 18
 
 
 def parse_object(text: str | bytes) -> JsonObject | None:
-    """Return the JSON object in `text`, None where it is none (or is too deep to be read)."""
+    """Return the JSON object in `text`, None if there is none or it nests too deeply."""
     try:
         value: object = json.loads(text, parse_int=_whole, parse_constant=_no_number)
     except (ValueError, RecursionError):
@@ -22,16 +22,16 @@ def parse_object(text: str | bytes) -> JsonObject | None:
 
 
 def _whole(digits: str) -> int:
-    """Return a number as it is spelled, 0 for a longer one: Python refuses to read more than 4,300 digits."""
+    """Return the number, 0 if it has too many digits: Python refuses to read more than 4,300."""
     return int(digits) if len(digits) <= _MOST_DIGITS else 0
 
 
 def _no_number(_: str) -> None:
-    """Read NaN and Infinity as nothing."""
+    """Read NaN and Infinity as None."""
 
 
 def object_at(value: JsonObject, key: str) -> JsonObject:
-    """Return the object under `key`, an empty one where there is none."""
+    """Return the object under `key`, an empty one if there is none."""
     found = value.get(key)
     return found if isinstance(found, dict) else {}
 
@@ -43,19 +43,19 @@ def first_at(value: JsonObject, key: str) -> JsonObject:
 
 
 def list_at(value: JsonObject, key: str) -> Sequence[object]:
-    """Return the list under `key`, an empty one where there is none."""
+    """Return the list under `key`, an empty one if there is none."""
     found = value.get(key)
     return found if isinstance(found, list) else ()
 
 
 def text_at(value: JsonObject, key: str) -> str:
-    """Return the text under `key`, "" where there is none."""
+    """Return the text under `key`; empty if there is none."""
     found = value.get(key)
     return found if isinstance(found, str) else ""
 
 
 def real_at(value: JsonObject, key: str) -> float:
-    """Return the number under `key`; 0.0 where there is none, or one that cannot be: negative, NaN, above `MOST`."""
+    """Return the number under `key`; 0.0 if there is none, or it is negative, NaN or above `MOST`."""
     found = value.get(key)
     if isinstance(found, bool) or not isinstance(found, int | float) or not _LEAST <= found <= MOST:
         return 0.0

@@ -1,4 +1,4 @@
-"""Says what a server cannot do, a sentence each, from what was found out about it."""
+"""Features that a server lacks, as sentences for the user."""
 
 from collections.abc import Iterator
 
@@ -8,16 +8,16 @@ from agent_workbench.core.model import ModelFacts
 
 
 def with_missing_features(facts: ModelFacts) -> ModelFacts:
-    """Return the facts with `off` set by what else they say."""
+    """Return the facts with `off` set to the features that are missing."""
     return replace(facts, off=tuple(_lacks(facts)))
 
 
 def _lacks(facts: ModelFacts) -> Iterator[str]:
     if not facts.takes_grammar:
-        yield "answers cannot be held to a grammar; they are checked all the same"
+        yield "answers cannot be held to a grammar; they are still checked"
     if not facts.counts_tokens:
         yield "tokens are not counted"
     if not facts.context_tokens:
-        yield "the size of the context is not known"
+        yield "the context size is unknown"
     if not facts.tells_cache:
-        yield "how much of a prompt was read before is not told"
+        yield "the share of the prompt that came from the cache is unknown"

@@ -1,16 +1,16 @@
-"""The body of a request: what every server knows, what this one knows besides, and without what it refused."""
+"""Body of a chat completion: OpenAI's fields, those this server supports, and none that it refused before."""
 
 import re
 from collections.abc import Collection
 
 from agent_workbench.adapters.llama_cpp.http_client.capabilities import ServerCapabilities
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import with_thought
-from agent_workbench.adapters.llama_cpp.http_client.server_errors import Fault
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError
 from agent_workbench.core.model import ModelRequest
 
 GRAMMAR = "grammar"
 _LONGER_NAME = "max_completion_tokens"
-# What an answer can do without, the first that is blamed first.
+# Fields that a request can do without, in the order in which an error message is searched for them.
 _OPTIONAL = (
     GRAMMAR,
     "cache_prompt",
@@ -56,11 +56,11 @@ def request_body(
     return {name: value for name, value in body.items() if name not in without}
 
 
-def refused_field(fault: Fault, body: Collection[str]) -> str:
-    """Return the field of the body that the server refuses by name and that can be left out, "" for none."""
+def refused_field(fault: ServerError, body: Collection[str]) -> str:
+    """Return the optional field that the server refuses by name; empty if it names none."""
     return next((field for field in _OPTIONAL if field in body and fault.blames(field)), "")
 
 
-def is_grammar_error(fault: Fault) -> bool:
-    """Whether the server takes grammars, only not this one."""
+def is_grammar_error(fault: ServerError) -> bool:
+    """Return True if the server supports grammars and cannot read this one."""
     return bool(_THIS_GRAMMAR.search(fault.message))

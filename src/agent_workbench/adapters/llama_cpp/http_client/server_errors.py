@@ -1,4 +1,4 @@
-"""The shapes in which servers say that something is wrong, turned into our errors."""
+"""Error responses of servers in all their forms, read and turned into our errors."""
 
 import re
 from http import HTTPStatus
@@ -15,7 +15,7 @@ from agent_workbench.adapters.llama_cpp.http_client.json_values import (
 )
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
 
-# How llama.cpp (now and in older builds) and others put it that a prompt is too long.
+# Messages about a prompt that is too long: llama.cpp (current and older builds) and others.
 _OVERFLOW_TYPES = {"exceed_context_size_error", "context_length_exceeded"}
 _OVERFLOW = re.compile(
     r"exceeds? (the )?(available |maximum )?context|maximum context length|max_model_len|context_length_exceeded"
@@ -23,7 +23,7 @@ _OVERFLOW = re.compile(
     r"|(prompt|input|request) (is|was)? ?too long",
     re.IGNORECASE,
 )
-# How they put the two sizes: the prompt's first or the context's first.
+# The sizes in such messages, the prompt's or the context's first.
 _SIZES = (
     re.compile(r"(?P<prompt>\d+)( tokens)?\)? exceeds? .{0,60}?context.{0,40}?(?P<context>\d+)", re.IGNORECASE),
     re.compile(
@@ -32,7 +32,7 @@ _SIZES = (
         re.IGNORECASE,
     ),
 )
-# How a server puts it that the conversation is none its chat template knows; asking again is no use.
+# Messages about a conversation that the chat template refuses; asking again does not help.
 _HISTORY = re.compile(
     r"roles? must alternate|chat template|jinja|raise_exception|(apply|render|parse).{0,20}(template|messages)"
     r"|(system|assistant|user) role .{0,20}(not|un)\W?(supported|allowed|expected)|Expected.{0,20}role",
@@ -46,8 +46,8 @@ _OF_FIELDS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatu
 OVERFLOW_ADVICE = "shorten the task's context, or serve the model with a larger one (model.context_tokens)"
 
 
-class Fault(Struct, frozen=True):
-    """What a server said is wrong: HTTP status (0 inside a stream), kind, message, and the tokens of an overflow."""
+class ServerError(Struct, frozen=True):
+    """An error response: HTTP status (0 inside a stream), kind, message, and the token counts of an overflow."""
 
     status: int
     kind: str
@@ -76,7 +76,7 @@ class Fault(Struct, frozen=True):
         return self.status in _OF_FIELDS and named is not None
 
 
-def server_error_in(status: int, body: JsonObject | None, *, secret: str = "", location: str = "") -> Fault:
+def server_error_in(status: int, body: JsonObject | None, *, secret: str = "", location: str = "") -> ServerError:
     """Return what `body` (None: it was no JSON object) tells; `secret` never shows in it.
 
     `location` is where a redirect leads.
@@ -90,7 +90,7 @@ def server_error_in(status: int, body: JsonObject | None, *, secret: str = "", l
         message = message.replace(secret, "…")
     message = _CONTROL.sub(" ", message)[:_MESSAGE_LENGTH].strip()
     prompt_tokens, context_tokens = _sizes(message)
-    return Fault(
+    return ServerError(
         status=status or number_at(error, "code"),
         kind=kind,
         message=message,
@@ -100,7 +100,7 @@ def server_error_in(status: int, body: JsonObject | None, *, secret: str = "", l
 
 
 def _message(error: JsonObject, body: JsonObject) -> str:
-    """Return the message wherever a server puts it: llama.cpp and OpenAI, Ollama, FastAPI (text, or a list)."""
+    """Return the message from where a server puts it: llama.cpp and OpenAI, Ollama, FastAPI (text, or a list)."""
     said = text_at(error, "message") or text_at(body, "error") or text_at(body, "message") or text_at(body, "detail")
     if said:
         return said
@@ -111,7 +111,7 @@ def _message(error: JsonObject, body: JsonObject) -> str:
 
 
 def _sizes(message: str) -> tuple[int, int]:
-    """Return the tokens of the prompt and of the context as the message has them, 0 where it does not."""
+    """Return the tokens of the prompt and of the context from the message, 0 for each that it lacks."""
     for pattern in _SIZES:
         if found := pattern.search(message):
             return _size(found["prompt"]), _size(found["context"])
@@ -123,21 +123,21 @@ def _size(digits: str | None) -> int:
     return size if size <= MOST else 0
 
 
-def model_error(fault: Fault, address: str, *, partial: str = "") -> ModelError:
+def model_error(fault: ServerError, address: str, *, partial: str = "") -> ModelError:
     """Return the error for `fault` of the server at `address`; `partial` is the answer so far."""
     said = f": {fault.message}" if fault.message else ""
     if fault.is_overflow:
         return overflow(said, fault.prompt_tokens, fault.context_tokens)
     if fault.is_of_history:
         return ModelRefused(
-            f"the chat template of the server at {address} does not take this conversation ({fault.status}){said}",
+            f"the chat template of the server at {address} rejects this conversation ({fault.status}){said}",
             advice="serve the model with another template (--chat-template), or ask another model",
         )
     match fault.status:
         case status if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
             return ModelRefused(
-                f"the server at {address} sends on to another address ({status}){said}",
-                advice="set model.url to that address if it is right: no prompt and no key goes elsewhere by itself",
+                f"the server at {address} redirects to another address ({status}){said}",
+                advice="set model.url to that address if it is right; redirects are not followed",
             )
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
             return ModelRefused(
@@ -151,26 +151,26 @@ def model_error(fault: Fault, address: str, *, partial: str = "") -> ModelError:
             )
         case HTTPStatus.NOT_IMPLEMENTED:
             return ModelRefused(
-                f"the server at {address} was started without something that is needed ({fault.status}){said}",
-                advice="start it with the flag it names",
+                f"the server at {address} was started without a feature that is needed ({fault.status}){said}",
+                advice="start it with the flag in its message",
             )
         case HTTPStatus.TOO_MANY_REQUESTS:
             return ModelUnavailable(
-                f"the server at {address} had no time for this request (429){said}",
+                f"the server at {address} is overloaded (429){said}",
                 advice="try again later, or raise model.answer_seconds",
                 partial=partial,
             )
         case status if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
             return ModelRefused(
-                f"the server at {address} will not take the request ({status}){said}",
-                advice="its log says more"
+                f"the server at {address} rejected the request ({status}){said}",
+                advice="check the server's log"
                 if "grammar" not in fault.message
                 else "a newer llama.cpp may know this grammar",
             )
         case status:
             return ModelUnavailable(
                 f"the server at {address} failed ({status or 'in the middle of its answer'}){said}",
-                advice="its log says why; try again when it is well",
+                advice="check the server's log, then press t to retry",
                 partial=partial,
             )
 

@@ -1,4 +1,4 @@
-"""Characters whose two UTF-16 halves come one by one."""
+"""Joining of UTF-16 surrogate pairs that arrive in two pieces."""
 
 import re
 
@@ -6,20 +6,20 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class SurrogateJoiner:
-    """Joins characters whose two UTF-16 halves came in two pieces; a half without its other becomes U+FFFD."""
+    """Joins surrogate pairs that arrive in two pieces; an unpaired surrogate becomes U+FFFD."""
 
     def __init__(self) -> None:
         self._waiting = ""
 
     def feed(self, text: str) -> str:
-        """Return what can be shown of all text so far that was not returned yet."""
+        """Return all complete text that was not returned yet."""
         text = self._waiting + text
         self._waiting = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
         whole = text.removesuffix(self._waiting) if self._waiting else text
         return _joined(whole)
 
     def rest(self) -> str:
-        """Return what still waited for its other half."""
+        """Return what still waits for its second half."""
         waiting, self._waiting = self._waiting, ""
         return _joined(waiting)
 

@@ -1,4 +1,4 @@
-"""Tells the thought from the answer where a server sends both as one text, marked by `<think>` and `</think>`."""
+"""Separation of a thought from the answer in one text, by the marks `<think>` and `</think>`."""
 
 from collections.abc import Generator, Iterator
 
@@ -9,7 +9,7 @@ Piece = TextDelta | ThoughtDelta
 
 
 class ThoughtSplitter:
-    """Sorts the pieces of one text. With `opened` it begins within a thought: the mark was the prompt's last word."""
+    """Splits one streamed text. With `opened` it starts inside a thought, because the prompt ended with the mark."""
 
     def __init__(self, *, opened: bool = False) -> None:
         self._thinking = opened
@@ -17,7 +17,7 @@ class ThoughtSplitter:
         self._waiting = ""
 
     def feed(self, text: str) -> Iterator[Piece]:
-        """Yield what of all text so far can be sorted and was not yielded yet."""
+        """Yield all pieces that are decided and were not yielded yet."""
         text, self._waiting = self._waiting + text, ""
         while text:
             if not self._settled:
@@ -29,17 +29,17 @@ class ThoughtSplitter:
                 text = ""
 
     def rest(self) -> Iterator[Piece]:
-        """Yield what still waited: it is no mark, as nothing comes after it."""
+        """Yield the text that waited for the end of a mark; no mark follows."""
         waiting, self._waiting = self._waiting, ""
         if waiting:
             yield ThoughtDelta(waiting) if self._thinking else TextDelta(waiting)
 
     def settle(self) -> None:
-        """Take all that comes for the answer: the server sorts by itself."""
+        """Treat all further text as the answer: the server separates thoughts itself."""
         self._settled, self._thinking = True, False
 
     def _begun(self, text: str) -> str:
-        """Find out whether the text begins with a thought; return what is left to be sorted."""
+        """Decide if the text starts with a thought; return the text that is left."""
         begins = text.lstrip()
         if begins.startswith(THOUGHT_START):
             self._settled = self._thinking = True
@@ -63,6 +63,6 @@ class ThoughtSplitter:
 
 
 def _begun_mark(text: str) -> int:
-    """Return how many letters at the end of `text` may be the beginning of the mark that ends a thought."""
+    """Return the number of letters at the end of `text` that may start the closing mark."""
     most = min(len(text), len(THOUGHT_END) - 1)
     return next((length for length in range(most, 0, -1) if THOUGHT_END.startswith(text[-length:])), 0)

@@ -1,4 +1,4 @@
-"""True token counts, asked of the server once for each text."""
+"""Token counts from the server, cached by text."""
 
 import asyncio
 import hashlib
@@ -18,14 +18,14 @@ _SECONDS = 30.0
 
 
 class Token(Struct, frozen=True):
-    """A token: its id in the model's vocabulary and the bytes it stands for, which need not be whole characters."""
+    """A token: its id in the vocabulary, and its bytes, which need not be whole characters."""
 
     id: int
     data: bytes
 
 
 class TokenCounts:
-    """Counts by `tokenizer`'s route, the latest 10,000 of them remembered by the text's hash."""
+    """Token counts over `tokenizer`'s route; the newest 10,000 are cached by the text's hash."""
 
     def __init__(self, endpoint: Endpoint, tokenizer: Tokenizer) -> None:
         self._endpoint = endpoint
@@ -34,7 +34,7 @@ class TokenCounts:
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def of(self, texts: Sequence[str]) -> tuple[int, ...]:
-        """Return how many tokens each text has; raise `ModelError`."""
+        """Return the token count of each text; raise `ModelError`."""
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         counts = {key: self._known[key] for key in keys if key in self._known}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in counts}
@@ -42,7 +42,7 @@ class TokenCounts:
             async with asyncio.TaskGroup() as group:
                 asked = {key: group.create_task(self._ask(text)) for key, text in missing.items()}
         except ExceptionGroup as several:
-            # One failure cancels the others; the first says what is wrong.
+            # One failure cancels the others; the first is the cause.
             raise several.exceptions[0] from None
         counts |= {key: task.result() for key, task in asked.items()}
         for key in keys:
@@ -58,7 +58,7 @@ class TokenCounts:
         return self._tokenizer.count(await self._tokens(text)) or 0
 
     async def tokens_of(self, text: str) -> tuple[Token, ...]:
-        """Return the tokens of a text, none where the server does not tell them apart; raise `ModelError`."""
+        """Return the tokens of a text, empty if the server does not list them; raise `ModelError`."""
         told = list_at(await self._tokens(text, with_pieces=True), "tokens")
         tokens = tuple(Token(number_at(each, "id"), _piece(each)) for each in told if isinstance(each, dict))
         return tokens if b"".join(token.data for token in tokens) == text.encode("utf-8", "replace") else ()
@@ -74,7 +74,7 @@ class TokenCounts:
 
 
 def _piece(token: JsonObject) -> bytes:
-    """Return a token's bytes: servers send its text, or numbers where they are no whole characters."""
+    """Return a token's bytes: servers send text, or numbers if the bytes are not whole characters."""
     piece = token.get("piece")
     if isinstance(piece, str):
         return piece.encode("utf-8", "replace")

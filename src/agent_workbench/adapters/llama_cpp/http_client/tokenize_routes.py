@@ -1,4 +1,4 @@
-"""The routes by which servers count tokens, and which of them a server has."""
+"""Routes for token counts in different servers, and detection of the one that a server has."""
 
 from http import HTTPStatus
 
@@ -13,9 +13,9 @@ _PROBE = "one two three"
 
 
 class Tokenizer(Struct, frozen=True):
-    """How to ask: the route, under which key the text goes, and what else goes with it.
+    """A route for token counts: its path, the key for the text, and further fields.
 
-    `context_tokens` is what the answer said of the context (0: nothing).
+    `context_tokens` is the context size in its answer (0: none).
     """
 
     kind: str
@@ -25,11 +25,11 @@ class Tokenizer(Struct, frozen=True):
     context_tokens: int = 0
 
     def body(self, text: str) -> dict[str, object]:
-        """Return the body that asks for the tokens of `text`."""
+        """Return the request body for `text`."""
         return {self.text_key: text, **dict(self.more)}
 
     def count(self, said: JsonObject) -> int | None:
-        """Return the number of tokens that an answer tells, None where it tells none."""
+        """Return the token count in an answer, None if it has none."""
         if isinstance(said.get("tokens"), list):
             return len(list_at(said, "tokens"))
         return number_at(said, "count") if "count" in said else None
@@ -41,7 +41,7 @@ LLAMA_CPP_PYTHON = Tokenizer("llama-cpp-python", "/extras/tokenize", "input")
 
 
 async def find_tokenizer(endpoint: Endpoint, model_name: str, deadline: float) -> Tokenizer | None:
-    """Return how the server counts tokens, None where it has no such route; raise `ModelError` if it fails."""
+    """Return the server's route for token counts, None if it has none; raise `ModelError` if the server fails."""
     for known in (LLAMA_CPP, VLLM, LLAMA_CPP_PYTHON):
         tried = replace(known, more=(*known.more, ("model", model_name))) if model_name else known
         reply = await endpoint.post(tried.route, tried.body(_PROBE), deadline)

@@ -1,4 +1,4 @@
-"""The port `Model` over chains of endpoints: who fails rests, the next one is asked, an earlier one is returned to."""
+"""The port `Model` over fallback chains: a failed endpoint rests, the next answers, and an earlier one comes back."""
 
 import asyncio
 import contextlib
@@ -12,16 +12,16 @@ from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, Not
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
 
-# How long a server may load while somebody else could be asked.
+# How long a server may load while another endpoint could answer.
 LOADING_SECONDS = 10.0
-# The longest that an earlier endpoint of the chain may read a prompt anew before it is left alone for now.
+# The longest time to read the whole prompt at which going back to an earlier endpoint is worth it.
 RETURN_SECONDS = 60.0
-# The longest that is waited for an endpoint which said when it will be able, where nobody else is left.
+# The longest wait for an endpoint that said when to retry, if no other is left.
 WAIT_SECONDS = 600.0
 
 
-class Standing(Struct):
-    """Where a chain stands: who is asked, and who failed (in this order) since the last answer.
+class ChainState(Struct):
+    """State of one chain: the current endpoint, and those that failed since the last answer, in order.
 
     `waited` are those that were already waited for; `prompt_tokens` is the size of the last prompt.
     """
@@ -33,11 +33,11 @@ class Standing(Struct):
     prompt_tokens: int = 0
 
     def untried(self) -> list[ChainLink]:
-        """Return who may still be asked, in the chain's order."""
+        """Return the endpoints that may still be asked, in the chain's order."""
         return [link for link in self.links if link not in self.tried]
 
     def worth_waiting(self) -> ChainLink | None:
-        """Return who failed but will be able soon: it loads, or has said when to ask again."""
+        """Return a failed endpoint that will be ready soon: it is loading, or said when to retry."""
         able = [
             link
             for link, error in self.tried.items()
@@ -47,19 +47,19 @@ class Standing(Struct):
         return min(able, key=ChainLink.barred_seconds, default=None)
 
     def has_another(self) -> bool:
-        """Return whether anybody is left to ask."""
+        """Return True if an endpoint is left to ask."""
         return bool(self.untried()) or self.worth_waiting() is not None
 
     def start_over(self) -> None:
-        """Forget who failed: there was an answer, or nobody is left."""
+        """Forget the failures: there was an answer, or no endpoint is left."""
         self.tried.clear()
         self.waited.clear()
 
 
 class ChainedModel:
-    """Asks for each purpose the endpoints of its chain (`chains`, none of them empty); satisfies `core.ports.Model`.
+    """The port `Model` over one chain of endpoints per purpose (`chains`, none of them empty).
 
-    `on_status` gets a line on who is asked and why another one is not.
+    `on_status` gets a line about which endpoint is asked, and why another is not.
     """
 
     def __init__(
@@ -69,21 +69,21 @@ class ChainedModel:
         *,
         loading_seconds: float = LOADING_SECONDS,
     ) -> None:
-        # Purposes with the same chain stand together: what was found out for one holds for the other.
-        standings = {links: Standing(links) for links in chains.values()}
-        self._standings = {purpose: standings[links] for purpose, links in chains.items()}
+        # Purposes with the same chain share its state.
+        states = {links: ChainState(links) for links in chains.values()}
+        self._states = {purpose: states[links] for purpose, links in chains.items()}
         self._on_status = on_status
         self._loading_seconds = loading_seconds
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
-        _, facts = await self._meet(self._standing(purpose))
+        _, facts = await self._meet(self._state(purpose))
         return facts
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
-        standing = self._standing(request.purpose)
-        link = await self._asked(standing)
-        standing.prompt_tokens = request.prompt_tokens
-        others = standing.worth_waiting() or [each for each in standing.untried() if each is not link]
+        state = self._state(request.purpose)
+        link = await self._asked(state)
+        state.prompt_tokens = request.prompt_tokens
+        others = state.worth_waiting() or [each for each in state.untried() if each is not link]
         link.voice.heard = True
         try:
             asked = replace(request, patient=request.patient and not others)
@@ -91,117 +91,117 @@ class ChainedModel:
                 async for item in items:
                     if isinstance(item, AnswerEnd):
                         link.answered(item.figures)
-                        standing.start_over()
+                        state.start_over()
                         yield link.signed(item)
                     else:
                         yield item
         except ContextOverflow:
             raise
         except ModelError as error:
-            self._failed(standing, link, error)
+            self._failed(state, link, error)
             raise
         finally:
             link.voice.heard = False
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
-        standing = self._standing(purpose)
-        link = await self._asked(standing)
+        state = self._state(purpose)
+        link = await self._asked(state)
         try:
             return await link.model.count_tokens(texts, purpose)
         except ModelError as error:
-            self._failed(standing, link, error)
+            self._failed(state, link, error)
             raise
 
     async def close(self) -> None:
-        links = {link for standing in self._standings.values() for link in standing.links}
+        links = {link for state in self._states.values() for link in state.links}
         await asyncio.gather(*(link.close() for link in links))
 
-    def _standing(self, purpose: Purpose) -> Standing:
-        return self._standings.get(purpose, self._standings[Purpose.EXECUTOR])
+    def _state(self, purpose: Purpose) -> ChainState:
+        return self._states.get(purpose, self._states[Purpose.EXECUTOR])
 
-    async def _meet(self, standing: Standing) -> tuple[ChainLink, ModelFacts]:
-        """Return who is to be asked, and what it says of itself."""
+    async def _meet(self, state: ChainState) -> tuple[ChainLink, ModelFacts]:
+        """Return the next endpoint that is ready, and its facts."""
         while True:
-            link, patience = await self._next(standing)
+            link, patience = await self._next(state)
             try:
                 facts = await link.observe(patience)
             except ModelError as error:
-                self._passed(standing, link, error)
-                if standing.has_another():
+                self._passed(state, link, error)
+                if state.has_another():
                     continue
-                if (whole := _exhausted(standing, error)) is error:
+                if (whole := _exhausted(state, error)) is error:
                     raise
                 raise whole from error
-            if len(standing.links) > 1 and standing.current is not link:
-                self._on_status(f"{link.name} is asked")
-            standing.current = link
-            return link, replace(facts, passed=_passed_before(standing, link))
+            if len(state.links) > 1 and state.current is not link:
+                self._on_status(f"asking {link.name}")
+            state.current = link
+            return link, replace(facts, passed=_passed_before(state, link))
 
-    async def _asked(self, standing: Standing) -> ChainLink:
-        """Return who is asked now, whoever can answer where nobody was met yet."""
-        return standing.current or (await self._meet(standing))[0]
+    async def _asked(self, state: ChainState) -> ChainLink:
+        """Return the current endpoint; choose one if there is none yet."""
+        return state.current or (await self._meet(state))[0]
 
-    async def _next(self, standing: Standing) -> tuple[ChainLink, float | None]:
-        """Return who is to be asked, and for how many seconds it is waited for (None: as long as it takes)."""
-        untried = standing.untried()
-        late = standing.worth_waiting()
+    async def _next(self, state: ChainState) -> tuple[ChainLink, float | None]:
+        """Return the endpoint to try, and how many seconds to wait for it (None: without limit)."""
+        untried = state.untried()
+        late = state.worth_waiting()
         if untried:
-            link = _choice(standing, untried)
+            link = _choice(state, untried)
             alone = len(untried) == 1 and late is None
             patience = None if alone else 0.0 if link.loading else self._loading_seconds
         else:
-            link, patience = late or standing.links[0], None
-            standing.waited.add(link)
-            standing.tried.pop(link, None)
+            link, patience = late or state.links[0], None
+            state.waited.add(link)
+            state.tried.pop(link, None)
         if patience is None and 0 < (seconds := link.barred_seconds()) <= WAIT_SECONDS:
-            self._on_status(f"nobody else answers: {link.name} is asked again in {seconds:.0f} s")
+            self._on_status(f"no other endpoint answers; asking {link.name} again in {seconds:.0f} s")
             await asyncio.sleep(seconds)
         return link, patience
 
-    def _passed(self, standing: Standing, link: ChainLink, error: ModelError) -> None:
-        """Take note that an endpoint could not answer."""
+    def _passed(self, state: ChainState, link: ChainLink, error: ModelError) -> None:
+        """Record that an endpoint could not answer."""
         link.failed(error)
-        standing.tried[link] = error
-        if standing.current is link:
-            standing.current = None
-        if len(standing.links) > 1:
-            self._on_status(f"{link.name} is passed: {error}")
+        state.tried[link] = error
+        if state.current is link:
+            state.current = None
+        if len(state.links) > 1:
+            self._on_status(f"skipping {link.name}: {error}")
 
-    def _failed(self, standing: Standing, link: ChainLink, error: ModelError) -> None:
-        """Take note of who failed when it was asked; raise the error of the whole chain when nobody else is left."""
-        self._passed(standing, link, error)
-        error.another = standing.has_another()
-        if not error.another and (whole := _exhausted(standing, error)) is not error:
+    def _failed(self, state: ChainState, link: ChainLink, error: ModelError) -> None:
+        """Record a failed request; raise the error of the whole chain if no endpoint is left."""
+        self._passed(state, link, error)
+        error.another = state.has_another()
+        if not error.another and (whole := _exhausted(state, error)) is not error:
             raise whole from error
 
 
-def _choice(standing: Standing, untried: Sequence[ChainLink]) -> ChainLink:
-    """Return the best one to ask: the one that holds the prompt, unless an earlier one is worth returning to."""
+def _choice(state: ChainState, untried: Sequence[ChainLink]) -> ChainLink:
+    """Return the best endpoint: the current one, which has the prompt cached, unless an earlier one is worth it."""
     ready = [link for link in untried if not link.rest_seconds()]
     if not ready:
         return min(untried, key=lambda link: (link.barred_seconds(), link.rest_seconds()))
-    current = standing.current
+    current = state.current
     if current not in ready:
         return ready[0]
     earlier = ready[: ready.index(current)]
-    return next((link for link in earlier if _is_worth_returning(link, current, standing.prompt_tokens)), current)
+    return next((link for link in earlier if _is_worth_returning(link, current, state.prompt_tokens)), current)
 
 
 def _is_worth_returning(earlier: ChainLink, current: ChainLink, prompt_tokens: int) -> bool:
-    """Return whether to go back: it saves money, or it reads the prompt anew quickly (as far as is known)."""
+    """Return True if going back saves money, or the earlier endpoint reads the whole prompt quickly (if known)."""
     return earlier.dearness < current.dearness or earlier.reading_seconds(prompt_tokens) <= RETURN_SECONDS
 
 
-def _passed_before(standing: Standing, link: ChainLink) -> tuple[str, ...]:
-    before = standing.links[: standing.links.index(link)]
+def _passed_before(state: ChainState, link: ChainLink) -> tuple[str, ...]:
+    before = state.links[: state.links.index(link)]
     return tuple(f"{each.name}: {each.why}" for each in before if each.why)
 
 
-def _exhausted(standing: Standing, last: ModelError) -> ModelError:
-    """Return the error for a chain of which nobody is left; the next request may try all of them again."""
-    tried = dict(standing.tried)
-    standing.start_over()
-    if len(standing.links) == 1:
+def _exhausted(state: ChainState, last: ModelError) -> ModelError:
+    """Return the error of a chain without endpoints left; the next request may try all of them again."""
+    tried = dict(state.tried)
+    state.start_over()
+    if len(state.links) == 1:
         return last
     reasons = "; ".join(f"{link.name}: {error}" for link, error in tried.items())
     advice = "; ".join(dict.fromkeys(f"{link.name}: {error.advice}" for link, error in tried.items() if error.advice))

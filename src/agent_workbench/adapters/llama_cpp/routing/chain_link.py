@@ -1,4 +1,4 @@
-"""One endpoint of a chain: whom it reaches, how long it rests after a failure, and how fast it reads."""
+"""One endpoint of a chain: its model, how long it rests after a failure, and how fast it reads prompts."""
 
 import asyncio
 
@@ -14,16 +14,16 @@ from agent_workbench.core.ports.services import Model
 
 FIRST_REST_SECONDS = 5.0
 MOST_REST_SECONDS = 300.0
-# A prompt of which less was new tells nothing of how fast a server reads.
+# With fewer new tokens a prompt does not show how fast a server reads.
 _MEASURED_TOKENS = 64
 
 
 class NotReady(ModelUnavailable):
-    """An endpoint that somebody stopped waiting for while it goes on to become ready."""
+    """An endpoint that is still loading when the wait for it ends."""
 
 
 class StatusRelay:
-    """Hands on what an endpoint says of itself while somebody waits for it, and nothing of it else."""
+    """Forwards status lines of an endpoint, only while a caller waits for it."""
 
     def __init__(self, on_status: OnStatus) -> None:
         self._on_status = on_status
@@ -35,7 +35,7 @@ class StatusRelay:
 
 
 class ChainLink:
-    """The endpoint `name` of a chain, with its `model` and what it costs; `voice` is what the model speaks through.
+    """The endpoint `name` of a chain with its model and price; the model reports its status through `voice`.
 
     After its first failure it rests for `rest_seconds`. Times are those of the event loop.
     """
@@ -63,25 +63,25 @@ class ChainLink:
 
     @property
     def loading(self) -> bool:
-        """Whether somebody stopped waiting for it while it went on to become ready."""
+        """True if it is still becoming ready after a wait for it ended."""
         return self._observing is not None and not self._observing.done()
 
     def rest_seconds(self) -> float:
-        """Return for how long it should be left alone yet, 0.0 when it is not resting."""
+        """Return the rest of its pause in seconds, 0.0 if it is not resting."""
         return max(0.0, self._rests_until - asyncio.get_running_loop().time())
 
     def barred_seconds(self) -> float:
-        """Return for how long it asked to be left alone yet, 0.0 when it did not."""
+        """Return the seconds until the time it named for a retry, 0.0 if it named none."""
         return max(0.0, self._barred_until - asyncio.get_running_loop().time())
 
     def reading_seconds(self, tokens: int) -> float:
-        """Return how long a prompt of so many tokens will take it, 0.0 as long as it was not measured."""
+        """Return the time to read a prompt of so many tokens, 0.0 if it was not measured yet."""
         return tokens / self._tokens_per_second if self._tokens_per_second else 0.0
 
     async def observe(self, patience_seconds: float | None) -> ModelFacts:
-        """Return what it says of itself; raise `ModelUnavailable` when it is not ready in time, and let it go on."""
+        """Return its facts; raise `ModelUnavailable` if it is not ready in time, and let it go on loading."""
         if seconds := self.barred_seconds():
-            error = ModelUnavailable("it asked to be left alone for a while", advice="try again later")
+            error = ModelUnavailable("it asked for a pause before the next request", advice="try again later")
             error.retry_after_seconds = seconds
             raise error
         if self._observing is None or self._observing.done():
@@ -99,7 +99,7 @@ class ChainLink:
             self._waiting -= 1
             self.voice.heard = self._waiting > 0
         if not done:
-            raise NotReady("it is not ready yet", advice="its log says what it does")
+            raise NotReady("it is not ready yet", advice="check its log")
         if observing.cancelled():
             raise ModelUnavailable("it was closed", advice="try again")
         facts = observing.result()

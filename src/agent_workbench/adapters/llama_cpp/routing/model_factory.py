@@ -1,4 +1,4 @@
-"""Makes the model of one endpoint."""
+"""Creation of the model of one endpoint from its settings."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
@@ -23,13 +23,13 @@ def model_from_settings(
     on_status: OnStatus,
     shared: SharedModels | None = None,
 ) -> Model:
-    """Return the model at `url`, or one that serves `path` itself, or with neither set the one at `LLAMA_SERVER_URL`.
+    """Return the model at `url`, else one with our own server for `path`, else the one at `LLAMA_SERVER_URL`.
 
-    A server of ours is one of `shared`, and writes to `log_path`; `on_status` gets a line on what is waited for.
-    Nothing is started and nobody asked before the first request; with no model configured that one raises
-    `ModelUnavailable`. Raises `ConfigError` for an address or a key that cannot be used.
+    Our own server is one of `shared` and logs to `log_path`; `on_status` gets status lines while a request waits.
+    Nothing is started or asked before the first request, which raises `ModelUnavailable` if no model is configured.
+    Raises `ConfigError` for an invalid address or key.
     """
-    # A file that was named, in the settings or by a flag, was meant; the variable may be there for other programs.
+    # A file in the settings or a flag has priority; the variable may be set for other programs.
     url = settings.url or ("" if settings.path else environ.get(URL_VARIABLE, ""))
     if url:
         key = environ.get(settings.api_key_env, "") if settings.api_key_env else ""
@@ -60,7 +60,7 @@ def embedded_server(
 
 
 class UnusableModel:
-    """Stands where no model can be asked, and says why to whoever tries."""
+    """The port `Model` where none can be used; every request raises the reason."""
 
     def __init__(self, error: type[ModelError], what: str, advice: str) -> None:
         self._error = error
@@ -85,12 +85,12 @@ class UnusableModel:
 
     def _refusal(self) -> ModelError:
         refusal = self._error(self._what, advice=self._advice)
-        # Settings are read once: what was trusted at the start is what counts.
+        # Settings are read once, at the start, so a retry cannot help.
         refusal.lasting = True
         return refusal
 
 
 def unconfigured() -> UnusableModel:
-    """Return what stands where no model was named."""
+    """Return the model for settings without one."""
     advice = "set model.path (a GGUF file) or model.url in .agent.yml, then start again"
     return UnusableModel(ModelUnavailable, "no model is configured", advice)

@@ -1,4 +1,4 @@
-"""Makes the models of all roles: one client for an endpoint, one server for a file, however many name it."""
+"""Registry of model endpoints by role: one client for each endpoint, one server for each model file."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ ONE = (SHORT_FORM,)
 
 
 class ModelRegistry:
-    """The endpoints of `settings`, each made once and when it is first asked for; `shared` has the servers of ours.
+    """The endpoints of `settings`, each created once, at its first use. `shared` holds our own servers.
 
-    `environ` holds the keys, `log` is where a server of ours writes, in `state_dir` stands what was spent.
+    `environ` has the API keys, `log` is the log of our own server, `state_dir` has the spending ledger.
     """
 
     def __init__(
@@ -48,24 +48,24 @@ class ModelRegistry:
         self._served: dict[tuple[str, str], tuple[Model, StatusRelay]] = {}
 
     def for_roles(self) -> Model:
-        """Return the model of all roles; raise `ConfigError` where the only one has an address or key of no use."""
+        """Return the model of all roles; raise `ConfigError` if the only endpoint has an invalid address or key."""
         chains = {purpose: self._settings.chain(purpose) for purpose in Purpose}
         if set(chains.values()) == {ONE}:
-            # One model for everything needs nobody who chooses.
+            # One model for everything needs no chain.
             return model_from_settings(self._settings.model, self._environ, self._log, self._on_status, self._shared)
         return ChainedModel(
             {purpose: tuple(map(self._link, chain)) for purpose, chain in chains.items()}, self._on_status
         )
 
     def for_one(self, name: str) -> Model:
-        """Return the model of one endpoint by its name, within the cap."""
+        """Return the model of one endpoint by its name, with its spending cap."""
         return ChainedModel({Purpose.EXECUTOR: (self._link(name),)}, self._on_status)
 
     def looked_at(self, name: str) -> Model | None:
-        """Return one endpoint to be looked at, which must not be asked for an answer: nobody counts what it costs.
+        """Return the model of one endpoint for inspection only: its answers would not be counted against the cap.
 
-        None for a file that we serve: it is only started when it is asked. Raises `ModelUnavailable` where there is no
-        such file. Blocks.
+        None for a model file of our own server, which starts with the first request. Raises `ModelUnavailable` if there
+        is no such file. Blocks.
         """
         endpoint = self._endpoint(name)
         if endpoint.path:
@@ -75,13 +75,13 @@ class ModelRegistry:
 
     @property
     def log(self) -> Path:
-        """Where the server of ours writes that comes first in the executor's chain."""
+        """Log file of the first of our own servers in the executor's chain."""
         chain = self._settings.chain(Purpose.EXECUTOR)
         served = (name for name in chain if self._endpoint(name).path)
         return self._log_of(next(served, SHORT_FORM))
 
     async def close(self) -> None:
-        """Let go of who was looked at."""
+        """Close the models that were created."""
         await asyncio.gather(*(model.close() for model in self._made))
 
     def _link(self, name: str) -> ChainLink:
@@ -114,7 +114,7 @@ class ModelRegistry:
     def _usable(self, name: str, endpoint: EndpointSettings, voice: StatusRelay) -> Model:
         key = endpoint.api_key_env
         if name != SHORT_FORM and key and not self._environ.get(key, "").strip():
-            what = f"the environment variable {key}, which holds the key of {name}, is not set"
+            what = f"the environment variable {key} with the API key of {name} is not set"
             return UnusableModel(ModelRefused, what, f"set {key} where you start the workbench")
         try:
             return model_from_settings(
@@ -128,7 +128,7 @@ class ModelRegistry:
             return UnusableModel(ModelRefused, str(error), error.advice)
 
     def _context_tokens(self, endpoint: EndpointSettings) -> int:
-        """Return the largest context that an endpoint with the same file asks for."""
+        """Return the largest context size among the endpoints with the same file."""
         named = (endpoint_named(self._settings, name) for name in (*dict(self._settings.endpoints), SHORT_FORM))
         same = (each for each in named if each and each.path == endpoint.path and each.server == endpoint.server)
         return max((each.context_tokens for each in same if endpoint.path), default=endpoint.context_tokens)

@@ -1,4 +1,4 @@
-"""A model that costs money: asked only when the worst case fits into the caps, and counted by what came."""
+"""Model with a price: asked only if the worst case fits the spending caps, and charged for what came."""
 
 import asyncio
 import contextlib
@@ -24,16 +24,16 @@ from agent_workbench.core.model import (
 from agent_workbench.core.model_settings import TokenPrice
 from agent_workbench.core.ports.services import Model
 
-# A token is seldom shorter than three bytes, so this is rather too many.
+# Tokens are seldom shorter, so this estimate is rather too high.
 _BYTES_PER_TOKEN = 3
-# What chat templates put around a message.
+# Tokens that chat templates add to a message.
 _TOKENS_PER_MESSAGE = 8
-# No prompt of ours is smaller than this; with less left there is no point in even asking who is there.
+# No prompt is smaller; with less money left the endpoint is not even observed.
 _LEAST_PROMPT_TOKENS, _LEAST_ANSWER_TOKENS = 256, 64
 
 
 class CostCapExceeded(ModelRefused):
-    """An endpoint that was not asked, because its answer might cost more than is left; `why` in a few words."""
+    """An endpoint is not asked because its answer might exceed a cap; `why` says which in a few words."""
 
     def __init__(self, what: str, why: str, *, advice: str = "") -> None:
         super().__init__(what, advice=advice)
@@ -41,7 +41,7 @@ class CostCapExceeded(ModelRefused):
 
 
 class PricedModel:
-    """The port `Model` over `inner`, which takes `price`; today's spending of all sessions stays within `cap`."""
+    """The port `Model` over `inner`, which costs `price`; today's spending of all sessions stays within `cap`."""
 
     def __init__(
         self, inner: Model, name: str, price: TokenPrice, cap: float, ledger: SpendingLedger, on_status: OnStatus
@@ -53,7 +53,7 @@ class PricedModel:
         self._ledger = ledger
         self._on_status = on_status
         self._thinks = False
-        # The last request's worst case, by which the next one is judged before anybody is asked who is there.
+        # The worst case of the last request, an estimate for the next one.
         self._least = self._last = price.dollars(_LEAST_PROMPT_TOKENS, _LEAST_ANSWER_TOKENS)
 
     async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
@@ -69,7 +69,7 @@ class PricedModel:
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         reservation = await self._reserve(request)
-        spent = _Spent(self._price, prompt_tokens_of(request))
+        spent = _RunningCost(self._price, prompt_tokens_of(request))
         try:
             yield AnswerCost(spent.dollars)
             async with contextlib.aclosing(self._inner.answer(request)) as items:
@@ -78,7 +78,7 @@ class PricedModel:
                     if isinstance(item, AnswerEnd):
                         yield replace(item, figures=replace(item.figures, dollars=spent.dollars))
                     else:
-                        # First what it cost: who gets the piece and stops there knows it.
+                        # The cost comes first, so that a caller who stops at this item knows it.
                         yield AnswerCost(spent.dollars)
                         yield item
         except ModelError as error:
@@ -116,7 +116,7 @@ class PricedModel:
             raise self._unknown(error) from error
 
     async def _check_cap(self, dollars: float) -> None:
-        """Raise `CostCapExceeded` where not even this much is left today."""
+        """Raise `CostCapExceeded` if less than this is left today."""
         try:
             spent = await asyncio.to_thread(self._ledger.spent_today)
         except StorageError as error:
@@ -144,8 +144,8 @@ class PricedModel:
             self._on_status(f"the worst case of what {self._name} cost stays counted: {error}")
 
 
-class _Spent:
-    """What an answer has cost so far, by what came of it."""
+class _RunningCost:
+    """Cost of an answer so far."""
 
     def __init__(self, price: TokenPrice, prompt_tokens: int) -> None:
         self._price = price
@@ -167,7 +167,7 @@ class _Spent:
                 pass
 
     def nothing(self) -> None:
-        """Take it that a request which was refused costs nothing, unless something came."""
+        """Set the cost of a refused request to zero, unless a part of the answer came."""
         if not self._pieces:
             self.dollars = 0.0
 
@@ -176,19 +176,19 @@ class _Spent:
         return max(self._pieces, math.ceil(self._bytes / _BYTES_PER_TOKEN))
 
     def _told(self, figures: AnswerFigures) -> float:
-        """Return the price of the figures; a server that does not tell them gets what was counted here."""
+        """Return the price of the server's figures; missing ones are replaced by our own count."""
         return self._price.dollars(
             figures.prompt_tokens or self._prompt_tokens, figures.answer_tokens or self._answer_tokens
         )
 
 
 def _dollars(amount: float) -> str:
-    """Return an amount so that a small one is not taken for nothing."""
+    """Return an amount as text, with digits enough that a small one is not $0."""
     return f"${amount:.4f}" if amount >= 0.001 else f"${max(0.0, amount):.2g}"
 
 
 def prompt_tokens_of(request: ModelRequest) -> int:
-    """Return the tokens of a prompt with what a template puts around them; rather too many where nobody counted."""
+    """Return the tokens of a prompt with those of the template; a high estimate if they were not counted."""
     around = _TOKENS_PER_MESSAGE * len(request.messages)
     if request.prompt_tokens:
         return request.prompt_tokens + around

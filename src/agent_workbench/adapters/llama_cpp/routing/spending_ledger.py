@@ -1,4 +1,4 @@
-"""What paid endpoints cost today, counted over all sessions and processes of the user."""
+"""Ledger of what paid endpoints cost each day, shared by all sessions and processes of the user."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def utc_day() -> str:
 
 
 class Reservation(Struct, frozen=True):
-    """What was set aside for one answer, and on which day."""
+    """Money set aside for one answer, and its day."""
 
     day: str
     endpoint: str
@@ -38,7 +38,7 @@ class Reservation(Struct, frozen=True):
 
 
 class SpendingCapReached(Exception):
-    """What was asked for does not fit into the cap; `spent` dollars of it are gone."""
+    """A reservation would exceed the cap, of which `spent` dollars are used."""
 
     def __init__(self, spent: float) -> None:
         super().__init__(f"${spent:.4f} were spent")
@@ -48,8 +48,8 @@ class SpendingCapReached(Exception):
 class SpendingLedger:
     """The file `spending.json` in `folder`; each call holds its lock, and blocks.
 
-    What is set aside counts as spent until it is settled, so that two processes cannot both have the last cent, and a
-    crash leaves the worst case counted. Every call raises `StorageError` where the file cannot be read or written.
+    A reservation counts as spent until it is settled, so that two processes cannot both take the last cent, and a
+    crash leaves the worst case counted. Every call raises `StorageError` if the file cannot be read or written.
     """
 
     def __init__(self, folder: Path, today: Callable[[], str] = utc_day) -> None:
@@ -57,24 +57,24 @@ class SpendingLedger:
         self._today = today
 
     def spent_today(self) -> float:
-        """Return the dollars of today (UTC), what is set aside included."""
+        """Return today's dollars (UTC), reservations included."""
         if not self._path.exists():
             return 0.0
         return _sum(self._read().get(self._today(), {}))
 
     def reserve(self, endpoint: str, dollars: float, cap: float) -> Reservation:
-        """Set `dollars` aside; raise `SpendingCapReached` where today's sum would be over `cap`."""
+        """Set `dollars` aside; raise `SpendingCapReached` if today's sum would exceed `cap`."""
         with self._locked():
             days, day = self._read(), self._today()
             spent = _sum(days.get(day, {}))
-            # Compared as they are counted: in binary fractions 0.1 + 0.2 is over 0.3.
+            # Compared as whole numbers: in binary fractions 0.1 + 0.2 is more than 0.3.
             if _counted(spent) + _counted(dollars) > _counted(cap):
                 raise SpendingCapReached(spent)
             self._add(days, day, endpoint, _counted(dollars))
         return Reservation(day, endpoint, dollars)
 
     def settle(self, reservation: Reservation, dollars: float) -> None:
-        """Put what it cost in the place of what was set aside."""
+        """Replace a reservation by the real cost."""
         with self._locked():
             change = _counted(dollars) - _counted(reservation.dollars)
             self._add(self._read(), reservation.day, reservation.endpoint, change)
@@ -101,8 +101,8 @@ class SpendingLedger:
 
     def _broken(self) -> StorageError:
         return StorageError(
-            f"{self._path} does not hold what it should, so what was spent today is not known",
-            advice="look at it, then remove it: today's count begins again at 0",
+            f"{self._path} is damaged, so today's spending is unknown",
+            advice="check the file, then remove it; today's count starts again at 0",
         )
 
     @contextmanager
@@ -110,7 +110,7 @@ class SpendingLedger:
         try:
             make_directories(self._path.parent)
         except OSError as error:
-            raise storage_error(f"{self._path.parent} could not be made", error) from error
+            raise storage_error(f"{self._path.parent} could not be created", error) from error
         lock = FileLock(self._path.with_suffix(".lock"), describe_holder())
         try:
             lock.acquire(wait_seconds=_LOCK_SECONDS)
@@ -123,7 +123,7 @@ class SpendingLedger:
 
 
 def _counted(dollars: float) -> int:
-    """Return dollars as they are counted, rounded up: rather a billionth too much than an answer for nothing."""
+    """Return dollars as whole billionths, rounded up, so that no answer is free."""
     return math.ceil(round(min(dollars, MAX_DOLLARS) * _PER_DOLLAR, 3))
 
 

@@ -1,4 +1,4 @@
-"""Decides how a GGUF file is served: by the user's own `llama-server`, or by the one that comes with the workbench."""
+"""Command line of a model server: the user's own `llama-server`, or the one that comes with the workbench."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from agent_workbench.system.regular_files import open_regular
 
 _MAGIC = b"GGUF"
 _TINY_BYTES = 50_000_000
-# Which graphics card to use, and how.
+# Variables that select and configure graphics cards.
 _OF_DEVICES = (
     "GGML_",
     "LLAMA_ARG_",
@@ -31,7 +31,7 @@ _PACKAGE_FOLDER = Path(__file__).resolve().parents[4]
 
 
 class ServerCommand(Struct, frozen=True):
-    """A command line without secrets, and the environment that holds the API key."""
+    """A command line without secrets, and the environment with the API key."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -59,14 +59,14 @@ def server_command(
     if server:
         binary = _binary(server, environ)
         argv = [binary, "-m", str(model), "--host", "127.0.0.1", "--port", "0", "-np", "1", "-c", str(context_tokens)]
-        # Else its name would be the whole path, which goes into journals.
+        # Without an alias the model's name is its whole path, which would get into journals.
         argv += ["--alias", model.name]
-        # Its own choice is a good one, but for a model that is so small that threads only wait for each other.
+        # Its own choice is good, except for tiny models, where threads only wait for each other.
         argv += ["-t", "1"] if threads == 1 else []
         # A text is embedded in one batch.
         argv += ["--embeddings", "-b", str(context_tokens), "-ub", str(context_tokens)] if embeddings else []
     else:
-        # `-P`: the current folder may hold modules that pass for ours.
+        # `-P`: modules in the current folder must not replace ours.
         argv = [sys.executable, "-P", "-m", "agent_workbench.adapters.llama_cpp.server.xllamacpp_server", str(model)]
         argv += ["--context-tokens", str(context_tokens), "--threads", str(threads), "--alias", model.name]
         argv += ["--embeddings"] if embeddings else []
@@ -75,12 +75,12 @@ def server_command(
 
 
 def check_model_file(model: Path) -> None:
-    """Raise `ModelUnavailable` for a file that cannot be read or is no GGUF."""
+    """Raise `ModelUnavailable` for a file that cannot be read or is not a GGUF."""
     _model_bytes(model)
 
 
 def _model_bytes(model: Path) -> int:
-    advice = "model.path has to be a GGUF file"
+    advice = "set model.path to a GGUF file"
     try:
         with os.fdopen(open_regular(model, follow=True), "rb") as file:
             begins, size = file.read(len(_MAGIC)), os.fstat(file.fileno()).st_size
@@ -95,14 +95,14 @@ def _binary(server: str, environ: Mapping[str, str]) -> str:
     found = find_program(os.path.expanduser(server), environ.get("PATH", ""))  # noqa: PTH111 - a bare name is no path
     if not found:
         raise ModelUnavailable(
-            f"there is no program {server}",
-            advice="model.server (or LLAMA_SERVER) has to be llama-server or its path; without it we bring our own",
+            f"the program {server} was not found",
+            advice="set model.server (or LLAMA_SERVER) to a llama-server; without it the built-in one is used",
         )
     return found
 
 
 def _cores() -> int:
-    """Return how many cores we may use; two threads on one core only wait for each other."""
+    """Return the number of physical cores we may use; two threads on one core only wait for each other."""
     if not hasattr(os, "sched_getaffinity"):
         return max(1, os.cpu_count() or 1)
     cpus = os.sched_getaffinity(0)

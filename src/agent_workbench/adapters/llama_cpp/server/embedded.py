@@ -1,4 +1,4 @@
-"""A llama.cpp server of our own: started when it is first needed, ended with the workbench, never left behind."""
+"""llama.cpp server that the workbench starts at the first request, and stops when it ends."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ _ENDED_SECONDS = 2.0
 
 
 class EmbeddedServer:
-    """llama.cpp's server for the GGUF file `model`, with a random API key; `log` is where its output goes.
+    """llama.cpp's server for the GGUF file `model`, with a random API key and its output in `log`.
 
     `server` is the user's own `llama-server`; empty: the one that comes with the workbench. Of `environ` it gets what
     it may need. With `embeddings` it serves `/v1/embeddings` in place of answers.
@@ -62,16 +62,16 @@ class EmbeddedServer:
 
     @property
     def running(self) -> bool:
-        """Whether the server was started and did not end."""
+        """True if the server was started and has not ended."""
         return self._reading is not None and not self._reading.done()
 
     @property
     def pid(self) -> int:
-        """The server's process id, 0 before it was started."""
+        """The server's process id, 0 before the start."""
         return self._process.pid if self._process else 0
 
     async def start(self) -> tuple[str, str]:
-        """Start the server and return its address and key once it listens; raise `ModelUnavailable` with its log."""
+        """Start the server and return its address and key once it listens; raise `ModelUnavailable`."""
         await self.stop()
         key = secrets.token_urlsafe(32)
         command = await asyncio.to_thread(self._command, key)
@@ -90,7 +90,7 @@ class EmbeddedServer:
             raise
 
     async def stop(self) -> None:
-        """End the server and whatever it started; does nothing when there is none."""
+        """Stop the server and its children, if there are any."""
         process, self._process = self._process, None
         if process:
             await process.stop()
@@ -98,7 +98,7 @@ class EmbeddedServer:
             await self._reading
 
     async def death(self) -> ModelUnavailable | None:
-        """Return why the server ended if it did or does within two seconds, None if it runs on."""
+        """Return why the server ended, or None if it still runs after two seconds."""
         if self._reading is None:
             return None
         await asyncio.wait({self._reading}, timeout=_ENDED_SECONDS)
@@ -127,7 +127,7 @@ class EmbeddedServer:
         )
 
     async def _read(self, process: SupervisedProcess, address: asyncio.Future[str | None]) -> None:
-        """Log what the server writes until it ends; `address` is settled by the first line with one, or by the end."""
+        """Log the output until the server ends; the first line with an address resolves `address`."""
         while data := await process.read(_READ_BYTES):
             for line in await self._log.add(data):
                 found = _ADDRESS.search(line)
@@ -149,13 +149,13 @@ class EmbeddedServer:
             if seconds > self._start_seconds:
                 raise ModelUnavailable(
                     f"the model server did not listen within {self._start_seconds:.0f} s",
-                    advice=f"its log says why: {self._log.path}",
+                    advice=f"check its log: {self._log.path}",
                 )
             self._on_status(f"the model server loads {self._model.name} ({seconds:.0f} s)")
 
 
 class EmbeddedModel:
-    """The port `Model` on a server of our own, started by the first request and anew after it died."""
+    """The port `Model` on our own server, started by the first request and again after a crash."""
 
     def __init__(self, server: EmbeddedServer, *, model_name: str = "", on_status: OnStatus = say_nothing) -> None:
         self._server = server
@@ -170,7 +170,7 @@ class EmbeddedModel:
             facts = await client.observe()
         except ModelUnavailable as lost:
             raise await self._explained(lost) from lost
-        # The port is another one each time and tells nobody anything.
+        # The port changes with every start and means nothing to a reader.
         return replace(facts, endpoint=ENDPOINT)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
@@ -190,7 +190,7 @@ class EmbeddedModel:
             raise await self._explained(lost) from lost
 
     async def tokens_of(self, text: str) -> tuple[Token, ...]:
-        """Return the tokens of a text, none where the server does not tell; raise `ModelError`."""
+        """Return the tokens of a text, empty if the server does not list them; raise `ModelError`."""
         client = await self._started()
         try:
             return await client.tokens_of(text)
@@ -212,6 +212,6 @@ class EmbeddedModel:
             return self._client
 
     async def _explained(self, lost: ModelUnavailable) -> ModelUnavailable:
-        """Return why the server died if it did; a connection that broke says only that it broke."""
+        """Return why the server ended, if it did; a broken connection alone does not tell."""
         death = await self._server.death()
         return ModelUnavailable(str(death), advice=death.advice, partial=lost.partial) if death else lost

@@ -1,4 +1,4 @@
-"""Keeps what a server writes: in a file that cannot grow without end, and its last lines at hand for an error."""
+"""Log of a server: a file of bounded size, and its last lines for error messages."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ _LINE_LENGTH = 400
 
 
 class ServerLog:
-    """The log at `path`. When it is full it is kept as `<path>.1` (in place of the one before) and begun anew."""
+    """The log at `path`. A full log is moved to `<path>.1`, replacing the one there."""
 
     def __init__(self, path: Path, *, file_bytes: int = _FILE_BYTES) -> None:
         self.path = path
@@ -20,7 +20,7 @@ class ServerLog:
         self._lines: deque[str] = deque(maxlen=_LINES)
 
     async def add(self, data: bytes) -> tuple[str, ...]:
-        """Append what the server wrote and return the lines that are complete now."""
+        """Append output and return the lines that are complete now."""
         *complete, rest = (self._line + data.decode("utf-8", "replace")).split("\n")
         self._line = rest[-_LINE_LENGTH:]
         lines = tuple(_printable(line) for line in complete)
@@ -41,7 +41,7 @@ class ServerLog:
             with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
                 file.write(data)
         except OSError as error:
-            # A log that cannot be written is no reason to stop the model; the error stands where it is looked for.
+            # A log that cannot be written must not stop the model; the error is shown with the last lines.
             self._lines.append(f"({self.path} cannot be written: {error.strerror})")
 
 

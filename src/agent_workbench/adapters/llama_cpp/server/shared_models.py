@@ -1,4 +1,4 @@
-"""One server for each model file in a process, however many sessions ask it; they take turns."""
+"""Model servers shared by the sessions of a process: one for each model file, used in turn."""
 
 import asyncio
 import contextlib
@@ -9,27 +9,27 @@ from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 
-BUSY = "the model answers another session; this one is next"
+BUSY = "the model is answering another session; this one is next"
 
 
 class SharedModels:
-    """The models of a process that have a server of ours, each closed when nobody has it any more."""
+    """Shared models with a server of ours; each is closed when its last holder closes it."""
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, _Held] = {}
+        self._held: dict[Hashable, _HeldModel] = {}
 
     def take(self, key: Hashable, make: Callable[[OnStatus], EmbeddedModel], on_status: OnStatus) -> "SharedModel":
-        """Return the model of `key`, made by `make` where nobody has it.
+        """Return the model of `key`; `make` creates it for the first holder.
 
-        `on_status` is told what its holder's own requests wait for.
+        `on_status` gets status lines while the holder's own requests wait.
         """
         if key not in self._held:
-            self._held[key] = _Held(make)
+            self._held[key] = _HeldModel(make)
         held = self._held[key]
         held.holders += 1
         return SharedModel(held, on_status, lambda: self._give_back(key, held))
 
-    async def _give_back(self, key: Hashable, held: "_Held") -> None:
+    async def _give_back(self, key: Hashable, held: "_HeldModel") -> None:
         held.holders -= 1
         if not held.holders:
             if self._held.get(key) is held:
@@ -37,8 +37,8 @@ class SharedModels:
             await held.model.close()
 
 
-class _Held:
-    """A model, who has it, who listens to it, and whose turn it is."""
+class _HeldModel:
+    """A shared model: its number of holders, its status listeners, and the lock for turns."""
 
     def __init__(self, make: Callable[[OnStatus], EmbeddedModel]) -> None:
         self.model = make(self._say)
@@ -52,9 +52,9 @@ class _Held:
 
 
 class SharedModel:
-    """The port `Model` for one of those who share a server."""
+    """The port `Model` for one holder of a shared server."""
 
-    def __init__(self, held: _Held, on_status: OnStatus, give_back: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, held: _HeldModel, on_status: OnStatus, give_back: Callable[[], Awaitable[None]]) -> None:
         self._held = held
         self._on_status = on_status
         self._give_back = give_back
@@ -74,7 +74,7 @@ class SharedModel:
             return await self._held.model.count_tokens(texts, purpose)
 
     async def tokens_of(self, text: str) -> tuple[Token, ...]:
-        """Return the tokens of a text, none where the server does not tell; raise `ModelError`."""
+        """Return the tokens of a text, empty if the server does not list them; raise `ModelError`."""
         with self._listening():
             return await self._held.model.tokens_of(text)
 
@@ -85,7 +85,7 @@ class SharedModel:
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """Wait until nobody else is answered: the server has one context, and would read every prompt anew."""
+        """Wait for the turn: the server has one context, and alternating prompts would be read from their start."""
         if self._held.turn.locked():
             self._on_status(BUSY)
         async with self._held.turn:

@@ -3,7 +3,7 @@
 Run as `python -m agent_workbench.adapters.llama_cpp.server.xllamacpp_server MODEL.gguf`.
 
 The API key comes from `LLAMA_API_KEY`; without one nothing is served. Once the model is loaded the line
-`listening on http://127.0.0.1:PORT` is written to standard output. It ends by a signal: nothing has to be put in order.
+`listening on http://127.0.0.1:PORT` is written to standard output. A signal ends it; there is nothing to clean up.
 """
 
 import argparse
@@ -20,19 +20,19 @@ _CACHE_MEGABYTES = 2048
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until a signal ends the process; return 2 when something that is needed was not given."""
+    """Serve until a signal ends the process; return 2 if the API key is missing."""
     given = _parser().parse_args(arguments)
-    # Taken out, so that nothing we load finds it there.
+    # Removed, so that nothing loaded later finds it.
     api_key = os.environ.pop(API_KEY_VARIABLE, "")
     if not api_key:
-        sys.stderr.write(f"{API_KEY_VARIABLE} is not set: without a key any process and any web page could ask\n")
+        sys.stderr.write(f"{API_KEY_VARIABLE} is not set; without a key any process or web page could ask\n")
         return 2
     from xllamacpp import Server
 
     try:
         server = Server(_parameters(given, api_key))
     except RuntimeError:
-        # What went wrong was written by llama.cpp; the exception only says that something did.
+        # llama.cpp has written the cause; the exception does not contain it.
         return 1
     sys.stdout.write(f"listening on {server.listening_address}\n")
     sys.stdout.flush()
@@ -70,7 +70,7 @@ def _parameters(given: argparse.Namespace, api_key: str) -> "CommonParams":
         # A text is embedded in one batch.
         parameters.n_batch = parameters.n_ubatch = given.context_tokens
     parameters.endpoint_slots = True
-    # No page in a browser may read even what needs no key.
+    # No web page may read even the routes that need no key.
     parameters.cors_origins = "http://127.0.0.1"
     parameters.offline = True
     parameters.ui = False
