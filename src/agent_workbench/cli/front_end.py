@@ -30,8 +30,11 @@ async def open_screen(
     Raises `WorkbenchError` if the first session could not be opened, or ended with an error.
     """
     from agent_workbench.api.records.past_sessions import RepoSessions
+    from agent_workbench.api.records.recorded_sessions import named_session
     from agent_workbench.api.sessions.session_host import LocalSessionHost
 
+    if request.replayed:  # an unknown name is an error before the screen is opened
+        await named_session(invocation, request.session)
     host = LocalSessionHost(invocation, ready=asyncio.Event())
     farewells = await show(host, request, past=RepoSessions(invocation), first_run=welcome, served=served)
     host.raise_if_none_opened()  # before the farewell, which would repeat it

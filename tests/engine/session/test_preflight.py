@@ -196,6 +196,30 @@ async def test_an_error_nobody_expected_still_ends_the_screen() -> None:
         await life
 
 
+class OpeningRepo(Repo):
+    """Waits to be opened, or fails then."""
+
+    def __init__(self, failing: WorkbenchError | None = None) -> None:
+        super().__init__(failing=failing)
+        self.opening, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def open(self, publisher: UpdatePublisher, *, trusted: bool) -> "Repo":
+        self.opening.set()
+        await self.go_on.wait()
+        return await super().open(publisher, trusted=trusted)
+
+
+@pytest.mark.parametrize("failing", [None, StorageError("full")])
+async def test_an_intent_during_the_opening_waits_for_the_session(failing: WorkbenchError | None) -> None:
+    repo = OpeningRepo(failing)
+    async with preflight_in(at(repo)) as (session, _):
+        await repo.opening.wait()
+        submitted = session.submit(StartTask())
+        repo.go_on.set()
+        assert await submitted == (Refused("the session has ended") if failing else Accepted())
+    assert repo.intents == ([] if failing else [StartTask()])
+
+
 async def test_intents_go_on_to_the_session_once_it_is_there() -> None:
     repo = Repo()
     open_now = asyncio.Event()

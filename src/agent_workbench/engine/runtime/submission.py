@@ -31,3 +31,13 @@ def answered(outcome: Outcome) -> Awaitable[Outcome]:
     found: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
     found.set_result(outcome)
     return found
+
+
+def forward(outcome: Awaitable[Outcome], submitted: Submission) -> None:
+    """Answer a submission with an outcome that comes later."""
+
+    def answer(done: asyncio.Future[Outcome]) -> None:
+        if not done.cancelled():
+            submitted.answer(done.result())
+
+    asyncio.ensure_future(outcome).add_done_callback(answer)

@@ -12,7 +12,7 @@ from agent_workbench.core.ports.services import Setup, Trust
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.engine.approval.proposals import spoken
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
-from agent_workbench.engine.runtime.submission import answered
+from agent_workbench.engine.runtime.submission import Submission, answered, forward, submission
 from agent_workbench.engine.session.intent_queue import ENDED
 
 INIT = "init"
@@ -53,6 +53,7 @@ class Preflight:
         self._answers: asyncio.Queue[AnswerQuestion | Leave] = asyncio.Queue()
         self._question: PreflightQuestion | None = None
         self._session: OpenedSession | None = None
+        self._early: list[Submission] | None = None
         self._ended = False
 
     def submit(self, intent: Intent) -> Awaitable[Outcome]:
@@ -64,6 +65,9 @@ class Preflight:
         if isinstance(intent, Leave):
             self._answers.put_nowait(intent)
             return answered(Accepted())
+        if self._early is not None:  # its state may be on the screen already, so the intent is meant for it
+            self._early.append(submission(intent))
+            return self._early[-1].outcome
         if not isinstance(intent, AnswerQuestion):
             return answered(Refused("the session is not open yet"))
         if self._question is None or self._question.key != intent.question:
@@ -84,8 +88,13 @@ class Preflight:
             raise
         finally:
             self._ended = self._session is None
+            if self._ended:
+                for submitted in self._early or ():
+                    submitted.answer(Refused(ENDED))
         if session is None:
             return SessionEnd()
+        for submitted in self._early or ():
+            forward(session.submit(submitted.intent), submitted)
         while not self._answers.empty():  # the user may have left while the session was being opened
             session.submit(self._answers.get_nowait())
         return await session.run()
@@ -102,6 +111,7 @@ class Preflight:
             self._publisher.end("")
             return None
         self._publisher.show_activity("opening the session")
+        self._early = []
         self._session = await repo.open(self._publisher, trusted=trusted)
         return self._session
 
