@@ -153,6 +153,8 @@ async def driving(
     """Yield a driver of a workbench that shows `session`; in further tabs it opens `others`, one after the other."""
     clock = FakeClock()
     host = ScriptedHost(session, *others)
-    app = WorkbenchApp(host, SessionRequest(), clock=clock, first_run=first_run, keys=keys, around=AppEnvironment(past))
+    app = WorkbenchApp(
+        host, SessionRequest(), clock=clock, first_run=first_run, keys=keys, environment=AppEnvironment(past)
+    )
     async with app.run_test(size=size, notifications=True) as pilot:
         yield await Driver(app, session, clock, pilot, host).idle()

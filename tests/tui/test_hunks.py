@@ -137,7 +137,7 @@ async def test_where_an_editor_cannot_have_the_terminal_it_is_said_so() -> None:
         async def edit(text: str, suffix: str) -> str:
             raise AssertionError(text + suffix)
 
-        bench.app.around = AppEnvironment(edit_text=edit)
+        bench.app.environment = AppEnvironment(edit_text=edit)
         await bench.press("E")
         assert "an editor cannot have this terminal" in " ".join(bench.text().split())
         assert bench.session.intents == []

@@ -166,7 +166,7 @@ async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture(
 def test_how_the_sessions_look(snap_compare: Compare, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     session = ScriptedSession(*runs.up_to_reflexion())
     app = WorkbenchApp(
-        ScriptedHost(session), SessionRequest(), clock=FakeClock(), around=AppEnvironment(GivenSessions())
+        ScriptedHost(session), SessionRequest(), clock=FakeClock(), environment=AppEnvironment(GivenSessions())
     )
 
     async def settle(pilot: Pilot[SessionUpdate]) -> None:

@@ -83,7 +83,7 @@ async def test_news_of_a_tab_that_went_behind_another_wait_until_it_is_in_front_
         first, drawn = bench.app.tabs.all[0], bench.app.tabs.all[0].update_shown
         bench.session.record(*PROPOSED)
         await bench.until(lambda: line(bench).startswith("T-1 ! diff"))
-        bench.app.post_message(bench.app.News(first))  # sent while it was in front, heard when another one is
+        bench.app.post_message(first.Updated(first))  # sent while it was in front, heard when another one is
         await bench.idle()
         assert first.update_shown is drawn
         await bench.press("comma")
@@ -105,8 +105,8 @@ async def test_who_looks_elsewhere_is_called_once_for_each_thing_that_waits() ->
         rung: list[str] = []
         bench.app.bell = lambda: rung.append("bell")  # type: ignore[method-assign]
         bench.app.write_control = rung.append  # type: ignore[method-assign, assignment]
-        bench.app.caller.moment_seconds = 0.01
-        bench.app.caller.ways = (CallBy.BELL, CallBy.TERMINAL)
+        bench.app.notifier.moment_seconds = 0.01
+        bench.app.notifier.ways = (CallBy.BELL, CallBy.TERMINAL)
         bench.app.post_message(events.AppBlur())
         await bench.record(*PROPOSED)
         await bench.until(lambda: bool(rung))
@@ -115,7 +115,7 @@ async def test_who_looks_elsewhere_is_called_once_for_each_thing_that_waits() ->
         bench.app.post_message(events.AppFocus())
         await bench.record(*runs.applied(DIFF), *runs.tested("P-40", CheckPurpose.AFTER_DIFF, good=True))
         await bench.record(ActionProposed(runs.commit()))
-        await bench.until(lambda: bench.app.tabs.front.told == f"proposal {runs.commit().id}")
+        await bench.until(lambda: bench.app.tabs.front.notified == f"proposal {runs.commit().id}")
         assert len(rung) == 2
 
 

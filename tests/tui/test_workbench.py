@@ -376,19 +376,19 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.app import WorkbenchApp
     from agent_workbench.tui.bars.gate_bar import GateBar
     from agent_workbench.tui.bars.replay_bar import ReplayBar
-    from agent_workbench.tui.dialogs.rule_offer import AllowScreen
+    from agent_workbench.tui.dialogs.rule_offer import RuleOfferDialog
     from agent_workbench.tui.panes.code import CodePane
     from agent_workbench.tui.panes.diff import DiffPane
     from agent_workbench.tui.panes.plan import PlanPane
     from agent_workbench.tui.panes.scratchpad import ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
     from agent_workbench.tui.screens.code_piece import PieceScreen
-    from agent_workbench.tui.screens.code_search import FindScreen
+    from agent_workbench.tui.screens.code_search import CodeSearchScreen
     from agent_workbench.tui.screens.comparison import ComparisonScreen
     from agent_workbench.tui.screens.file import FileScreen
     from agent_workbench.tui.screens.help import HelpScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
-    from agent_workbench.tui.screens.recording_search import SearchScreen
+    from agent_workbench.tui.screens.recording_search import RecordingSearchScreen
     from agent_workbench.tui.screens.review import ReviewScreen
     from agent_workbench.tui.screens.rules import RulesScreen
     from agent_workbench.tui.screens.sessions import SessionsScreen
@@ -404,8 +404,8 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.SCRATCHPAD: (ScratchpadPane,),
         Scope.CODE: (CodePane,),
         Scope.PIECE: (PieceScreen,),
-        Scope.FIND: (FindScreen,),
-        Scope.SEARCH: (SearchScreen,),
+        Scope.FIND: (CodeSearchScreen,),
+        Scope.SEARCH: (RecordingSearchScreen,),
         Scope.RECEIPT: (ReceiptScreen,),
         Scope.REVIEW: (ReviewScreen,),
         Scope.FILE: (FileScreen,),
@@ -413,7 +413,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.HELP: (HelpScreen,),
         Scope.COMPARISON: (ComparisonScreen,),
         Scope.SESSIONS: (SessionsScreen,),
-        Scope.ALLOW: (AllowScreen,),
+        Scope.ALLOW: (RuleOfferDialog,),
         Scope.RULES: (RulesScreen,),
         Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane),
         Scope.EVERYWHERE: (SessionScreen,),

@@ -67,7 +67,7 @@ async def show(
         clock=system_clock(),
         first_run=first_run,
         first_screen=host.ready,
-        around=AppEnvironment(
+        environment=AppEnvironment(
             past=past,
             edit_text=None if served else edit_text,
             desktop=desktop(environ),

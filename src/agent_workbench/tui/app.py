@@ -1,28 +1,24 @@
-"""The workbench: sessions in a terminal. It shows updates and hands on what the user wants; it decides nothing."""
+"""The workbench in a terminal: it shows updates of sessions and submits intents of the user."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import SystemCommand
-from textual.message import Message
-from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.palette import key_commands
 from agent_workbench.tui.screens.opening import OpeningScreen
+from agent_workbench.tui.session.session_app import SessionApp
 from agent_workbench.tui.session.tabs import Tabs
-from agent_workbench.tui.terminal.terminal_app import TerminalApp
+from agent_workbench.tui.styles import FIRST_STYLES, MORE_STYLES
 
-# What knows sessions, panes and dialogues is imported in functions here: only so the first frame comes before it.
+# Sessions, panes and dialogs are imported in functions, so that the first frame does not wait for them.
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
     from agent_workbench.core.ports.services import Clock
@@ -31,24 +27,11 @@ if TYPE_CHECKING:
     from agent_workbench.core.settings import UiSettings
     from agent_workbench.tui.session.session_screen import SessionScreen
     from agent_workbench.tui.session.session_tab import SessionTab
-    from agent_workbench.tui.terminal.notifier import Notifier
-    from agent_workbench.tui.terminal.served_driver import ServedDriver
 
-NOTICE_SECONDS = 8.0
-HERE = Path(__file__).parent
-FIRST_STYLES = ("app.tcss", "screens/opening.tcss")
-MORE_STYLES = (
-    "workbench_screen.tcss",
-    "widgets/rows.tcss",
-    "widgets/bar.tcss",
-    "widgets/status_line.tcss",
-    "widgets/tab_strip.tcss",
-    "widgets/session_strip.tcss",
-    "screens/dialogue.tcss",
-)
+LEAVING = "leaving: what runs is stopped, everything is kept"
 
 
-class WorkbenchApp(TerminalApp["SessionUpdate"]):
+class WorkbenchApp(SessionApp["SessionUpdate"]):
     """Shows sessions until the last has ended; returns its last update. `keys` moves keys by name (docs/keys.md).
 
     It opens in two steps: a first frame that needs next to nothing, then the panes and the `first` session of `host`.
@@ -56,17 +39,9 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
     """
 
     TITLE = "Agent Workbench"
-    CSS_PATH = [HERE / style for style in FIRST_STYLES]
+    CSS_PATH = [*FIRST_STYLES]
     BINDINGS = bindings(Scope.ALWAYS)
     ENABLE_COMMAND_PALETTE = True
-
-    caller: "Notifier"
-
-    @dataclass
-    class News(Message):
-        """The session of a tab has an update that was not shown yet."""
-
-        tab: "SessionTab"
 
     def __init__(
         self,
@@ -78,29 +53,24 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         keys: Mapping[str, str] | None = None,
         first_run: bool = False,
         first_screen: asyncio.Event | None = None,
-        around: AppEnvironment | None = None,
+        environment: AppEnvironment | None = None,
     ) -> None:
-        self.around = around or AppEnvironment()
-        super().__init__(_served_driver() if self.around.served else None)
-        self.clock = clock
-        self.host = host
+        super().__init__(host, clock, Keymap(keys or {}), environment or AppEnvironment())
         self.first_screen = first_screen or asyncio.Event()
         self.failure: WorkbenchError | None = None
-        self.keymap = Keymap(keys or {})
-        self.tabs = Tabs(self)
+        self.tabs = Tabs(self, self.show_newest)
         self.farewells: list[str] = []
-        self.terminal_focused: bool | None = None
         self._first = first
-        self._typed: list[events.Key] | None = []
+        self._early_keys: list[events.Key] | None = []
         self._wanted_theme = theme
         self._first_run = first_run
-        self._looks: UiSettings | None = None
+        self._ui_settings: UiSettings | None = None
         self._leaving = False
         self.animation_level = "none"
 
     @property
     def workbench(self) -> "SessionScreen":
-        """The panes of the session in front."""
+        """Main screen of the session in front."""
         return self.tabs.front.workbench
 
     @property
@@ -113,30 +83,30 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         return OpeningScreen()
 
     async def on_event(self, event: events.Event) -> None:
-        """Keep keys, with the time of each, until there is somebody whom they are meant for."""
-        if self._typed is not None and isinstance(event, events.Key):
-            self._typed.append(event)
+        """Keep keys that come before the first session is shown."""
+        if self._early_keys is not None and isinstance(event, events.Key):
+            self._early_keys.append(event)
         else:
             await super().on_event(event)
 
     def on_mount(self) -> None:
-        self._take_looks(self._wanted_theme)
+        self._apply_looks(self._wanted_theme)
 
     async def on_opening_screen_shown(self) -> None:
-        """Load the rest and put the first session in the place of the first frame, in one go."""
-        await asyncio.to_thread(self.stylesheet.read_all, [HERE / style for style in MORE_STYLES])
+        """Load the rest, and replace the first frame by the first session in one update of the screen."""
+        await asyncio.to_thread(self.stylesheet.read_all, list(MORE_STYLES))
         if self._leaving:
             return
         self.stylesheet.parse()
         from agent_workbench.tui.terminal.notifier import Notifier
 
-        self.caller = Notifier(self)
+        self.notifier = Notifier(self, self.environment.desktop, in_tmux=self.environment.in_tmux)
         self.failure = await self.tabs.open_first(self._first)
         if self.failure:
             self.exit()
 
-    def _take_looks(self, theme: str) -> None:
-        """Put the keys of the keymap and a theme in force, and say what of it there is not."""
+    def _apply_looks(self, theme: str) -> None:
+        """Apply the keymap and a theme; tell the user what is wrong with them."""
         self.set_keymap(self.keymap.moved)
         if not self.choose_theme(theme):
             self.tell(f"there is no theme {theme!r}; Ctrl-P lists them", "warning")
@@ -144,77 +114,61 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
             self.tell(f"ui.keys: {trouble}", "warning")
 
     async def on_workbench_screen_ready(self) -> None:
-        """When the first session's panes stand, begin what had to wait for that."""
-        if self._typed is None:
+        """Handle the early keys when the panes of the first session are mounted."""
+        if self._early_keys is None:
             return
         self.call_after_refresh(self.first_screen.set)
         if self._first_run:
-            from agent_workbench.tui.session import task_dialogs as dialogues
-
-            await dialogues.take_tour(self.tabs.front)
-        typed, self._typed = self._typed, None
-        for key in typed:  # nobody closes the tour with a key that came before it
+            await self.tabs.front.dialogs.take_tour()
+        early, self._early_keys = self._early_keys, None
+        for key in early:  # nobody closes the tour with a key that came before it
             if not self._first_run or key.key.startswith("ctrl+"):
                 await self.on_event(key)
 
-    async def on_workbench_app_news(self, news: News) -> None:
-        await self.show_news(news.tab)
+    async def on_session_tab_updated(self, message: "SessionTab.Updated") -> None:
+        await self.show_newest(message.tab)
 
-    async def show_news(self, tab: "SessionTab") -> None:
-        """Show the newest update of a tab; with the last one the tab goes, and with the last tab the app."""
+    async def show_newest(self, tab: "SessionTab") -> None:
+        """Show the newest update of a tab; close the tab with its last update, and the app with its last tab."""
         update = tab.show_newest()
         if update is None:
             return
         if update.ended:
             self.farewells.append(update.farewell)
-            if not await self.tabs.drop(tab, update.farewell):
+            if not await self.tabs.close(tab, update.farewell):
                 self.exit(update)
             return
         wanted = update.live.ui
-        if wanted is not None and wanted != self._looks:
-            self._looks = wanted
+        if wanted is not None and wanted != self._ui_settings:
+            self._ui_settings = wanted
             self.clipboard_allowed = wanted.clipboard
-            self.caller.ways = wanted.notify
+            self.notifier.ways = wanted.notify
             self.keymap.move(dict(wanted.keys))
-            self._take_looks(wanted.theme)
-
-    def tell(self, text: str, severity: SeverityLevel = "information") -> None:
-        """Say something in a corner for a while."""
-        self.notify(sanitize(text, limit_chars=2000), severity=severity, timeout=NOTICE_SECONDS, markup=False)
-
-    def write_control(self, sequence: str) -> None:
-        """Send the terminal what is no part of the screen."""
-        if self._driver is not None and not self.is_headless:
-            self._driver.write(sequence)
-
-    def on_app_focus(self) -> None:
-        self.terminal_focused = True
-
-    def on_app_blur(self) -> None:
-        self.terminal_focused = False
+            self._apply_looks(wanted.theme)
 
     async def leave(self, reason: str = "left by the user") -> None:
-        """Have all sessions left; before there is one, just go."""
+        """Leave all sessions; before there is one, exit."""
         self._leaving = True
         if not self.tabs.all:
             self.exit()
         for tab in self.tabs.all:
             await tab.leave(reason)
 
-    async def leave_tab(self, tab: "SessionTab") -> None:
-        """Leave the session of a tab."""
+    async def on_session_screen_leave_wanted(self) -> None:
+        """Leave the session in front."""
+        tab = self.tabs.front
         if len(self.tabs.all) == 1:
             await self.action_leave_anyway()
         elif not tab.leaving:
-            self.tell("leaving: what runs is stopped, everything is kept")
+            self.tell(LEAVING)
             await tab.leave()
 
     async def action_leave_anyway(self) -> None:
-        """Leave all; asked a second time, do not wait for the sessions to be closed."""
+        """Leave all sessions; at a second press do not wait for their ends."""
         if self._leaving and self.update_shown is not None:
             self.exit(self.update_shown)
             return
-        self.tell("leaving: what runs is stopped, everything is kept")
+        self.tell(LEAVING)
         await self.leave()
 
     async def action_interrupt(self) -> None:
@@ -227,30 +181,22 @@ class WorkbenchApp(TerminalApp["SessionUpdate"]):
         await self.tabs.go(-1)
 
     def action_picture(self) -> None:
-        """Keep a picture of what is on screen when nothing of the palette is."""
-        from agent_workbench.tui.session import record_dialogs as past_dialogues
-
+        """Save a picture of the screen as it is without the palette."""
         if self.tabs.all:
-            self.call_after_refresh(past_dialogues.keep_picture, self.tabs.front)
+            self.call_after_refresh(self.tabs.front.dialogs.records.save_picture)
 
     def action_palette(self) -> None:
         self.action_command_palette()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Ctrl-C copies while a text is edited, or some of it is selected."""
+        """Leave Ctrl-C to the widget while text is edited or selected: it copies."""
         del parameters
         copies = self.screen.name in ("edit", "plan-text") or bool(self.screen.selections)
         return not (action == "interrupt" and copies)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield every action by its name, for the palette."""
+        """Yield all actions by name, for the palette."""
         if self.tabs.all:
             yield from key_commands(self.workbench, self.keymap)
-        yield SystemCommand("Picture", "Keep a picture (SVG) of the screen as a new file", self.action_picture)
+        yield SystemCommand("Picture", "Save a picture (SVG) of the screen as a new file", self.action_picture)
         yield SystemCommand("Theme", "Change the colours for now; `ui.theme` keeps them", self.action_change_theme)
-
-
-def _served_driver() -> "type[ServedDriver]":
-    from agent_workbench.tui.terminal.served_driver import ServedDriver
-
-    return ServedDriver

@@ -13,7 +13,7 @@ from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
 SHOWN = "shown"
 
 
-class ConfirmScreen(Dialog[bool]):
+class ConfirmDialog(Dialog[bool]):
     """Returns True for yes, False for no. A yes counts only after the question was on screen for a moment."""
 
     BINDINGS = [

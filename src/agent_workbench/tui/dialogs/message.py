@@ -32,7 +32,7 @@ class WordArea(TextArea):
             await super()._on_key(event)
 
 
-class SayScreen(Dialog[str | None]):
+class MessageDialog(Dialog[str | None]):
     """Returns what was written, None when there is nothing to send."""
 
     BINDINGS = [Binding("escape", "cancel", "cancel", priority=True)]

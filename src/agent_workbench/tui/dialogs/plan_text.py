@@ -21,7 +21,7 @@ MOST_COLUMNS = 10_000
 _FAULT = re.compile(r":(\d+):(\d+): ")
 
 
-class PlanTextScreen(Dialog[None]):
+class PlanTextDialog(Dialog[None]):
     """Asks for a text of the plan, and closes when the edited text was written.
 
     A text that cannot be written stays, with its fault and the cursor at the fault's place.

@@ -9,7 +9,7 @@ from textual.widgets import Input
 from agent_workbench.tui.dialogs.dialog import Dialog
 
 
-class ReasonScreen(Dialog[str | None]):
+class ReasonDialog(Dialog[str | None]):
     """Returns the line (maybe empty), None when it was cancelled."""
 
     BINDINGS = [Binding("escape", "cancel", "cancel")]

@@ -41,7 +41,7 @@ class OfferList(EntryList):
         """A click on what is selected unfolds nothing here."""
 
 
-class AllowScreen(Dialog[StoredRule | None]):
+class RuleOfferDialog(Dialog[StoredRule | None]):
     """Returns the rule to keep, None for none. It counts only after it was on screen for a moment."""
 
     BINDINGS = bindings(Scope.ALLOW)

@@ -9,7 +9,7 @@ from textual.widgets import TextArea
 from agent_workbench.tui.dialogs.dialog import Dialog
 
 
-class EditScreen(Dialog[str | None]):
+class EditDialog(Dialog[str | None]):
     """Returns the text as it was saved, None when it was cancelled."""
 
     BINDINGS = [

@@ -28,7 +28,7 @@ class FoundList(PieceList):
     scope = Scope.FIND
 
 
-class FindScreen(Dialog[None]):
+class CodeSearchScreen(Dialog[None]):
     """Hands on what is asked for and what is taken of it; goes on with the session."""
 
     BINDINGS = bindings(Scope.FIND)

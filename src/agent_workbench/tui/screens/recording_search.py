@@ -25,7 +25,7 @@ AFTER_CELLS = 8
 HELP = "words, of the model, the files, the checks or yourself"
 
 
-class Chosen(Struct, frozen=True):
+class ChosenMatch(Struct, frozen=True):
     """The event to go to, and all that hold the words."""
 
     asked: str
@@ -67,7 +67,7 @@ def _shown(part: str) -> str:
     return sanitize_line(f".{part}.")[1:-1]
 
 
-class SearchScreen(Dialog[Chosen]):
+class RecordingSearchScreen(Dialog[ChosenMatch]):
     """Returns the match to go to."""
 
     BINDINGS = bindings(Scope.SEARCH, Scope.SCROLL)
@@ -132,7 +132,7 @@ class SearchScreen(Dialog[Chosen]):
     def action_go_to_match(self) -> None:
         at, matches = self.query_one(MatchList).cursor, self._found.matches
         if 0 <= at < len(matches):
-            self.dismiss(Chosen(self._found.asked, matches[at].seq, tuple(match.seq for match in matches)))
+            self.dismiss(ChosenMatch(self._found.asked, matches[at].seq, tuple(match.seq for match in matches)))
 
     # The list is moved through while the words are typed too.
     def action_line_down(self) -> None:

@@ -1,67 +1,77 @@
-"""What the workbench shows and asks about what is before the model."""
+"""Dialogs about the prompt: its receipt, the retrieved code, and compaction."""
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from agent_workbench.core.intents import CompactContext
-
-if TYPE_CHECKING:
-    from agent_workbench.tui.session.session_tab import SessionTab
-    from agent_workbench.views.receipt.receipt import CompactionEstimate
+from agent_workbench.core.intents import CompactContext, DropChunk, PinChunk
+from agent_workbench.tui.panes.code import CodeAction
+from agent_workbench.tui.session.window import SessionWindow, has_open_task
+from agent_workbench.views.code.code_pane import CodeRow, CodeState
+from agent_workbench.views.receipt.receipt import CompactionEstimate, count_prompts
 
 
-def show_receipt(tab: "SessionTab") -> None:
-    """Show what the newest prompt was made of."""
-    from agent_workbench.tui.screens.receipt import ReceiptScreen
-    from agent_workbench.views.receipt.receipt import count_prompts
+class ContextDialogs:
+    """Dialogs about the context of the model."""
 
-    update = tab.update_shown
-    if update is None or not count_prompts(update.state):
-        tab.tell("no prompt was made yet", "warning")
-        return
-    screen = ReceiptScreen(tab.keymap, tab.want, partial(confirm_compacting, tab))
-    screen.show(update)
-    tab.push_screen(screen)
+    def __init__(self, window: SessionWindow) -> None:
+        self._window = window
 
+    def show_receipt(self) -> None:
+        """Show the parts of the newest prompt."""
+        from agent_workbench.tui.screens.receipt import ReceiptScreen
 
-def show_piece(tab: "SessionTab", key: str) -> None:
-    """Show a piece of retrieved code with more room."""
-    from agent_workbench.tui.screens.code_piece import PieceScreen
-
-    update = tab.update_shown
-    if update is not None:
-        screen = PieceScreen(key, tab.keymap, tab.want)
+        window = self._window
+        update = window.update_shown
+        if update is None or not count_prompts(update.state):
+            window.tell("no prompt was made yet", "warning")
+            return
+        screen = ReceiptScreen(window.keymap, window.want, self._confirm_compaction)
         screen.show(update)
-        tab.push_screen(screen)
+        window.push_screen(screen)
 
+    async def run(self, action: CodeAction, row: CodeRow | None) -> None:
+        """Run an action on a piece of retrieved code (None for `ADD`)."""
+        match action, row:
+            case CodeAction.OPEN, CodeRow() as row:
+                self._show_piece(row.key)
+            case CodeAction.PIN, CodeRow() as row if has_open_task(self._window):
+                await self._window.want(PinChunk(row.place, row.standing is not CodeState.PINNED))
+            case CodeAction.DROP, CodeRow() as row if has_open_task(self._window):
+                await self._window.want(DropChunk(row.place))
+            case CodeAction.ADD, _ if has_open_task(self._window):
+                self._search_code()
 
-def find_code(tab: "SessionTab") -> None:
-    """Let the user put other code before the model."""
-    from agent_workbench.tui.screens.code_search import FindScreen
+    def _show_piece(self, key: str) -> None:
+        from agent_workbench.tui.screens.code_piece import PieceScreen
 
-    update = tab.update_shown
-    if update is not None:
-        screen = FindScreen(tab.keymap, tab.want, tab.ask)
-        screen.show(update)
-        tab.push_screen(screen)
+        update = self._window.update_shown
+        if update is not None:
+            screen = PieceScreen(key, self._window.keymap, self._window.want)
+            screen.show(update)
+            self._window.push_screen(screen)
 
+    def _search_code(self) -> None:
+        from agent_workbench.tui.screens.code_search import CodeSearchScreen
 
-def confirm_compacting(tab: "SessionTab", compacting: "CompactionEstimate") -> None:
-    """Ask whether the older steps shall become a summary now, with what it frees and costs."""
-    from agent_workbench.tui.dialogs.confirm import ConfirmScreen
+        update = self._window.update_shown
+        if update is not None:
+            screen = CodeSearchScreen(self._window.keymap, self._window.want, self._window.ask)
+            screen.show(update)
+            self._window.push_screen(screen)
 
-    seconds = f" (about {compacting.seconds:.1f} s)" if compacting.seconds >= 0.05 else ""
-    reads = f", and {compacting.reads:,} tokens that stay are re-read{seconds}" if compacting.reads else ""
-    lines = (
-        f"A summary replaces the older steps and frees up to {compacting.frees:,} tokens.",
-        f"It costs one answer of the model{reads}.",
-        "",
-        "Rules, task, pinned code, the change so far and the failing output",
-        "stay as they are. You see the summary before it is used.",
-    )
+    def _confirm_compaction(self, estimate: CompactionEstimate) -> None:
+        """Ask whether the older steps become a summary now, with its gain and cost."""
+        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
 
-    async def compact(yes: bool | None) -> None:
-        if yes:
-            await tab.want(CompactContext())
+        seconds = f" (about {estimate.seconds:.1f} s)" if estimate.seconds >= 0.05 else ""
+        reads = f", and {estimate.reads:,} tokens that stay are re-read{seconds}" if estimate.reads else ""
+        lines = (
+            f"A summary replaces the older steps and frees up to {estimate.frees:,} tokens.",
+            f"It costs one answer of the model{reads}.",
+            "",
+            "Rules, task, pinned code, the change so far and the failing output",
+            "stay as they are. You see the summary before it is used.",
+        )
 
-    tab.push_screen(ConfirmScreen("Summarize the older steps now?", lines, tab.clock), compact)
+        async def compact(yes: bool | None) -> None:
+            if yes:
+                await self._window.want(CompactContext())
+
+        self._window.push_screen(ConfirmDialog("Summarize the older steps now?", lines, self._window.clock), compact)

@@ -1,6 +1,4 @@
-"""What the workbench asks about parts of a diff: why a hunk is left, what it should be."""
-
-from typing import TYPE_CHECKING
+"""Dialogs about one hunk of a proposed diff: the reason why it is left out, and its text."""
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.intents import EditProposal
@@ -8,57 +6,59 @@ from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted
-from agent_workbench.tui.session.gate_dialogs import Draft
-from agent_workbench.tui.terminal.external_editor import edit_outside
-
-if TYPE_CHECKING:
-    from agent_workbench.tui.session.session_tab import SessionTab
+from agent_workbench.tui.session.window import Draft, SessionWindow
 
 
-def ask_why_left(tab: "SessionTab", pane: DiffPane, message: ReasonWanted) -> None:
-    """Ask why a part is left; it is taken again when the user thinks better of it."""
-    from agent_workbench.tui.dialogs.reason import ReasonScreen
+class HunkDialogs:
+    """Dialogs about hunks in the diff pane of a session."""
 
-    shown = pane.view.proposal
+    def __init__(self, window: SessionWindow) -> None:
+        self._window = window
 
-    def explain(reason: str | None) -> None:
-        if pane.view.proposal == shown and (reason is not None or not message.known):
-            pane.hunks.explain(message.ids, None if reason is None else reason.strip())
+    def ask_reason(self, message: ReasonWanted) -> None:
+        """Ask why hunks are left out; Esc takes them again, or keeps a reason that they have."""
+        from agent_workbench.tui.dialogs.reason import ReasonDialog
 
-    keys = "Enter leaves it out, with or without a reason   Esc " + ("as it was" if message.known else "takes it again")
-    asks = "why, in a line; the model reads it when the rest is approved"
-    tab.push_screen(ReasonScreen(f"Leave {message.what} out", keys, asks, message.reason), explain)
+        pane = self._window.workbench.query_one(DiffPane)
+        shown = pane.view.proposal
 
+        def explain(reason: str | None) -> None:
+            if pane.view.proposal == shown and (reason is not None or not message.known):
+                pane.hunks.explain(message.ids, None if reason is None else reason.strip())
 
-async def edit_hunk(tab: "SessionTab", message: HunkEditWanted) -> None:
-    """Let the user change one hunk; the whole diff with it takes the place of what waits."""
-    update = tab.update_shown
-    run = update.state.run if update is not None else None
-    if run is None or run.waiting is None:
-        return
-    proposal, before = run.waiting, hunk_text(message.patch, message.hunk)
+        escape = "as it was" if message.known else "takes it again"
+        keys = f"Enter leaves it out, with or without a reason   Esc {escape}"
+        asks = "why, in a line; the model reads it when the rest is approved"
+        self._window.push_screen(ReasonDialog(f"Leave {message.what} out", keys, asks, message.reason), explain)
 
-    async def replace(text: str | None) -> None:
-        if text is not None and text != before:
-            await _replace(tab, proposal, message, text)
+    async def edit(self, message: HunkEditWanted) -> None:
+        """Let the user edit one hunk; the whole diff with it replaces the proposal."""
+        from agent_workbench.tui.dialogs.text_edit import EditDialog
 
-    if message.outside:
-        await replace(await edit_outside(tab, before, ".diff"))
-        return
-    from agent_workbench.tui.dialogs.text_edit import EditScreen
+        update = self._window.update_shown
+        run = update.state.run if update is not None else None
+        if run is None or run.waiting is None:
+            return
+        proposal, before = run.waiting, hunk_text(message.patch, message.hunk)
 
-    remark = "Each line begins with a space, + or -. It is shown again before it counts."
-    tab.push_screen(EditScreen(f"Edit {message.what}", before, remark), replace)
+        async def replace(text: str | None) -> None:
+            if text is not None and text != before:
+                await self._replace(proposal, message, text)
 
+        if message.outside:
+            await replace(await self._window.edit_outside(before, ".diff"))
+            return
+        remark = "Each line begins with a space, + or -. It is shown again before it counts."
+        self._window.push_screen(EditDialog(f"Edit {message.what}", before, remark), replace)
 
-async def _replace(tab: "SessionTab", proposal: Proposal, message: HunkEditWanted, text: str) -> None:
-    try:
-        diff = with_hunk_text(message.patch, message.hunk, text)
-    except PatchError as error:
-        tab.tell(f"{error}. {error.advice}", "warning")
-        return
-    if not diff:
-        tab.tell("nothing would be left of the diff; reject it instead", "warning")
-        return
-    tab.draft = Draft(proposal, diff)
-    await tab.want(EditProposal(proposal.id, diff))
+    async def _replace(self, proposal: Proposal, message: HunkEditWanted, text: str) -> None:
+        try:
+            diff = with_hunk_text(message.patch, message.hunk, text)
+        except PatchError as error:
+            self._window.tell(f"{error}. {error.advice}", "warning")
+            return
+        if not diff:
+            self._window.tell("nothing would be left of the diff; reject it instead", "warning")
+            return
+        self._window.draft = Draft(proposal, diff)
+        await self._window.want(EditProposal(proposal.id, diff))

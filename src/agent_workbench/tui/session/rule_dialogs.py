@@ -1,54 +1,56 @@
-"""What the workbench asks and shows about rules, and the intents that come of it."""
+"""Dialogs about approval rules: offer, list and revoke them."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from agent_workbench.core.intents import ChangeRule, ListPastActions
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS, StoredRule
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.session.window import SessionWindow
 from agent_workbench.views.gate.gate_bar import Waiting
 
-if TYPE_CHECKING:
-    from agent_workbench.tui.session.session_tab import SessionTab
 
+class RuleDialogs:
+    """Dialogs about the approval rules of a session."""
 
-async def offer_rules(tab: "SessionTab", waiting: Waiting) -> None:
-    """Ask by which rule what waits shall be let through from now on."""
-    from agent_workbench.tui.dialogs.rule_offer import AllowScreen
+    def __init__(self, window: SessionWindow) -> None:
+        self._window = window
 
-    update = tab.update_shown
-    if update is None:
-        return
+    def offer(self, waiting: Waiting) -> None:
+        """Ask by which rule such proposals are approved from now on."""
+        from agent_workbench.tui.dialogs.rule_offer import RuleOfferDialog
 
-    async def keep(chosen: StoredRule | None) -> None:
-        if chosen is not None:
-            await tab.want(ChangeRule(chosen.rule, chosen.kept))
+        window = self._window
+        update = window.update_shown
+        if update is None:
+            return
 
-    past = partial(tab.ask, ListPastActions(waiting.proposal.kind))
-    screen = AllowScreen(waiting.proposal, tab.clock, tab.keymap, past)
-    screen.show(update)
-    tab.push_screen(screen, keep)
+        async def keep(chosen: StoredRule | None) -> None:
+            if chosen is not None:
+                await window.want(ChangeRule(chosen.rule, chosen.kept))
 
-
-def show_rules(tab: "SessionTab") -> None:
-    """Show the rules that count."""
-    from agent_workbench.tui.screens.rules import RulesScreen
-
-    update = tab.update_shown
-    if update is not None:
-        screen = RulesScreen(tab.keymap, partial(confirm_revoking, tab))
+        past = partial(window.ask, ListPastActions(waiting.proposal.kind))
+        screen = RuleOfferDialog(waiting.proposal, window.clock, window.keymap, past)
         screen.show(update)
-        tab.push_screen(screen)
+        window.push_screen(screen, keep)
 
+    def show(self) -> None:
+        """Show the rules in force."""
+        from agent_workbench.tui.screens.rules import RulesScreen
 
-def confirm_revoking(tab: "SessionTab", kept: StoredRule) -> None:
-    """Ask whether a rule shall not count any more."""
-    from agent_workbench.tui.dialogs.confirm import ConfirmScreen
+        update = self._window.update_shown
+        if update is not None:
+            screen = RulesScreen(self._window.keymap, self._confirm_revoking)
+            screen.show(update)
+            self._window.push_screen(screen)
 
-    async def revoke(yes: bool | None) -> None:
-        if yes:
-            await tab.want(ChangeRule(kept.rule, kept.kept, always=False))
+    def _confirm_revoking(self, kept: StoredRule) -> None:
+        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
 
-    lines = (sanitize_line(rule_words(kept.rule), 600), "", f"It is kept for {RULE_SCOPE_LABELS[kept.kept]}.")
-    tab.push_screen(ConfirmScreen("Revoke this rule?", lines, tab.clock, yes="revoke", no="keep"), revoke)
+        async def revoke(yes: bool | None) -> None:
+            if yes:
+                await self._window.want(ChangeRule(kept.rule, kept.kept, always=False))
+
+        lines = (sanitize_line(rule_words(kept.rule), 600), "", f"It is kept for {RULE_SCOPE_LABELS[kept.kept]}.")
+        dialog = ConfirmDialog("Revoke this rule?", lines, self._window.clock, yes="revoke", no="keep")
+        self._window.push_screen(dialog, revoke)

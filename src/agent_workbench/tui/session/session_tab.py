@@ -1,15 +1,21 @@
-"""One session in the window: its screens, the newest of its updates, and what the user has begun in it."""
+"""Tab of one session: its screens, its newest update, and what the user has begun in it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
+
+from textual.message import Message
 
 from agent_workbench.core.intents import Intent, Leave
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
-from agent_workbench.core.live import PreflightQuestion, SessionUpdate
+from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.bridge import carry_updates
-from agent_workbench.tui.session import task_dialogs as dialogues
+from agent_workbench.tui.session.session_app import SessionApp
+from agent_workbench.tui.session.session_dialogs import SessionDialogs
 from agent_workbench.tui.session.session_screen import SessionScreen
+from agent_workbench.tui.session.window import Draft, TabNavigation
+from agent_workbench.tui.terminal.external_editor import edit_outside
 from agent_workbench.views.sessions.tabs import TabView, view_notification, view_tab
 
 if TYPE_CHECKING:
@@ -17,106 +23,103 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from agent_workbench.core.ports.session_host import SessionHandle
-    from agent_workbench.tui.app import WorkbenchApp
-    from agent_workbench.tui.session.gate_dialogs import Draft
+    from agent_workbench.core.session_request import SessionRequest
 
 Answer = TypeVar("Answer")
 
 
 class SessionTab:
-    """A session with a stack of screens of its own: its panes, and the dialogues that it has over them.
+    """A session with its own stack of screens: the main screen, and the dialogs above it.
 
-    While another tab is in front, of its updates only the newest is kept and how it stands is looked at.
+    While another tab is in front, only the newest update and the state of the session are kept.
     """
 
-    def __init__(self, app: "WorkbenchApp", mode: str, session: "SessionHandle") -> None:
-        self.app = app
+    @dataclass
+    class Updated(Message, namespace="session_tab"):
+        """The session has an update that is not shown yet."""
+
+        tab: "SessionTab"
+
+    def __init__(
+        self, app: SessionApp[SessionUpdate], mode: str, session: "SessionHandle", tabs: TabNavigation
+    ) -> None:
         self.mode = mode
         self.session = session
         self.clock = app.clock
         self.keymap = app.keymap
-        self.past = app.around.past
-        self.workbench = SessionScreen(self)
+        self.past = app.environment.past
+        self.host = app.host
         self.update_shown: SessionUpdate | None = None
         self.view = TabView()
         self.draft: Draft | None = None
         self.leaving = False
-        self.told = ""
+        self.notified = ""
+        self.dialogs = SessionDialogs(self)
+        self.workbench = SessionScreen(self, self.dialogs, tabs)
+        self._app = app
+        self._tabs = tabs
         self._newest: SessionUpdate | None = None
-        self._met = False
-        self._question: PreflightQuestion | None = None
+        self._state_known = False
         self._notices_shown = 0
         self._submitted: set[asyncio.Future[Outcome]] = set()
 
     @property
     def in_front(self) -> bool:
-        """Whether it is the tab that is seen."""
-        return self.app.current_mode == self.mode
+        """True if this tab is in front."""
+        return self._app.current_mode == self.mode
 
     @property
     def screens(self) -> "list[Screen[object]]":
-        """Its screens, the panes first."""
-        return cast("list[Screen[object]]", self.app.get_screen_stack(self.mode))
+        """Its screens, the main screen first."""
+        return cast("list[Screen[object]]", self._app.get_screen_stack(self.mode))
 
     @property
     def screen(self) -> "Screen[object]":
-        """What stands over all else in it."""
+        """Its topmost screen."""
         return self.screens[-1]
 
-    async def read(self) -> None:
-        """Take the session's updates until it has ended."""
-        await carry_updates(self.session, self._take)
+    def begin_updates(self) -> None:
+        """Take updates until the session has ended: the panes are mounted."""
+        self._app.run_worker(carry_updates(self.session, self._take), name="bridge")
 
     def _take(self, update: SessionUpdate) -> None:
-        """Keep the newest update; while one waits to be shown, no second message is sent for it."""
+        """Keep the newest update; no second message is posted while one waits to be shown."""
         waits = self._newest is not None
         self._newest = update
         if update.ended or (self.in_front and not waits):
-            self.app.post_message(self.app.News(self))
-        self._look(update)
+            self._app.post_message(self.Updated(self))
+        self._note_state(update)
 
-    def _look(self, update: SessionUpdate) -> None:
-        """Note how the session stands, and have the user called where that is news to them."""
-        view, call = view_tab(update), view_notification(update)
+    def _note_state(self, update: SessionUpdate) -> None:
+        """Show the state of the session in the strip, and notify the user of what waits."""
+        view, notification = view_tab(update), view_notification(update)
         if view != self.view:
             self.view = view
-            self.app.tabs.show_line()
-        # How a session stood when it was opened is what its user opened it for.
-        if self._met or update.live.question is not None:
-            self.app.caller.heed(self, call)
+            self._tabs.show_strip()
+        # The user knows of what waited when the session was opened.
+        if self._state_known or update.live.question is not None:
+            self._app.notifier.note(self, notification)
         else:
-            self.told = call.key if call is not None else ""
-        self._met = self._met or bool(update.state.session)
+            self.notified = notification.key if notification is not None else ""
+        self._state_known = self._state_known or bool(update.state.session)
 
     def show_newest(self) -> SessionUpdate | None:
-        """Show the newest update, if there is one that was not shown, and return it; behind another tab only an end."""
+        """Show the newest update and return it; None if it is shown already, or another tab is in front."""
         update = self._newest
-        if update is None or not (self.in_front or update.ended):  # what it closes would be a dialogue of that tab
+        if update is None or not (self.in_front or update.ended):  # a dialog that it closes would be that tab's
             return None
         self._newest = None
         self.update_shown = update
         if update.ended:
             return update
         self.workbench.show(update)
-        dialogues.say_scripted(self)
-        dialogues.refresh(self, update)
+        self.dialogs.follow(update)
         for notice in update.live.notices:
             if notice.number > self._notices_shown:
                 self._notices_shown = notice.number
                 self.tell(notice.text)
-        self.settle_question()
+        self.dialogs.settle_question()
         return update
-
-    def settle_question(self) -> None:
-        """Ask what the session asks, once; take the question back when it is settled."""
-        wanted = self.update_shown.live.question if self.update_shown is not None else None
-        if wanted == self._question or self.screen.name == "tour":
-            return
-        if self._question is not None and self.screen.name == "question":
-            self.app.pop_screen()
-        self._question = wanted
-        if wanted is not None:
-            dialogues.ask_question(self, wanted)
 
     async def want(self, intent: Intent) -> None:
         """Submit an intent without waiting for it; tell the user later if it was refused."""
@@ -139,22 +142,41 @@ class SessionTab:
             self.tell(outcome.note)
 
     async def leave(self, reason: str = "left by the user") -> None:
-        """Have the session left; the tab goes when it has ended."""
+        """Leave the session; the tab is closed when the session has ended."""
         self.leaving = True
         await self.want(Leave(reason))
 
     def tell(self, text: str, severity: "SeverityLevel" = "information") -> None:
-        """Say something in a corner for a while; with its name where another tab is in front."""
-        self.app.tell(text if self.in_front else f"{self.view.name}: {text}", severity)
+        """Show a notice in a corner for a while, with the tab's name if another one is in front."""
+        self._app.tell(text if self.in_front else f"{self.view.name}: {text}", severity)
 
     def push_screen(
         self,
         screen: "Screen[Answer]",
         callback: "Callable[[Answer | None], None] | Callable[[Answer | None], Awaitable[None]] | None" = None,
     ) -> Awaitable[None]:
-        """Lay a screen over the others of this tab, also while another one is in front."""
-        return self.app.push_screen(screen, callback, mode=self.mode)
+        """Open a screen above the others of this tab, also while another tab is in front."""
+        return self._app.push_screen(screen, callback, mode=self.mode)
+
+    def pop_screen(self) -> None:
+        """Close the topmost screen of the app."""
+        self._app.pop_screen()
 
     def run_worker(self, work: Coroutine[None, None, None], *, group: str, exclusive: bool = False) -> None:
-        """Do something behind the screens of this tab; it is stopped when the tab goes."""
+        """Run work until it is done or the tab is closed."""
         self.workbench.run_worker(work, group=group, exclusive=exclusive)
+
+    async def edit_outside(self, text: str, suffix: str) -> str | None:
+        """Return `text` as edited in an external editor; if that cannot run, tell the user and return None."""
+        return await edit_outside(self._app, self._app.environment.edit_text, text, suffix, self.tell)
+
+    async def open_session(self, request: "SessionRequest") -> None:
+        """Open a session in a tab of its own."""
+        await self._tabs.open(request)
+
+    def picture(self, title: str) -> str:
+        """Return the screen as an SVG."""
+        from agent_workbench.tui.pictures.drawing import screen_lines
+        from agent_workbench.tui.pictures.svg import to_svg
+
+        return to_svg(screen_lines(self._app), title)

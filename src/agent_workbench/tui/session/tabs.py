@@ -1,28 +1,31 @@
-"""The sessions side by side: which there are, which is in front, how one comes and goes."""
+"""Tabs of the sessions, side by side: open, go to, and close them."""
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.session.session_app import SessionApp
 
-# Loaded behind the first frame.
+# Loaded after the first frame.
 if TYPE_CHECKING:
+    from agent_workbench.core.live import SessionUpdate
     from agent_workbench.core.ports.session_host import SessionHandle
     from agent_workbench.core.session_request import SessionRequest
-    from agent_workbench.tui.app import WorkbenchApp
     from agent_workbench.tui.session.session_tab import SessionTab
 
 ONE_ONLY = "there is one session here; {key} opens another beside it"
 
 
 class Tabs:
-    """The tabs of an app; `front`, as soon as there is one, is the one that is seen."""
+    """The tabs of an app. `front` is the visible one, as soon as there is one; `show` shows its newest update."""
 
     front: "SessionTab"
 
-    def __init__(self, app: "WorkbenchApp") -> None:
+    def __init__(self, app: "SessionApp[SessionUpdate]", show: "Callable[[SessionTab], Awaitable[None]]") -> None:
         self._app = app
+        self._show = show
         self._all: list[SessionTab] = []
         self._made = 0
 
@@ -36,13 +39,13 @@ class Tabs:
         from agent_workbench.tui.session.session_tab import SessionTab
 
         self._made += 1
-        tab = SessionTab(self._app, f"tab {self._made}", session)
+        tab = SessionTab(self._app, f"tab {self._made}", session, self)
         at = self._all.index(self.front) + 1 if self._all else 0
         self._all.insert(at, tab)
         self._app.add_mode(tab.mode, lambda: tab.workbench)
         self.front = tab
         await self._app.switch_mode(tab.mode)
-        self.show_line()
+        self.show_strip()
 
     async def open_first(self, request: "SessionRequest") -> WorkbenchError | None:
         """Open the first session; return the error if it cannot be opened."""
@@ -75,17 +78,17 @@ class Tabs:
         return None
 
     async def go_to(self, tab: "SessionTab") -> None:
-        """Bring a tab to the front, as it is now."""
+        """Bring a tab to the front, with its newest update."""
         if tab is self.front:
             return
         self.front = tab
         await self._app.switch_mode(tab.mode)
         tab.workbench.shown_again()
-        self.show_line()
-        await self._app.show_news(tab)
+        self.show_strip()
+        await self._show(tab)
 
     async def go(self, by: int, *, waiting: bool = False) -> None:
-        """Go `by` tabs on, past the end from the beginning; with `waiting` to the next one that calls for its user."""
+        """Go to the tab `by` places on, around the end; with `waiting` to the next one that waits for the user."""
         at = self._all.index(self.front)
         order = [self._all[(at + by * n) % len(self._all)] for n in range(1, len(self._all))]
         found = [tab for tab in order if tab.view.needs_user or not waiting]
@@ -101,8 +104,8 @@ class Tabs:
         if number < len(self._all):
             await self.go_to(self._all[number])
 
-    async def drop(self, tab: "SessionTab", farewell: str) -> bool:
-        """Let go of a tab whose session has ended; return whether there is another one."""
+    async def close(self, tab: "SessionTab", farewell: str) -> bool:
+        """Close the tab of a session that has ended; return False if it is the last one, which stays."""
         if tab not in self._all:
             return True
         if len(self._all) == 1:
@@ -112,12 +115,12 @@ class Tabs:
         if tab is self.front:
             await self.go_to(self._all[max(0, at - 1)])
         await self._app.remove_mode(tab.mode)
-        self.show_line()
+        self.show_strip()
         if farewell:
             self._app.tell(f"{sanitize_line(tab.view.name)}: {farewell}")
         return True
 
-    def show_line(self) -> None:
-        """Show how the sessions stand, in the tab in front."""
+    def show_strip(self) -> None:
+        """Show the states of all sessions in the tab in front."""
         if self._all:
             self.front.workbench.show_tabs([tab.view for tab in self._all], self._all.index(self.front))

@@ -1,129 +1,102 @@
-"""What the workbench asks the user, and the intent that the answer becomes."""
-
-from typing import TYPE_CHECKING, Protocol, cast
+"""Dialogs about the running task: abort, undo, scratchpad, and messages to the model."""
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import (
-    AbortTask,
-    AnswerQuestion,
-    EditScratchpad,
-    SayToModel,
-    UndoStep,
-)
-from agent_workbench.core.live import PreflightQuestion, SessionUpdate
+from agent_workbench.core.intents import AbortTask, EditScratchpad, SayToModel, UndoStep
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.applied_diffs import last_applied_diff
+from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.session.window import SessionWindow, has_open_task
 from agent_workbench.views.diff.lines import diff_stat
-
-if TYPE_CHECKING:
-    from agent_workbench.tui.session.session_tab import SessionTab
-
-FOLLOWING = frozenset({"allow", "rules", "receipt", "piece", "find"})
-"""Dialogues that go on with the session while they stand."""
 
 MOST_PATHS = 8
 
 
-class Following(Protocol):
-    """A dialogue that goes on with the session."""
+class TaskDialogs:
+    """Dialogs about the task of a session."""
 
-    def show(self, update: SessionUpdate) -> None:
-        """Show what the session has come to."""
+    def __init__(self, window: SessionWindow) -> None:
+        self._window = window
 
+    @property
+    def _run(self) -> TaskRun | None:
+        update = self._window.update_shown
+        return update.state.run if update is not None else None
 
-async def take_tour(tab: "SessionTab") -> None:
-    """Explain the workbench, page by page."""
-    from agent_workbench.tui.screens.tour import TourScreen
+    def abort(self) -> None:
+        """Ask whether the task is aborted."""
+        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
 
-    await tab.push_screen(TourScreen(tab.keymap), lambda _: tab.settle_question())
-    say_scripted(tab)
+        update, run = self._window.update_shown, self._run
+        if run is not None and run.merging and update is not None and not update.state.unfinished:
+            self._window.tell(f"{run.task} is being merged; a merge cannot be aborted", "warning")
+            return
+        if update is None or not update.state.unfinished:
+            self._window.tell("no task is running", "warning")
+            return
+        task = sanitize_line(f"{run.task}  {run.definition.description}") if run is not None else "the task"
+        lines = (task, "", "Its workspace goes back to where it began. What was tried stays in the journal.")
 
+        async def abort(yes: bool | None) -> None:
+            if yes:
+                await self._window.want(AbortTask())
 
-def say_scripted(tab: "SessionTab") -> None:
-    """Say in the tour, while it stands, that the model's answers are scripted."""
-    from agent_workbench.tui.screens.tour import TourScreen
+        self._window.push_screen(ConfirmDialog("Abort the task?", lines, self._window.clock), abort)
 
-    screen = tab.screen
-    model = tab.update_shown.state.model if tab.update_shown is not None else None
-    if isinstance(screen, TourScreen) and screen.is_mounted and model is not None and model.scripted:
-        screen.say_scripted()
+    def undo(self) -> None:
+        """Ask whether the diff that was applied last is undone."""
+        if not has_open_task(self._window):
+            return
+        last = last_applied_diff(self._run) if self._run is not None else None
+        if last is None:
+            self._window.tell("no diff is applied that could be undone", "warning")
+        else:
+            self._confirm_undo(last.proposal)
 
+    def _confirm_undo(self, proposal: Proposal) -> None:
+        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
 
-def ask_question(tab: "SessionTab", question: PreflightQuestion) -> None:
-    """Ask what must be settled before the session starts."""
-    from agent_workbench.tui.dialogs.question import QuestionScreen
+        run = self._run
+        waits = run is not None and run.waiting is not None and run.waiting.kind is not Permission.SUMMARY
+        lines = (
+            *(sanitize_line(path, 200) for path in proposal.paths[:MOST_PATHS]),
+            *((f"and {len(proposal.paths) - MOST_PATHS} more files",) if len(proposal.paths) > MOST_PATHS else ()),
+            str(diff_stat(proposal.diff)),
+            "",
+            "The files go back to what they were before it, and the model is told. The diff stays in the journal.",
+            *(("The pending proposal was made on these files, and is rejected.",) if waits else ()),
+        )
 
-    async def answer(yes: bool | None) -> None:
-        if yes is not None:
-            await tab.want(AnswerQuestion(question.key, yes))
+        async def undo(yes: bool | None) -> None:
+            if yes:
+                await self._window.want(UndoStep(proposal.id))
 
-    tab.push_screen(QuestionScreen(question, tab.clock), answer)
+        self._window.push_screen(
+            ConfirmDialog(f"Undo the diff of step {proposal.step}?", lines, self._window.clock), undo
+        )
 
+    def edit_notes(self, task: TaskId, text: str) -> None:
+        """Let the user edit the scratchpad of a task."""
+        from agent_workbench.tui.dialogs.text_edit import EditDialog
 
-def confirm_abort(tab: "SessionTab") -> None:
-    """Ask whether the task shall be given up."""
-    from agent_workbench.tui.dialogs.confirm import ConfirmScreen
+        async def keep(written: str | None) -> None:
+            if written is not None and written != text:
+                await self._window.want(EditScratchpad(task, text, written))
 
-    run = tab.update_shown.state.run if tab.update_shown is not None else None
-    task = sanitize_line(f"{run.task}  {run.definition.description}") if run is not None else "the task"
-    lines = (task, "", "Its workspace goes back to where it began. What was tried stays in the journal.")
+        # Notes are added to more often than they are changed.
+        remark = "The model reads it with its next step."
+        self._window.push_screen(EditDialog(f"Scratchpad of {task}", text, remark, at_end=True), keep)
 
-    async def abort(yes: bool | None) -> None:
-        if yes:
-            await tab.want(AbortTask())
+    def tell_model(self) -> None:
+        """Let the user write a message to the model."""
+        from agent_workbench.tui.dialogs.message import MessageDialog
 
-    tab.push_screen(ConfirmScreen("Give the task up?", lines, tab.clock), abort)
+        if not has_open_task(self._window):
+            return
 
+        async def send(text: str | None) -> None:
+            if text is not None:
+                await self._window.want(SayToModel(text))
 
-def confirm_undo(tab: "SessionTab", proposal: Proposal) -> None:
-    """Ask whether the diff that was applied last shall be taken back."""
-    from agent_workbench.tui.dialogs.confirm import ConfirmScreen
-
-    run = tab.update_shown.state.run if tab.update_shown is not None else None
-    waits = run is not None and run.waiting is not None and run.waiting.kind is not Permission.SUMMARY
-    lines = (
-        *(sanitize_line(path, 200) for path in proposal.paths[:MOST_PATHS]),
-        *((f"and {len(proposal.paths) - MOST_PATHS} more files",) if len(proposal.paths) > MOST_PATHS else ()),
-        str(diff_stat(proposal.diff)),
-        "",
-        "The files go back to what they were before it, and the model is told. The diff stays in the journal.",
-        *(("What waits now was made on these files, and is refused.",) if waits else ()),
-    )
-
-    async def undo(yes: bool | None) -> None:
-        if yes:
-            await tab.want(UndoStep(proposal.id))
-
-    tab.push_screen(ConfirmScreen(f"Take the diff of step {proposal.step} back?", lines, tab.clock), undo)
-
-
-def edit_notes(tab: "SessionTab", task: TaskId, text: str) -> None:
-    """Let the user write in the notes of a task."""
-    from agent_workbench.tui.dialogs.text_edit import EditScreen
-
-    async def keep(written: str | None) -> None:
-        if written is not None and written != text:
-            await tab.want(EditScratchpad(task, text, written))
-
-    # Notes are added to more often than they are changed.
-    remark = "The model reads it with its next step."
-    tab.push_screen(EditScreen(f"Scratchpad of {task}", text, remark, at_end=True), keep)
-
-
-def say_to_model(tab: "SessionTab") -> None:
-    """Let the user say a word to the model."""
-    from agent_workbench.tui.dialogs.message import SayScreen
-
-    async def say(text: str | None) -> None:
-        if text is not None:
-            await tab.want(SayToModel(text))
-
-    tab.push_screen(SayScreen(), say)
-
-
-def refresh(tab: "SessionTab", update: SessionUpdate) -> None:
-    """Let what stands over the panes show what the session has come to."""
-    for screen in tab.screens:
-        if screen.name in FOLLOWING:
-            cast("Following", screen).show(update)
+        self._window.push_screen(MessageDialog(), send)

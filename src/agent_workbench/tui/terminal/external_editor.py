@@ -1,28 +1,38 @@
-"""Texts that are edited outside of the workbench, in the user's own editor."""
+"""Editing of texts in the user's own editor."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
-from textual.app import SuspendNotSupported
+from textual.app import App, SuspendNotSupported
+from textual.notifications import SeverityLevel
 
 from agent_workbench.core.errors import WorkbenchError
 
-if TYPE_CHECKING:
-    from agent_workbench.tui.session.session_tab import SessionTab
+Result = TypeVar("Result")
 
 
-async def edit_outside(tab: "SessionTab", text: str, suffix: str) -> str | None:
-    """Return what the user made of `text` in an editor that has the terminal meanwhile; None when that cannot be.
+class Tell(Protocol):
+    """Function that shows a notice."""
 
-    What happens in the session goes on and is drawn afterwards.
+    def __call__(self, text: str, severity: SeverityLevel = "information") -> None:
+        """Show a notice."""
+
+
+async def edit_outside(
+    app: App[Result], edit_text: Callable[[str, str], Awaitable[str]] | None, text: str, suffix: str, tell: Tell
+) -> str | None:
+    """Return `text` as edited in an external editor, which has the terminal meanwhile; None if it cannot run.
+
+    The session goes on and is drawn afterwards.
     """
-    if tab.app.around.edit_text is None:
-        tab.tell("there is no editor here; e edits in the workbench", "warning")
+    if edit_text is None:
+        tell("there is no editor here; e edits in the workbench", "warning")
         return None
     try:
-        with tab.app.batch_update(), tab.app.suspend():
-            return await tab.app.around.edit_text(text, suffix)
+        with app.batch_update(), app.suspend():
+            return await edit_text(text, suffix)
     except SuspendNotSupported:
-        tab.tell("an editor cannot have this terminal; e edits in the workbench", "warning")
+        tell("an editor cannot have this terminal; e edits in the workbench", "warning")
     except WorkbenchError as error:
-        tab.tell(f"{error}: {error.advice}" if error.advice else str(error), "warning")
+        tell(f"{error}: {error.advice}" if error.advice else str(error), "warning")
     return None

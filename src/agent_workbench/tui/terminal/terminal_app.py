@@ -25,12 +25,14 @@ class TerminalApp(KeyQueueApp[Result]):
     """App with our themes: without colours under `NO_COLOR`, with the terminal's own if it has 16.
 
     `clipboard_allowed`: copied text is also sent to the terminal (OSC 52), which may keep it in a clipboard.
+    `terminal_focused` is None until the terminal reports its focus. `served`: the terminal is a browser.
     """
 
     clipboard_allowed = True
 
-    def __init__(self, driver_class: type[Driver] | None = None) -> None:
-        super().__init__(driver_class)
+    def __init__(self, *, served: bool = False) -> None:
+        super().__init__(_served_driver() if served else None)
+        self.terminal_focused: bool | None = None
         # One list for all calls: Textual caches lines by the filter that they went through.
         self._last_filters = [NoColor(), ControlGuard()] if self.no_color else [ControlGuard()]
         for theme in OWN_THEMES:
@@ -72,6 +74,17 @@ class TerminalApp(KeyQueueApp[Result]):
     def on_row_list_copied(self, message: "Copied") -> None:
         self.copy_to_clipboard(message.text)
 
+    def write_control(self, sequence: str) -> None:
+        """Send a control sequence that is no part of the screen to the terminal."""
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
+
+    def on_app_focus(self) -> None:
+        self.terminal_focused = True
+
+    def on_app_blur(self) -> None:
+        self.terminal_focused = False
+
     def _fatal_error(self) -> None:
         """End with a traceback as Textual does, but without values: those of a long session take minutes to print."""
         from rich.segment import Segments
@@ -84,3 +97,16 @@ class TerminalApp(KeyQueueApp[Result]):
 
     def _say(self, text: str) -> None:
         self.notify(text, timeout=SAID_SECONDS, markup=False)
+
+
+def _served_driver() -> type[Driver]:
+    """Return Textual's driver for a web server, which ends the app when the server is gone in whatever way."""
+    from textual import messages
+    from textual.drivers.web_driver import WebDriver
+
+    class ServedDriver(WebDriver):
+        def run_input_thread(self) -> None:
+            super().run_input_thread()
+            self._app.post_message(messages.ExitApp())
+
+    return ServedDriver

@@ -1,0 +1,88 @@
+"""Dialogs of one session, by subject, and those that open by themselves: tour and preflight questions."""
+
+from typing import Protocol, cast
+
+from agent_workbench.core.intents import AnswerQuestion
+from agent_workbench.core.live import PreflightQuestion, SessionUpdate
+from agent_workbench.tui.session.context_dialogs import ContextDialogs
+from agent_workbench.tui.session.gate_dialogs import GateDialogs
+from agent_workbench.tui.session.hunk_dialogs import HunkDialogs
+from agent_workbench.tui.session.plan_dialogs import PlanDialogs
+from agent_workbench.tui.session.record_dialogs import RecordDialogs
+from agent_workbench.tui.session.review_dialogs import ReviewDialogs
+from agent_workbench.tui.session.rule_dialogs import RuleDialogs
+from agent_workbench.tui.session.task_dialogs import TaskDialogs
+from agent_workbench.tui.session.window import SessionWindow
+
+LIVE_SCREENS = frozenset({"allow", "rules", "receipt", "piece", "find"})
+"""Names of screens that follow the session while they are open."""
+
+
+class LiveScreen(Protocol):
+    """A screen that follows the session."""
+
+    def show(self, update: SessionUpdate) -> None:
+        """Show an update."""
+
+
+class SessionDialogs:
+    """Service for all dialogs of a session; screens and tabs call it, dialogs do not know who opened them."""
+
+    def __init__(self, window: SessionWindow) -> None:
+        self.gate = GateDialogs(window)
+        self.hunks = HunkDialogs(window)
+        self.plan = PlanDialogs(window)
+        self.task = TaskDialogs(window)
+        self.rules = RuleDialogs(window)
+        self.context = ContextDialogs(window)
+        self.review = ReviewDialogs(window)
+        self.records = RecordDialogs(window)
+        self._window = window
+        self._question: PreflightQuestion | None = None
+
+    def follow(self, update: SessionUpdate) -> None:
+        """Show an update in the screens that follow the session, and the question that it asks."""
+        self._say_scripted()
+        for screen in self._window.screens:
+            if screen.name in LIVE_SCREENS:
+                cast("LiveScreen", screen).show(update)
+
+    async def take_tour(self) -> None:
+        """Explain the workbench, page by page."""
+        from agent_workbench.tui.screens.tour import TourScreen
+
+        await self._window.push_screen(TourScreen(self._window.keymap), lambda _: self.settle_question())
+        self._say_scripted()
+
+    def _say_scripted(self) -> None:
+        """Say in an open tour that the model's answers are scripted."""
+        from agent_workbench.tui.screens.tour import TourScreen
+
+        screen, update = self._window.screen, self._window.update_shown
+        model = update.state.model if update is not None else None
+        if isinstance(screen, TourScreen) and screen.is_mounted and model is not None and model.scripted:
+            screen.say_scripted()
+
+    def settle_question(self) -> None:
+        """Ask the preflight question of the session, once; close it when it is answered elsewhere."""
+        update, screen = self._window.update_shown, self._window.screen
+        wanted = update.live.question if update is not None else None
+        if wanted == self._question or screen.name == "tour":
+            return
+        if self._question is not None and screen.name == "question":
+            self._window.pop_screen()
+        self._question = wanted
+        if wanted is not None:
+            self._ask(wanted)
+
+    def _ask(self, question: PreflightQuestion) -> None:
+        from agent_workbench.core.text.sanitizer import sanitize_line
+        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
+
+        async def answer(yes: bool | None) -> None:
+            if yes is not None:
+                await self._window.want(AnswerQuestion(question.key, yes))
+
+        yes, no = sanitize_line(question.yes, 60), sanitize_line(question.no, 60)
+        dialog = ConfirmDialog(question.title, question.lines, self._window.clock, yes=yes, no=no, name="question")
+        self._window.push_screen(dialog, answer)

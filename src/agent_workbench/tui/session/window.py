@@ -1,0 +1,129 @@
+"""Interfaces between a session's tab and its dialogs."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec import Struct
+
+from agent_workbench.core.proposals import Proposal
+
+if TYPE_CHECKING:
+    from textual.notifications import SeverityLevel
+    from textual.screen import Screen
+
+    from agent_workbench.core.history.summaries import PastSessions
+    from agent_workbench.core.intents import Intent
+    from agent_workbench.core.intents.outcomes import Outcome
+    from agent_workbench.core.live import SessionUpdate
+    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.session_host import SessionHost
+    from agent_workbench.core.session_request import SessionRequest
+    from agent_workbench.tui.keymap import Keymap
+    from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
+
+Answer = TypeVar("Answer")
+REPLAYED = "this is a recording; nothing in it can be changed"
+
+
+class Draft(Struct, frozen=True):
+    """Text that the user wrote for a proposal, kept until the session takes it."""
+
+    proposal: Proposal
+    text: str
+
+
+class SessionWindow(Protocol):
+    """Tab of a session as its dialogs use it."""
+
+    update_shown: "SessionUpdate | None"
+    draft: Draft | None
+
+    @property
+    def clock(self) -> "Clock":
+        """Clock of the app."""
+
+    @property
+    def keymap(self) -> "Keymap":
+        """Keys as the user has them."""
+
+    @property
+    def past(self) -> "PastSessions | None":
+        """Recorded sessions of the repository, None if there are none here."""
+
+    @property
+    def host(self) -> "SessionHost":
+        """Host of all sessions."""
+
+    @property
+    def workbench(self) -> "WorkbenchScreen":
+        """Main screen of the session."""
+
+    @property
+    def screens(self) -> "list[Screen[object]]":
+        """Screens of the tab, the main screen first."""
+
+    @property
+    def screen(self) -> "Screen[object]":
+        """The topmost screen of the tab."""
+
+    def begin_updates(self) -> None:
+        """Begin to show the updates of the session: its screen is mounted."""
+
+    async def want(self, intent: "Intent") -> None:
+        """Submit an intent; the user is told if it is refused."""
+
+    def ask(self, intent: "Intent") -> "Awaitable[Outcome]":
+        """Submit an intent and return its outcome."""
+
+    def tell(self, text: str, severity: "SeverityLevel" = "information") -> None:
+        """Show a notice in a corner for a while."""
+
+    def push_screen(
+        self,
+        screen: "Screen[Answer]",
+        callback: "Callable[[Answer | None], None] | Callable[[Answer | None], Awaitable[None]] | None" = None,
+    ) -> Awaitable[None]:
+        """Open a screen above the others of this tab."""
+
+    def pop_screen(self) -> None:
+        """Close the topmost screen."""
+
+    def run_worker(self, work: Coroutine[None, None, None], *, group: str, exclusive: bool = False) -> None:
+        """Run work until it is done or the tab is closed."""
+
+    async def edit_outside(self, text: str, suffix: str) -> str | None:
+        """Return `text` as edited in an external editor, None if there is none."""
+
+    async def open_session(self, request: "SessionRequest") -> None:
+        """Open a session in a tab of its own."""
+
+    def picture(self, title: str) -> str:
+        """Return the screen as an SVG."""
+
+
+class TabNavigation(Protocol):
+    """Tabs of the app as one of them uses them."""
+
+    async def go(self, by: int, *, waiting: bool = False) -> None:
+        """Go to the tab `by` places on, or to the next one that waits for the user."""
+
+    async def go_to_number(self, number: int) -> None:
+        """Go to a tab by its number, from 0."""
+
+    async def open(self, request: "SessionRequest") -> None:
+        """Open a session in a tab of its own."""
+
+    def show_strip(self) -> None:
+        """Show the states of all tabs."""
+
+
+def has_open_task(window: SessionWindow) -> bool:
+    """Return whether a task can be steered now; tell the user if not."""
+    update = window.update_shown
+    if update is not None and update.live.replay is not None:
+        window.tell(REPLAYED, "warning")
+        return False
+    if update is None or not update.state.unfinished:
+        window.tell("no task is running", "warning")
+        return False
+    return True
