@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.session_host import SessionHandle, SessionHost
     from agent_workbench.core.session_end import SessionEnd, TaskOutcome
     from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
-
-__version__ = "0.1.0"
+    from agent_workbench.core.version import __version__
 
 _MODULES = {
     "agent_workbench.api.sessions.session_host": ("LocalSessionHost", "open_host"),
@@ -38,6 +37,7 @@ _MODULES = {
     "agent_workbench.core.intents.outcomes": ("Accepted", "Outcome", "Refused"),
     "agent_workbench.core.ports.session_host": ("SessionHandle", "SessionHost"),
     "agent_workbench.core.session_end": ("SessionEnd", "TaskOutcome"),
+    "agent_workbench.core.version": ("__version__",),
     "agent_workbench.core.session_request": ("OpenMode", "SessionRequest", "Unattended"),
 }
 
@@ -62,6 +62,7 @@ __all__ = [
     "TaskOutcome",
     "Unattended",
     "WorkbenchError",
+    "__version__",
     "open_host",
 ]
 
@@ -75,4 +76,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted(__all__)

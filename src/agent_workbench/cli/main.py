@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from agent_workbench import __version__
 from agent_workbench.cli.options import NEW_SUMMARY, describe_verb
 from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
+from agent_workbench.core.version import __version__
 
 EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in docs/exit-codes.md."
 

@@ -3,13 +3,13 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from agent_workbench import __version__
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.version import __version__
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext

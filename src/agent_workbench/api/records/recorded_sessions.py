@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench import __version__
 from agent_workbench.api.models import model_named
 from agent_workbench.api.trusted_repo import redactor_of, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say
@@ -15,6 +14,7 @@ from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.version import __version__
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext

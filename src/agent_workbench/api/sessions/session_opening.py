@@ -6,13 +6,13 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_workbench import __version__
 from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.errors import ShellError
+from agent_workbench.core.version import __version__
 
 if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
     from collections.abc import Sequence

@@ -1,0 +1,3 @@
+"""Version of the product: packages are built with it, and journals name it."""
+
+__version__ = "0.1.0"
