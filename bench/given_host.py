@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.core.state.session_state import SessionState
 
 
 class GivenHost:
@@ -22,6 +23,10 @@ class GivenHost:
         """Return nothing: no proposal waits elsewhere."""
         del wanted
         return ()
+
+    async def pending_state(self, item: InboxItem) -> SessionState:
+        """Fail: nothing waits."""
+        raise AssertionError(f"{item.id} does not wait")
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
         """Fail: there is nothing to decide."""

@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import UsageError, WorkbenchError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_marks import Marks, marks_of
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
+from agent_workbench.core.inbox import InboxChoice, InboxDecision, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import FindCode, Intent, Leave, ListPastActions, OpenFile
 from agent_workbench.core.intents.outcomes import Accepted, Outcome
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
@@ -140,6 +140,9 @@ class ScriptedHost:
     def __init__(self, *sessions: SessionHandle, error: WorkbenchError | None = None) -> None:
         self.requests: list[SessionRequest] = []
         self.error = error
+        self.waiting: list[tuple[InboxItem, SessionState]] = []
+        self.refusal: WorkbenchError | None = None
+        self.decisions: list[tuple[Reference, InboxChoice]] = []
         self._sessions = iter(sessions)
 
     async def open(self, request: SessionRequest) -> SessionHandle:
@@ -149,10 +152,20 @@ class ScriptedHost:
         return next(self._sessions)
 
     async def inbox(self, wanted: InboxFilter) -> Sequence[InboxItem]:
-        """Return nothing: no proposal waits elsewhere."""
-        del wanted
-        return ()
+        """Return the items that wait."""
+        return [item for item, _ in self.waiting if wanted.selects(item)]
+
+    async def pending_state(self, item: InboxItem) -> SessionState:
+        """Return the state of an item's session."""
+        for each, state in self.waiting:
+            if each.id == item.id:
+                return state
+        raise UsageError(f"nothing that waits is called {item.id!r}")
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
-        """Fail: there is nothing to decide."""
-        raise AssertionError(f"{reference} is not pending, so {choice} cannot be made")
+        """Record a decision, and keep what waits no longer out of the inbox; refuse it with `refusal`."""
+        self.decisions.append((reference, choice))
+        if self.refusal is not None:
+            raise self.refusal
+        self.waiting = [each for each in self.waiting if each[0].reference != reference]
+        return InboxReceipt(InboxDecision(reference, choice.verdict, choice.reason), recorded=True)

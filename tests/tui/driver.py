@@ -12,9 +12,11 @@ from textual.widgets import Static
 
 from agent_workbench.core.events import Event
 from agent_workbench.core.history.summaries import PastSessions
+from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.widgets.row_list import RowList
@@ -41,7 +43,7 @@ class Driver:
         self.session = session
         self.clock = clock
         self.pilot = pilot
-        self.host = host
+        self.host = host or ScriptedHost(session)
         self.diff, self.gate, self.plan = Diff(self), Gate(self), PlanPart(self)
         self.steps, self.replay = Steps(self), Replay(self)
 
@@ -90,7 +92,7 @@ class Driver:
     @property
     def opened(self) -> list[SessionRequest]:
         """The sessions that were asked for beside the first one."""
-        return self.host.requests[1:] if self.host is not None else []
+        return self.host.requests[1:]
 
     async def answer(self, outcome: Outcome) -> "Driver":
         """Answer the oldest open question of the session, and wait until that is shown."""
@@ -149,10 +151,15 @@ async def driving(
     keys: dict[str, str] | None = None,
     past: PastSessions | None = None,
     others: Iterable[ScriptedSession] = (),
+    waiting: Iterable[tuple[InboxItem, SessionState]] = (),
 ) -> AsyncIterator[Driver]:
-    """Yield a driver of a workbench that shows `session`; in further tabs it opens `others`, one after the other."""
+    """Yield a driver of a workbench that shows `session`; in further tabs it opens `others`, one after the other.
+
+    `waiting` are the items of the inbox, each with the state of its session.
+    """
     clock = FakeClock()
     host = ScriptedHost(session, *others)
+    host.waiting = list(waiting)
     app = WorkbenchApp(
         host, SessionRequest(), clock=clock, first_run=first_run, keys=keys, environment=AppEnvironment(past)
     )

@@ -330,7 +330,7 @@ async def test_an_edit_that_was_refused_comes_back_for_another_try() -> None:
         bench.screen.query_one(TextArea).text = "my own words"
         await bench.press("ctrl+s", "e")
         assert bench.screen.query_one(TextArea).text == "my own words"
-        assert "what was not taken" in bench.text()
+        assert "the text that was refused" in bench.text()
         await bench.press("escape", "e")
         assert bench.screen.query_one(TextArea).text == runs.WRONG
         assert len(bench.session.intents) == 1

@@ -36,7 +36,7 @@ async def test_u_asks_which_diff_goes_and_names_it() -> None:
         shown = bench.text()
         assert "shop/cart.py" in shown
         assert "+1 −1" in shown
-        assert "What waits now was made on these files, and is refused." in shown
+        assert "The pending proposal was made on these files, and is rejected." in shown
         bench.clock.advance(1.0)
         await bench.press("y")
         (undo,) = session.intents

@@ -118,6 +118,7 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         if self._early_keys is None:
             return
         self.call_after_refresh(self.first_screen.set)
+        self.run_worker(self.tabs.front.dialogs.inbox.tell_waiting(), group="inbox")
         if self._first_run:
             await self.tabs.front.dialogs.take_tour()
         early, self._early_keys = self._early_keys, None

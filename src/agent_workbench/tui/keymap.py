@@ -12,6 +12,8 @@ DIALOG_SCOPES = frozenset(
     {
         Scope.ALLOW,
         Scope.RULES,
+        Scope.INBOX,
+        Scope.PROPOSAL,
         Scope.RECEIPT,
         Scope.REVIEW,
         Scope.FILE,

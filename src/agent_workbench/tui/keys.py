@@ -26,6 +26,8 @@ class Scope(StrEnum):
     COMPARISON = "Comparison of sessions"
     ALLOW = "Rule to keep"
     RULES = "Rules"
+    INBOX = "Inbox"
+    PROPOSAL = "Proposal of the inbox"
     HELP = "Help"
     SCROLL = "Every pane"
     EVERYWHERE = "Everywhere"
@@ -142,6 +144,13 @@ KEYS = (
     Key(Scope.SESSIONS, "mark_session", "m", "mark", "Mark the selected session, to compare another one with it."),
     Key(Scope.SESSIONS, "compare_session", "=", "compare", "Compare with the marked session, or else with the parent."),
     Key(Scope.SESSIONS, "close_sessions", "S,escape,q", "close", "Back to the workbench."),
+    Key(Scope.INBOX, "open_item", "enter", "open", "Show the selected proposal in full, to decide it."),
+    Key(Scope.INBOX, "open_its_session", "o", "session", "Open the session of the selected proposal in a tab."),
+    Key(Scope.INBOX, "close_inbox", "I,escape,q", "close", "Back to the workbench."),
+    Key(Scope.PROPOSAL, "approve_item", "a", "approve", "Approve exactly what is shown."),
+    Key(Scope.PROPOSAL, "reject_item", "r", "reject", "Reject it; the model reads your reason."),
+    Key(Scope.PROPOSAL, "skip_item", "s", "skip", "Skip these checks, this command, this merge or this summary."),
+    Key(Scope.PROPOSAL, "close_item", "escape,q", "close", "Back to the inbox."),
     Key(Scope.COMPARISON, "close_comparison", "=,escape,q", "close", "Back to the sessions."),
     Key(Scope.FILE, "close_file", "f,escape,q", "close", "Back to the workbench."),
     Key(Scope.TOUR, "next_page", "enter,right,l,space", "next", "The next page; after the last one, to the workbench."),
@@ -170,6 +179,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "review", "R", "review", "Show all changes of the task as one diff, each with its step."),
     Key(Scope.EVERYWHERE, "rules", "L", "rules", "Show the rules in force, and revoke them."),
     Key(Scope.EVERYWHERE, "sessions", "S", "sessions", "List the sessions: resume, replay, fork or verify one."),
+    Key(Scope.EVERYWHERE, "inbox", "I", "inbox", "Show what waits in all sessions of the repository, and decide it."),
     Key(Scope.EVERYWHERE, "new_tab", "ctrl+t", "new tab", "Start another session in a new tab."),
     Key(Scope.EVERYWHERE, "next_tab", "full_stop", "next tab", "Go to the next tab."),
     Key(Scope.EVERYWHERE, "previous_tab", "comma", "previous tab", "Go to the previous tab."),

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from agent_workbench.core.inbox import InboxItem
+from agent_workbench.core.inbox import InboxItem, InboxReceipt
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
@@ -44,6 +44,17 @@ def inbox_summary(items: Sequence[InboxItem]) -> str:
     """Return the number of items that need a decision as text, empty if none does."""
     count = sum(item.decided is None for item in items)
     return "" if not count else f"{count} proposal waits" if count == 1 else f"{count} proposals wait"
+
+
+def receipt_text(receipt: InboxReceipt) -> str:
+    """Return the outcome of a decision as one line."""
+    reference = receipt.decision.reference
+    outcome = f"{receipt.decision.verdict.past} {reference.session}/{reference.proposal}"
+    if receipt.recorded:
+        return f"{outcome}; the session continues"
+    if receipt.holder:
+        return f"{outcome}; {receipt.holder} has the session open and has not recorded it yet"
+    return f"{outcome}; it is recorded when the session is opened: `agent run` or `agent tui`"
 
 
 def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:

@@ -22,6 +22,7 @@ from agent_workbench.core.intents import Leave
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.session_end import TaskOutcome
 from agent_workbench.core.session_request import OpenMode, SessionRequest
+from agent_workbench.core.state.session_state import SessionState
 
 UNTRUSTED = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
@@ -104,6 +105,12 @@ class LocalSessionHost:
         from agent_workbench.api.sessions.inbox import repo_inbox
 
         return await (await repo_inbox(self.invocation)).items(wanted)
+
+    async def pending_state(self, item: InboxItem) -> SessionState:
+        """Return the state of the session in which an item waits; raise `UsageError` if it waits no more."""
+        from agent_workbench.api.sessions.inbox import repo_inbox
+
+        return (await (await repo_inbox(self.invocation)).find(item.id)).state
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
         """Decide a proposal that waits in any session.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.options import MOST_DIGITS, add_verb
 from agent_workbench.cli.output import say, say_document, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxReceipt, parse_reference
+from agent_workbench.core.inbox import InboxChoice, InboxFilter, parse_reference
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import Verdict
 
@@ -100,7 +100,9 @@ async def _decide(options: argparse.Namespace) -> int:
         said = {"reference": str(reference), "verdict": str(choice.verdict)}
         say_json({**said, "recorded": receipt.recorded, "holder": receipt.holder})
     else:
-        say(_outcome(receipt))
+        from agent_workbench.views.inbox import receipt_text
+
+        say(receipt_text(receipt))
     return ExitCode.DONE
 
 
@@ -123,16 +125,6 @@ def _as_json(row: "InboxRow") -> dict[str, str]:
         "holder": row.item.holder,
         "decided": row.item.decided.verdict if row.item.decided is not None else "",
     }
-
-
-def _outcome(receipt: InboxReceipt) -> str:
-    reference = receipt.decision.reference
-    said = f"{receipt.decision.verdict.past} {reference.session}/{reference.proposal}"
-    if receipt.recorded:
-        return f"{said}; the session continues"
-    if receipt.holder:
-        return f"{said}; {receipt.holder} has the session open and has not recorded it yet"
-    return f"{said}; it is recorded when the session is opened: `agent run` or `agent tui`"
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -2,28 +2,16 @@
 
 from collections.abc import Iterable
 
-from textual.binding import Binding
 from textual.widget import Widget
 
 from agent_workbench.core.history.comparison import Comparison
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.panes.diff.diff_pane import ACTIONS_ON_HUNKS, DiffPane
+from agent_workbench.tui.panes.diff.diff_pane import ReadOnlyDiff
 from agent_workbench.views.reports.comparison import view_comparison
 
 HINTS = {"next_change": "next change", "side_by_side": "side by side", "fold": "folds"}
-
-
-class ComparedDiff(DiffPane, inherit_bindings=False):
-    """Diff without a proposal: it has the keys of the diff pane that move, wrap, split and fold."""
-
-    BINDINGS = [
-        each
-        for each in bindings(Scope.DIFF, Scope.SCROLL)
-        if isinstance(each, Binding) and each.action not in ACTIONS_ON_HUNKS
-    ]
-    scope = Scope.DIFF
 
 
 class ComparisonScreen(Dialog[None]):
@@ -40,10 +28,10 @@ class ComparisonScreen(Dialog[None]):
         super().__init__(self._view.title, "   ".join(hints), name="comparison")
 
     def body(self) -> Iterable[Widget]:
-        return (ComparedDiff(),)
+        return (ReadOnlyDiff(),)
 
     def on_mount(self) -> None:
-        diff = self.query_one(ComparedDiff)
+        diff = self.query_one(ReadOnlyDiff)
         diff.focus()
         diff.show(self._view)
 

@@ -32,7 +32,7 @@ class ContextDialogs:
             case CodeAction.OPEN, CodeRow() as row:
                 self._show_piece(row.key)
             case CodeAction.PIN, CodeRow() as row if has_open_task(self._window):
-                await self._window.want(PinChunk(row.place, row.standing is not CodeState.PINNED))
+                await self._window.want(PinChunk(row.place, row.state is not CodeState.PINNED))
             case CodeAction.DROP, CodeRow() as row if has_open_task(self._window):
                 await self._window.want(DropChunk(row.place))
             case CodeAction.ADD, _ if has_open_task(self._window):

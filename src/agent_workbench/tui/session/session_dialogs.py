@@ -7,6 +7,7 @@ from agent_workbench.core.live import PreflightQuestion, SessionUpdate
 from agent_workbench.tui.session.context_dialogs import ContextDialogs
 from agent_workbench.tui.session.gate_dialogs import GateDialogs
 from agent_workbench.tui.session.hunk_dialogs import HunkDialogs
+from agent_workbench.tui.session.inbox_dialogs import InboxDialogs
 from agent_workbench.tui.session.plan_dialogs import PlanDialogs
 from agent_workbench.tui.session.record_dialogs import RecordDialogs
 from agent_workbench.tui.session.review_dialogs import ReviewDialogs
@@ -37,6 +38,7 @@ class SessionDialogs:
         self.context = ContextDialogs(window)
         self.review = ReviewDialogs(window)
         self.records = RecordDialogs(window)
+        self.inbox = InboxDialogs(window)
         self._window = window
         self._question: PreflightQuestion | None = None
 

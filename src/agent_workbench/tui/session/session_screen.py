@@ -120,6 +120,9 @@ class SessionScreen(WorkbenchScreen):
     def action_sessions(self) -> None:
         self._dialogs.records.show_sessions()
 
+    def action_inbox(self) -> None:
+        self._dialogs.inbox.show()
+
     def action_undo(self) -> None:
         self._dialogs.task.undo()
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from textual import events
+from textual.binding import Binding
 
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
@@ -132,3 +133,13 @@ class DiffPane(DiffViewer):
 
     def action_edit_hunk_outside(self) -> None:
         self.hunks.edit(outside=True)
+
+
+class ReadOnlyDiff(DiffPane, inherit_bindings=False):
+    """Diff of which nothing is selected: it has the keys of the diff pane that move, wrap, split and fold."""
+
+    BINDINGS = [
+        each
+        for each in bindings(Scope.DIFF, Scope.SCROLL)
+        if isinstance(each, Binding) and each.action not in ACTIONS_ON_HUNKS
+    ]
