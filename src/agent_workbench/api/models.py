@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
     from agent_workbench.core.diagnostics.endpoints import EndpointLine
     from agent_workbench.core.diagnostics.findings import Finding
+    from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport
     from agent_workbench.core.errors import ModelError
     from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.services import Model
@@ -116,3 +117,22 @@ async def _examine_chains(invocation: Invocation, repo: RepoContext, settings: "
     except StorageError as error:
         spending = Spending(None, settings.cost_cap_daily, str(error), error.advice)
     return (*found, *examine_spending(lines, spending))
+
+
+async def run_model_test(
+    invocation: Invocation, named: str, say: Say, seconds: float
+) -> "tuple[ModelReport, tuple[Fitness, ...]]":
+    """Ask the model `named` (empty: the executor's) ten questions; return the report and the verdict for each role.
+
+    Raises `UsageError` for an unknown name, `ModelError` if no endpoint answers.
+    """
+    from agent_workbench.bootstrap.stores import system_clock
+    from agent_workbench.engine.diagnostics.model_fitness import fitness
+    from agent_workbench.engine.diagnostics.model_trial import try_model
+
+    model = await (model_named(invocation, named, say) if named else configured_model(invocation, say))
+    try:
+        report = await try_model(model, system_clock(), say, seconds)
+    finally:
+        await model.close()
+    return report, fitness(report)

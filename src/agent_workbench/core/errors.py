@@ -54,6 +54,11 @@ class WorkbenchError(Exception):
         return str(self.args[0])
 
 
+def error_text(error: WorkbenchError) -> str:
+    """Return an error as one text: what failed, and what to do."""
+    return f"{error} ({error.advice})" if error.advice else str(error)
+
+
 class UsageError(WorkbenchError):
     """A command line, or an answer, is invalid."""
 

@@ -110,11 +110,11 @@ def status(options: argparse.Namespace) -> int:
 
 def test(options: argparse.Namespace) -> int:
     """Test a model and print the report."""
-    from agent_workbench.api.model_test import tried
+    from agent_workbench.api.models import run_model_test
     from agent_workbench.cli.verbs.model_report import as_json, report_lines
 
     invocation = Invocation(Path.cwd(), os.environ, {})
-    report, verdicts = asyncio.run(tried(invocation, options.which, say_aside, options.seconds))
+    report, verdicts = asyncio.run(run_model_test(invocation, options.which, say_aside, options.seconds))
     if options.json:
         say_json(as_json(report, verdicts))
     else:

@@ -5,7 +5,7 @@ from asyncio import to_thread
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.errors import PatchError, UsageError, WorkbenchError
+from agent_workbench.core.errors import PatchError, UsageError, error_text
 from agent_workbench.core.events import (
     ActionDecided,
     ActionProposed,
@@ -70,17 +70,12 @@ async def read_answer(session: SessionContext) -> None:
         tool = await session.tools.tool(call.tool.name)
         await propose(session, tool, call.arguments, call.text, call.mended)
     except REFUSALS as refusal:
-        await session.record(ActionRejected(answer.step, f"{call.tool.name}: {spoken(refusal)}"))
+        await session.record(ActionRejected(answer.step, f"{call.tool.name}: {error_text(refusal)}"))
 
 
 def _runs_anew(spec: ToolSpec) -> bool:
     """Return True if each call of the tool has an effect. The result of a tool that only reads shows a repetition."""
     return spec.name == NOTE or spec.permission in {Permission.CHECK, Permission.COMMAND} | CALLS
-
-
-def spoken(error: WorkbenchError) -> str:
-    """Return an error as one text: what failed, and what to do."""
-    return f"{error} ({error.advice})" if error.advice else str(error)
 
 
 async def propose(

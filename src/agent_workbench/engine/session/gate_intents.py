@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.events import Author
 from agent_workbench.core.inbox import InboxDecision, Reference, reference_to, refusal
 from agent_workbench.core.intents import ApproveProposal, EditProposal, RecordDecision, RejectProposal, SkipProposal
@@ -12,7 +12,7 @@ from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.approval.partial_approval import take_part
-from agent_workbench.engine.approval.proposals import decide, replace_proposal, spoken
+from agent_workbench.engine.approval.proposals import decide, replace_proposal
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal
@@ -67,7 +67,7 @@ async def record_pending(session: SessionContext) -> None:
             if isinstance(outcome, Refused):
                 session.publisher.notify(outcome.reason)
     except WorkbenchError as error:
-        session.publisher.notify(spoken(error))
+        session.publisher.notify(error_text(error))
 
 
 async def watch_inbox(session: SessionContext, submit: Callable[[RecordDecision], Awaitable[Outcome]]) -> None:
@@ -83,7 +83,7 @@ async def watch_inbox(session: SessionContext, submit: Callable[[RecordDecision]
                     session.publisher.notify(outcome.reason)
             stuck.update(each.reference for each in await inbox.pending(name) if each in found)
     except WorkbenchError as error:
-        session.publisher.notify(f"decisions from other processes are not seen: {spoken(error)}")
+        session.publisher.notify(f"decisions from other processes are not seen: {error_text(error)}")
 
 
 async def _record(session: SessionContext, decision: InboxDecision) -> Outcome:

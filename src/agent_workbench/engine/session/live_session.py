@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Coroutine
 
 from agent_workbench.core.background import in_background
-from agent_workbench.core.errors import StorageError, WorkbenchError
+from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.intents import (
     AbortTask,
@@ -24,7 +24,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.approval.policy import ruling
-from agent_workbench.engine.approval.proposals import decide, propose_merge, spoken
+from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Close, Decide, Execute, Idle, Move, next_move
 from agent_workbench.engine.recorder import Recorder
@@ -66,7 +66,7 @@ class LiveSession:
                 await self._advance()
             farewell = farewell_of(self._session.state)
         except WorkbenchError as error:
-            farewell = f"{spoken(error)}\n{farewell_of(self._session.state)}"
+            farewell = f"{error_text(error)}\n{farewell_of(self._session.state)}"
         finally:
             farewell = await self._end(farewell)
         return SessionEnd(reason=farewell)
@@ -78,9 +78,9 @@ class LiveSession:
         try:
             await read_again(self._session)
         except WorkbenchError as error:
-            publisher.notify(spoken(error))
+            publisher.notify(error_text(error))
             if not self._session.state.plan_path:
-                publisher.show_plan_problem(spoken(error))
+                publisher.show_plan_problem(error_text(error))
         await record_pending(self._session)  # a person's decision comes before any policy
         self._background.append(in_background(watch_inbox(self._session, self.submit)))
 
@@ -89,7 +89,7 @@ class LiveSession:
         try:
             await observe_model(self._session)
         except WorkbenchError as error:
-            self._session.publisher.notify(spoken(error))
+            self._session.publisher.notify(error_text(error))
         if not self._session.state.unfinished:
             self._session.publisher.show_activity("")
 
@@ -154,7 +154,7 @@ class LiveSession:
             await start_task(self._session, intent.task)
             submitted.answer(Accepted())
         except WorkbenchError as error:
-            submitted.answer(Refused(spoken(error)))
+            submitted.answer(Refused(error_text(error)))
         finally:
             submitted.answer(Refused(STOPPED))
             self._starting = False
@@ -165,7 +165,7 @@ class LiveSession:
             await perform(self._session, move)
         except StorageError as error:
             # The journal itself may be what cannot be written: the trouble is shown, and recorded if it can be.
-            self._session.publisher.notify(spoken(error))
+            self._session.publisher.notify(error_text(error))
             await self._session.record(trouble_event(move, error))
         except WorkbenchError as error:
             await self._session.record(trouble_event(move, error))
@@ -177,7 +177,7 @@ class LiveSession:
         try:
             await find_taken_tasks(self._session, self._session.state.plan)
         except WorkbenchError as error:
-            self._session.publisher.notify(spoken(error))
+            self._session.publisher.notify(error_text(error))
 
     async def _offer_merge(self) -> None:
         run = self._session.run
@@ -187,7 +187,7 @@ class LiveSession:
         try:
             await propose_merge(self._session)
         except REFUSALS as refusal:
-            self._session.publisher.notify(spoken(refusal))
+            self._session.publisher.notify(error_text(refusal))
 
     async def _take(self, submitted: Submission) -> None:
         """Execute an intent out and answer it. Questions are answered in the background: a search may take long."""
@@ -203,7 +203,7 @@ class LiveSession:
             submitted.answer(await self._outcome(submitted.intent))
         except WorkbenchError as error:
             self._session.publisher.show_activity("")
-            submitted.answer(Refused(spoken(error)))
+            submitted.answer(Refused(error_text(error)))
         finally:
             submitted.answer(Refused(STOPPED))
 
@@ -231,7 +231,7 @@ class LiveSession:
         try:
             await session.record(SessionLeft(self._leaving or "ended"))
         except WorkbenchError as error:
-            farewell = f"{farewell}\n{spoken(error)}"
+            farewell = f"{farewell}\n{error_text(error)}"
         finally:
             try:
                 await session.close()

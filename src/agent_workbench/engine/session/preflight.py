@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import PreflightQuestion
 from agent_workbench.core.ports.services import Setup, Trust
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.engine.approval.proposals import spoken
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.submission import Submission, answered, forward, submission
 from agent_workbench.engine.session.intent_queue import ENDED
@@ -81,7 +80,7 @@ class Preflight:
         try:
             session = await self._open()
         except WorkbenchError as error:
-            self._publisher.end(spoken(error))
+            self._publisher.end(error_text(error))
             raise
         except BaseException:
             self._publisher.end("the workbench could not be opened")

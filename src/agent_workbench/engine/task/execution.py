@@ -3,7 +3,7 @@
 from asyncio import to_thread
 from collections.abc import Iterable, Sequence
 
-from agent_workbench.core.errors import TargetMoved, WorkbenchError
+from agent_workbench.core.errors import TargetMoved, WorkbenchError, error_text
 from agent_workbench.core.events import (
     ActionFinished,
     ActionResult,
@@ -19,7 +19,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.engine.answer.repeated_calls import without_repeat
-from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal, spoken
+from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal
 from agent_workbench.engine.prompt.prompt_text import answered_told
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS, Draft, ToolResult
@@ -56,7 +56,7 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
         if proposal.kind is Permission.READ and outcome.result is ActionResult.OK and not outcome.effects:
             outcome = without_repeat(session.run, proposal, outcome)
     except REFUSALS as error:
-        refusal, outcome = error, ToolResult(spoken(error), ActionResult.REFUSED)
+        refusal, outcome = error, ToolResult(error_text(error), ActionResult.REFUSED)
     kept, told = await _take_changes(session, context) if proposal.kind in CHANGES_FILES else (None, "")
     for effect in outcome.effects:
         await session.record(effect)
@@ -78,7 +78,7 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
     if refusal is not None and proposal.tool in MUST_WORK:
         await session.record(TroubleMet(proposal.tool, str(refusal), refusal.advice))
     elif refusal is not None and proposal.kind is Permission.MERGE:
-        session.publisher.notify(spoken(refusal))  # the steps that show it may be scrolled away
+        session.publisher.notify(error_text(refusal))  # the steps that show it may be scrolled away
         if isinstance(refusal, TargetMoved):
             await _show_merge_again(session)
     if kept is not None:
@@ -89,7 +89,7 @@ async def _show_merge_again(session: SessionContext) -> None:
     try:
         await propose_merge(session)
     except REFUSALS as refusal:
-        session.publisher.notify(spoken(refusal))
+        session.publisher.notify(error_text(refusal))
 
 
 async def take_checkpoint(session: SessionContext) -> None:
@@ -127,7 +127,7 @@ async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) ->
     try:
         await replace_proposal(session, proposal, "" if ours else text, reason, Author.WORKBENCH)
     except REFUSALS as refusal:
-        observation = f"{reason}, and the diff no longer fits: {spoken(refusal)}"
+        observation = f"{reason}, and the diff no longer fits: {error_text(refusal)}"
         await session.record(ActionFinished(proposal.id, ActionResult.REFUSED, observation))
 
 
@@ -148,7 +148,7 @@ async def _take_changes(session: SessionContext, context: ToolContext) -> tuple[
         diff = await to_thread(render_changes, keepable)
         return await KEEP.draft(context, Arguments({}), diff), told
     except REFUSALS as refusal:
-        return None, f"{told}\nWhat it changed was put back: {spoken(refusal)}"
+        return None, f"{told}\nWhat it changed was put back: {error_text(refusal)}"
 
 
 def _caches(unapproved: Sequence[FileChange]) -> tuple[str, ...]:
