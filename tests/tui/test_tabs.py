@@ -7,7 +7,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.errors import LockedError
+from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.intents import ApproveProposal, Leave, RejectProposal
 from agent_workbench.core.live import SessionUpdate
@@ -98,6 +98,16 @@ async def test_what_keeps_a_session_from_being_opened_is_said() -> None:
         await bench.press("ctrl+t")
         assert "in use by pid 7" in bench.text()
         assert len(bench.app.tabs.all) == 1
+
+
+async def test_a_first_session_that_cannot_be_opened_ends_the_app() -> None:
+    error = UsageError("no session begins with 'x'")
+    app = WorkbenchApp(ScriptedHost(error=error), SessionRequest(OpenMode.REPLAY, "x"), clock=FakeClock())
+    async with app.run_test() as pilot:
+        while app.failure is None:
+            await pilot.pause()
+    assert app.failure is error
+    assert not app.tabs.all
 
 
 async def test_who_looks_elsewhere_is_called_once_for_each_thing_that_waits() -> None:
