@@ -2,7 +2,7 @@
 
 
 class SetClock:
-    """`core.ports.services.Clock` that stays where it is put."""
+    """`core.ports.machine.Clock` that stays where it is put."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

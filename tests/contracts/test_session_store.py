@@ -14,8 +14,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import JournalError, LockedError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId, TaskId
-from agent_workbench.core.ports.services import Journal
-from agent_workbench.core.ports.stores import HeldSession, SessionStore
+from agent_workbench.core.ports.stores import HeldSession, Journal, SessionStore
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of
 from tests.contracts.clocks import SetClock
 from tests.fakes.session_store import LEASE_SECONDS, MemorySessionStore, StoredSession
@@ -26,7 +25,7 @@ NEW = SessionQuery(fresh=True)
 
 
 class CountedIds:
-    """`core.ports.services.Ids`: one name after the other."""
+    """`core.ports.machine.Ids`: one name after the other."""
 
     def __init__(self) -> None:
         self._numbers: Iterator[int] = count()

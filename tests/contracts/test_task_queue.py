@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.ports.services import Clock
+from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
 from tests.contracts.clocks import SetClock
 from tests.fakes.stores import MemoryTaskQueue

@@ -21,7 +21,8 @@ from agent_workbench.core.events import Event, Recorded, SessionConfigured, Sess
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import Plan, Task
-from agent_workbench.core.ports.services import Model, Retriever
+from agent_workbench.core.ports.code_search import Retriever
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.tools import ToolSource
 from agent_workbench.core.settings import Approval, Approvals, Settings
 from agent_workbench.core.state.session_state import SessionState

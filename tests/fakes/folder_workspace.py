@@ -15,7 +15,7 @@ _READS_ONLY = "a folder workspace lists and reads, and does nothing else"
 
 
 class FolderWorkspace:
-    """`core.workspace_ports.Workspace` over all files below `root`; `reads` are the paths that were read, in order."""
+    """`core.ports.workspace.Workspace` over all files below `root`; `reads` are the paths that were read, in order."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -107,7 +107,7 @@ def words(text: str) -> int:
 
 
 class PlainShell:
-    """`core.workspace_ports.Shell` that runs commands for real and confines nothing, whatever `holds` says."""
+    """`core.ports.workspace.Shell` that runs commands for real and confines nothing, whatever `holds` says."""
 
     def __init__(self, *, holds: bool = False) -> None:
         self.holds = holds

@@ -13,7 +13,7 @@ from agent_workbench.core.history.session_choice import SessionQuery, unfinished
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.ports.services import Clock, Ids
+from agent_workbench.core.ports.machine import Clock, Ids
 from agent_workbench.core.ports.stores import HeldSession
 
 LEASE_SECONDS = 30.0
@@ -42,7 +42,7 @@ class StoredSession:
 
 
 class LeasedJournal:
-    """`core.ports.services.Journal` under a lease."""
+    """`core.ports.stores.Journal` under a lease."""
 
     def __init__(self, stored: StoredSession, fence: int, now: Callable[[], float]) -> None:
         self._stored = stored

@@ -13,7 +13,7 @@ from agent_workbench.core.inbox import InboxDecision, Reference
 from agent_workbench.core.ports.audit_index import AuditEntry, AuditPage, AuditQuery, check_query
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
 from agent_workbench.core.ports.knowledge import KnowledgeHit, KnowledgeNote, check_note_name
-from agent_workbench.core.ports.services import Clock
+from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 
 

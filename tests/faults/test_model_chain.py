@@ -30,7 +30,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
 from agent_workbench.core.model_settings import EndpointSettings, RoleSettings, TokenPrice
 from agent_workbench.core.plan import Budget
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.session.unattended import run_unattended

@@ -11,7 +11,7 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 
 if TYPE_CHECKING:  # loaded by the calls that need it
-    from agent_workbench.core.ports.services import RuleStore
+    from agent_workbench.core.ports.repo_files import RuleStore
 
 
 async def list_rules(invocation: Invocation, say: Say) -> tuple[StoredRule, ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport
     from agent_workbench.core.errors import ModelError
     from agent_workbench.core.model import ModelFacts
-    from agent_workbench.core.ports.services import Model
+    from agent_workbench.core.ports.model import Model
     from agent_workbench.core.settings import Settings
 
 

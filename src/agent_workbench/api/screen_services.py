@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when a screen asks for them
-    from agent_workbench.core.ports.services import Clock, Desktop
+    from agent_workbench.core.ports.machine import Clock, Desktop
 
 
 async def edit_text(text: str, suffix: str) -> str:

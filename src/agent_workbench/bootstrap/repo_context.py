@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.plans.starter_files import RepoSetup
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
-    from agent_workbench.core.ports.services import Model
+    from agent_workbench.core.ports.model import Model
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
 

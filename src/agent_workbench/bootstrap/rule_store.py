@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when a session is opened
-    from agent_workbench.core.ports.services import RuleStore
+    from agent_workbench.core.ports.repo_files import RuleStore
 
 
 def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleStore":

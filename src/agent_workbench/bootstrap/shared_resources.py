@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # loaded when the first session needs them
     from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetrievers
-    from agent_workbench.core.ports.services import Retriever
+    from agent_workbench.core.ports.code_search import Retriever
     from agent_workbench.core.settings import Settings
 
 

@@ -8,7 +8,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
-    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.stores import Inbox
     from agent_workbench.core.settings import Settings
 

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
-from agent_workbench.core.ports.services import Clock, Journal
+from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.ports.stores import Journal
 from agent_workbench.core.state.session_state import SessionState
 
 

@@ -21,7 +21,7 @@ from agent_workbench.tui.styles import FIRST_STYLES, MORE_STYLES
 # Sessions, panes and dialogs are imported in functions, so that the first frame does not wait for them.
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
-    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.session_host import SessionHost
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.core.settings import UiSettings

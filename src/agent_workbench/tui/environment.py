@@ -8,7 +8,7 @@ from msgspec import Struct
 # Only types: this is loaded before the first frame.
 if TYPE_CHECKING:
     from agent_workbench.core.history.summaries import PastSessions
-    from agent_workbench.core.ports.services import Desktop
+    from agent_workbench.core.ports.machine import Desktop
 
 
 class AppEnvironment(Struct, frozen=True):

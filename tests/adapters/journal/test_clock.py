@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 
 from agent_workbench.adapters.journal.clock import SystemClock, SystemIds
 from agent_workbench.core.ids import session_id
-from agent_workbench.core.ports.services import Clock, Ids
+from agent_workbench.core.ports.machine import Clock, Ids
 
 
 def test_sessions_get_names_of_their_own() -> None:

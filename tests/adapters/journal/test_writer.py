@@ -17,7 +17,7 @@ from agent_workbench.core.errors import JournalError, LockedError, StorageError
 from agent_workbench.core.events.output_digests import output_digest
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.ports.services import Journal
+from agent_workbench.core.ports.stores import Journal
 from tests.adapters.journal.journals import (
     LONG,
     NO_SECRETS,

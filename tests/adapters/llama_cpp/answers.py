@@ -14,7 +14,7 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 
 
 class Collected(Struct):

@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import sentence_grammar
 from agent_workbench.core.errors import ContextOverflow
 from agent_workbench.core.model import StopCause
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 from tests.adapters.llama_cpp.answers import ask, collect
 
 # No sentence of this grammar is finite: an answer goes on until it is cut.

@@ -6,7 +6,7 @@ import pytest
 
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 from tests.adapters.llama_cpp.contract import ModelContract
 from tests.llama_fixtures import LlamaServer
 

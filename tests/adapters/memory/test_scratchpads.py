@@ -6,7 +6,7 @@ import pytest
 from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.ports.services import Memory
+from agent_workbench.core.ports.repo_files import Memory
 
 T1 = TaskId("T-1")
 

@@ -11,7 +11,7 @@ from agent_workbench.adapters.llama_cpp.routing.spending_ledger import SpendingL
 from agent_workbench.core.events import InterruptCause, ModelInterrupted
 from agent_workbench.core.model_settings import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
 from agent_workbench.core.plan import Budget
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
 from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, a_stage, reopened, task

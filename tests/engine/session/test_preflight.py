@@ -13,7 +13,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import AnswerQuestion, ApproveProposal, Intent, Leave, StartTask
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.ports.services import Setup, Trust
+from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.submission import answered

@@ -10,7 +10,7 @@ from agent_workbench.config.repo_trust import RepoTrust
 from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.config.trust_store import TrustStore
 from agent_workbench.core.intents import AnswerQuestion
-from agent_workbench.core.ports.services import Trust
+from agent_workbench.core.ports.repo_files import Trust
 from tests.engine.session.test_preflight import Repo, asked, at, ended, preflight_in
 
 

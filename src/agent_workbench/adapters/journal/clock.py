@@ -9,7 +9,7 @@ from agent_workbench.core.ids import SessionId
 
 
 class SystemClock:
-    """`core.ports.services.Clock` on the machine's clocks."""
+    """`core.ports.machine.Clock` on the machine's clocks."""
 
     def now(self) -> str:
         return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -19,7 +19,7 @@ class SystemClock:
 
 
 class SystemIds:
-    """`core.ports.services.Ids`: the time in UTC and 30 random bits."""
+    """`core.ports.machine.Ids`: the time in UTC and 30 random bits."""
 
     def session(self) -> SessionId:
         suffix = base64.b32encode(secrets.token_bytes(5)).decode("ascii")[:6].lower()

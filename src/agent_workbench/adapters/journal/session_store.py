@@ -31,7 +31,7 @@ from agent_workbench.core.history.journal_proof import VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, session_id
-from agent_workbench.core.ports.services import Ids
+from agent_workbench.core.ports.machine import Ids
 from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 

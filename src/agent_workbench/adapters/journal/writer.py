@@ -24,7 +24,7 @@ class ResumedJournal(NamedTuple):
 
 
 class JournalWriter:
-    """`core.ports.services.Journal` in a folder. Holds the folder's lock until it is closed or the process ends."""
+    """`core.ports.stores.Journal` in a folder. Holds the folder's lock until it is closed or the process ends."""
 
     def __init__(self, directory: Path, redactor: Redactor, lock: FileLock, last: Recorded | None) -> None:
         """Called by `open_new` and `open_existing`, which take the lock."""

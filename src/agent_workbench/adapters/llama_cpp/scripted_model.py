@@ -12,7 +12,7 @@ from agent_workbench.adapters.llama_cpp.http_client.gbnf import sentence_grammar
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import AnswerItem, Message, ModelFacts, ModelRequest, Purpose, Role, TextDelta
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 
 # Start of the observation after a rejected proposal.
 REJECTION = "The user rejected"

@@ -27,7 +27,7 @@ Trusted = Callable[[Rule, bool, Callable[[], None]], None]
 
 
 class RuleFiles:
-    """Implements `core.ports.services.RuleStore` for the repo at `root`; the user's file is in `own_folder`."""
+    """Implements `core.ports.repo_files.RuleStore` for the repo at `root`; the user's file is in `own_folder`."""
 
     def __init__(
         self,

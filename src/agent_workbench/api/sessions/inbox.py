@@ -35,7 +35,7 @@ from agent_workbench.views.gate.gate_bar import acts_for
 from agent_workbench.views.inbox import DECIDABLE
 
 if TYPE_CHECKING:
-    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.stores import Inbox, SessionStore
 
 TAKE_UP_SECONDS = 3.0

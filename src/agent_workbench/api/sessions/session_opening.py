@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
 
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.history.session_choice import SessionQuery
-    from agent_workbench.core.ports.services import Setup, Trust
+    from agent_workbench.core.ports.repo_files import Setup, Trust
     from agent_workbench.core.ports.stores import HeldSession
     from agent_workbench.core.state.session_state import SessionState
     from agent_workbench.engine.recorder import Recorder

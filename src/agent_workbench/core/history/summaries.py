@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 
 if TYPE_CHECKING:  # listing sessions does not need the modules of a comparison
@@ -39,13 +39,6 @@ class SessionSummary(Struct, frozen=True):
     torn_bytes: int = 0
     ours: bool = False
     problem: str = ""
-
-
-class Onward(Struct, frozen=True):
-    """A session to show in a tab: resumed, or as recorded (`replayed`). Without an id a new one."""
-
-    session: SessionId = NO_SESSION
-    replayed: bool = False
 
 
 class PastSessions(Protocol):

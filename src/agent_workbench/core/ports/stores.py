@@ -15,7 +15,16 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
-from agent_workbench.core.ports.services import Journal
+
+
+class Journal(Protocol):
+    """Append-only log of one session, held by one writer."""
+
+    async def append(self, seq: int, time: str, event: Event) -> Recorded:
+        """Write the event durably and return it with its hash; raise `StorageError`, `JournalError`."""
+
+    async def close(self) -> None:
+        """Release the lock."""
 
 
 class HeldSession(Struct, frozen=True):

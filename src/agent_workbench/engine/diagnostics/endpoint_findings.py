@@ -9,7 +9,7 @@ from agent_workbench.core.diagnostics.endpoints import EndpointLine
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ModelError, WorkbenchError
 from agent_workbench.core.model import ModelFacts
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 
 ENDPOINT_SECONDS = 10.0
 

@@ -20,7 +20,8 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
-from agent_workbench.core.ports.services import Clock, Model
+from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.state.prompt_reads import PromptReads, reads_of
 from agent_workbench.engine.diagnostics.model_questions import (
     Question,

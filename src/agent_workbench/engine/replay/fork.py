@@ -10,7 +10,8 @@ from agent_workbench.core.errors import JournalError, UsageError
 from agent_workbench.core.events import PromptBuilt, Recorded, SessionForked, SessionStarted
 from agent_workbench.core.fold import fold
 from agent_workbench.core.ids import SessionId, session_suffix
-from agent_workbench.core.ports.services import Clock, Memory
+from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.ports.repo_files import Memory
 from agent_workbench.core.ports.stores import ForkJournal
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest

@@ -8,7 +8,7 @@ from agent_workbench.core.errors import ModelUnavailable, WorkspaceError
 from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, Recorded
 from agent_workbench.core.history.reproduced_prompts import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelRequest, Purpose, StopCause, TextDelta
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.answer.grammar_choice import grammar_besides, step_granted
 from agent_workbench.engine.answer.model_request import text_sha

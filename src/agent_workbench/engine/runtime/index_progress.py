@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent_workbench.core.ports.services import Retriever
+from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 

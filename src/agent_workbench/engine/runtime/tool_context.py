@@ -7,7 +7,10 @@ from msgspec import Struct
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.plan import Task
-from agent_workbench.core.ports.services import Clock, Memory, Model, Plans, Retriever, RuleStore, Skills
+from agent_workbench.core.ports.code_search import Retriever
+from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.ports.model import Model
+from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore, Skills
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
 from agent_workbench.core.ports.workspace import OnOutput, Shell, Workspace, Workspaces

@@ -8,7 +8,7 @@ from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import PreflightQuestion
-from agent_workbench.core.ports.services import Setup, Trust
+from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.submission import Submission, answered, forward, submission

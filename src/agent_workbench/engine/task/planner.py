@@ -6,7 +6,7 @@ from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, StopCause, TextDelta
 from agent_workbench.core.model_settings import RoleSampling
 from agent_workbench.core.plan import Plan, Task, next_id
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 
 MAX_TASKS = 8
 ANSWER_TOKENS = 1_500

@@ -17,7 +17,7 @@ from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, Waiting
 
 if TYPE_CHECKING:
-    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.machine import Clock
 
 
 class GateBar(GateShown):

@@ -6,7 +6,7 @@ from textual import events
 from textual.binding import Binding
 from textual.widget import Widget
 
-from agent_workbench.core.ports.services import Clock
+from agent_workbench.core.ports.machine import Clock
 from agent_workbench.tui.dialogs.dialog import Dialog, text_body
 from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
 

@@ -9,7 +9,7 @@ from textual.widget import Widget
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.intents.outcomes import Outcome, PastActionsFound, Refused
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.ports.services import Clock
+from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule

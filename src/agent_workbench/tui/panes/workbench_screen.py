@@ -28,7 +28,7 @@ from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.widgets.selectable_screen import SelectableScreen
 
 if TYPE_CHECKING:
-    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.machine import Clock
     from agent_workbench.tui.widgets.row_list import RowList
 
 WIDGET_IDS = {

@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.inbox import InboxItem
-from agent_workbench.core.ports.services import Clock
+from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.dialogs.dialog import Dialog

@@ -9,7 +9,7 @@ from textual.widget import Widget
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.inbox import InboxChoice, InboxReceipt, Reference, reference_to
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.ports.services import Clock
+from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState

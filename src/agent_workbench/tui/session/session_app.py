@@ -11,7 +11,7 @@ from agent_workbench.tui.terminal.terminal_app import TerminalApp
 
 # Loaded before the first frame: types only.
 if TYPE_CHECKING:
-    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.session_host import SessionHost
     from agent_workbench.tui.terminal.notifier import Notifier
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.intents import Intent
     from agent_workbench.core.intents.outcomes import Outcome
     from agent_workbench.core.live import SessionUpdate
-    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.session_host import SessionHost
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.tui.keymap import Keymap

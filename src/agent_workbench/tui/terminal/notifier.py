@@ -10,7 +10,7 @@ from agent_workbench.tui.terminal.terminal_app import TerminalApp
 from agent_workbench.views.sessions.tabs import TabNotification, should_notify
 
 if TYPE_CHECKING:
-    from agent_workbench.core.ports.services import Desktop
+    from agent_workbench.core.ports.machine import Desktop
 
 Result = TypeVar("Result")
 MOMENT_SECONDS = 1.0

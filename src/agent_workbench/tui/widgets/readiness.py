@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_workbench.core.ports.services import Clock
+    from agent_workbench.core.ports.machine import Clock
 
 
 MOMENT_SECONDS = 0.3

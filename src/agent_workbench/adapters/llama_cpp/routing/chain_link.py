@@ -10,7 +10,7 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelError, ModelUnavailable, WorkbenchError
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts
 from agent_workbench.core.model_settings import SHORT_FORM, TokenPrice
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 
 FIRST_REST_SECONDS = 5.0
 MOST_REST_SECONDS = 300.0

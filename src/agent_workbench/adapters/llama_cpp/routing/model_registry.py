@@ -16,7 +16,7 @@ from agent_workbench.core.diagnostics.endpoints import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, ModelSettings
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
 
 ONE = (SHORT_FORM,)

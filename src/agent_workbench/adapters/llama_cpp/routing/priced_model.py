@@ -22,7 +22,7 @@ from agent_workbench.core.model import (
     ThoughtDelta,
 )
 from agent_workbench.core.model_settings import TokenPrice
-from agent_workbench.core.ports.services import Model
+from agent_workbench.core.ports.model import Model
 
 # Tokens are seldom shorter, so this estimate is rather too high.
 _BYTES_PER_TOKEN = 3

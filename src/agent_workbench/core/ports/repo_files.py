@@ -1,93 +1,14 @@
-"""Ports of a session's services: clock, journal, model, code search, plan, notes, trust, rules, skills, desktop."""
+"""Ports of the files that the workbench keeps for a repo: plan, scratchpads, skills, settings, trust, rules."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from agent_workbench.core.events import Event, Recorded, SkillText
+from agent_workbench.core.events import SkillText
 from agent_workbench.core.history.past_actions import PastActions
-from agent_workbench.core.ids import SessionId, TaskId
-from agent_workbench.core.intents import Intent
-from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
-from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
-
-
-class Session(Protocol):
-    """All that a front end knows: intents go in, updates come out. Live, scripted and replayed sessions have it."""
-
-    async def submit(self, intent: Intent) -> None:
-        """Take an intent; what came of it shows in the updates. One that no longer fits is dropped with a notice."""
-
-    def updates(self) -> AsyncIterator[SessionUpdate]:
-        """Yield the newest update whenever there is one (older ones may be passed over); ends with the session."""
-
-
-class Clock(Protocol):
-    """Time, injected so that tests and replays control it."""
-
-    def now(self) -> str:
-        """Return UTC time in ISO 8601 with microseconds and `Z`."""
-
-    def monotonic_seconds(self) -> float:
-        """Return seconds that never decrease."""
-
-
-class Ids(Protocol):
-    """Source of new ids."""
-
-    def session(self) -> SessionId:
-        """Return an unused session id."""
-
-
-class Journal(Protocol):
-    """Append-only log of one session, held by one writer."""
-
-    async def append(self, seq: int, time: str, event: Event) -> Recorded:
-        """Write the event durably and return it with its hash; raise `StorageError`, `JournalError`."""
-
-    async def close(self) -> None:
-        """Release the lock."""
-
-
-class Model(Protocol):
-    """Language models behind the endpoints of each role."""
-
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
-        """Wait until the model for `purpose` is ready and return its facts; raise `ModelError`."""
-
-    def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
-        """Stream an answer that ends with `AnswerEnd`. Closing the iterator frees the server.
-
-        Raises `ModelError`; if its `another` is set, the next `observe` finds another endpoint.
-        """
-
-    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
-        """Return the exact token count of each text for the model of `purpose`; zeros if it cannot count."""
-
-    async def close(self) -> None:
-        """Release the servers; those that the workbench started end."""
-
-
-class Retriever(Protocol):
-    """Code search in a folder's files as they are at the time of the search."""
-
-    def prepare(self, sources: Sources) -> object:
-        """Start indexing in the background."""
-
-    def status(self, sources: Sources) -> IndexStatus:
-        """Return the progress of the folder's index without blocking."""
-
-    async def close(self) -> None:
-        """Stop the background work."""
-
-    async def search(
-        self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
-    ) -> tuple[Chunk, ...]:
-        """Return the best chunks, best first. Unless `complete`, search what is indexed so far, without waiting."""
 
 
 class Plans(Protocol):
@@ -189,10 +110,3 @@ class Skills(Protocol):
 
     async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
         """Return the texts of these skills in order; an unknown name raises `ConfigError` naming the known ones."""
-
-
-class Desktop(Protocol):
-    """Desktop of the terminal, if there is one."""
-
-    async def notify(self, title: str, text: str) -> None:
-        """Show a desktop notification; without a desktop nothing happens."""

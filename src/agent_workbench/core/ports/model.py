@@ -1,0 +1,25 @@
+"""Port of the language models behind the endpoints."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
+
+
+class Model(Protocol):
+    """Language models behind the endpoints of each role."""
+
+    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+        """Wait until the model for `purpose` is ready and return its facts; raise `ModelError`."""
+
+    def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        """Stream an answer that ends with `AnswerEnd`. Closing the iterator frees the server.
+
+        Raises `ModelError`; if its `another` is set, the next `observe` finds another endpoint.
+        """
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        """Return the exact token count of each text for the model of `purpose`; zeros if it cannot count."""
+
+    async def close(self) -> None:
+        """Release the servers; those that the workbench started end."""
