@@ -39,7 +39,7 @@ def test_the_newest_that_stopped_is_meant_where_none_is_named(served: Machine) -
 def test_the_screen_needs_a_terminal_and_knows_no_policy(served: Machine) -> None:
     repo, session = parked(served)
     done = served.agent("sessions", "resume", session, cwd=repo)
-    assert (done.code, "--headless goes on without one" in done.err) == (2, True)
+    assert (done.code, "--headless continues without one" in done.err) == (2, True)
     for flag in ("--yes", "--commands"):
         done = served.agent("sessions", "resume", session, flag, cwd=repo)
         assert (done.code, "add --headless" in done.err) == (2, True)
