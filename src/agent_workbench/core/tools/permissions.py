@@ -9,7 +9,7 @@ from msgspec import Struct
 from agent_workbench.core.settings import Approval, Permission
 
 
-class Unattended(StrEnum):
+class UnattendedRule(StrEnum):
     """Decision about a proposal in an unattended run."""
 
     POLICY = "policy"
@@ -34,7 +34,7 @@ class PermissionFacts(Struct, frozen=True):
     plural: str
     default: Approval
     rule_fields: tuple[str, ...]
-    unattended: Unattended = Unattended.POLICY
+    unattended: UnattendedRule = UnattendedRule.POLICY
     opened_by: str = ""
     edits: str = ""
     skips: bool = False
@@ -50,18 +50,18 @@ PERMISSIONS: Mapping[Permission, PermissionFacts] = MappingProxyType(
         Permission.DIFF: PermissionFacts("diffs", _ASK, ("paths",), opened_by=_YES, edits="diff"),
         Permission.CHECK: PermissionFacts("checks", _ASK, ("commands", "any"), opened_by=_YES, skips=True),
         Permission.COMMAND: PermissionFacts(
-            *("commands", _ASK, ("commands", "program"), Unattended.SANDBOX),
+            *("commands", _ASK, ("commands", "program"), UnattendedRule.SANDBOX),
             opened_by=_COMMANDS,
             edits="command",
             skips=True,
         ),
         Permission.COMMIT: PermissionFacts("commits", _ASK, ("any",), opened_by=_YES, edits="message"),
-        Permission.MERGE: PermissionFacts("merges", _ASK, (), Unattended.PARKED, skips=True),
-        Permission.SUMMARY: PermissionFacts("summaries", _ASK, ("any",), Unattended.WORKBENCH, edits="summary"),
+        Permission.MERGE: PermissionFacts("merges", _ASK, (), UnattendedRule.PARKED, skips=True),
+        Permission.SUMMARY: PermissionFacts("summaries", _ASK, ("any",), UnattendedRule.WORKBENCH, edits="summary"),
         Permission.FINISH: PermissionFacts("finishes", _ASK, ("any",)),
         Permission.PLAN: PermissionFacts("plan changes", _ASK, ("tool",), skips=True, calls=True),
         Permission.KNOWLEDGE: PermissionFacts("knowledge changes", _ASK, ("tool",), skips=True, calls=True),
-        Permission.SCRIPT: PermissionFacts("scripts", _ASK, ("tool",), Unattended.SANDBOX, skips=True, calls=True),
+        Permission.SCRIPT: PermissionFacts("scripts", _ASK, ("tool",), UnattendedRule.SANDBOX, skips=True, calls=True),
         Permission.EXTERNAL: PermissionFacts("external calls", _ASK, ("tool",), skips=True, calls=True),
     }
 )

@@ -1,4 +1,4 @@
-"""GBNF for the arguments of a tool: JSON on one line, as the shape of its schema allows.
+"""GBNF of a tool's arguments: JSON on one line that matches the shape of the schema.
 
 Every repetition is bounded. Whatever the rules admit is a value of the shape.
 """
@@ -35,7 +35,7 @@ _SCALAR = r'"true" | "false" | "null" | "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9
 
 
 class ArgumentRules:
-    """Writes the rules of arguments into those of one grammar, each shape once.
+    """Writer of the rules for arguments into one grammar; each shape is written once.
 
     The grammar has the rules `char` and `number` of `engine.answer.grammar`.
     """
@@ -46,7 +46,7 @@ class ArgumentRules:
         self._plain: dict[int, str] = {}
 
     def arguments(self, shape: Shape, choices: Choices = _NO_CHOICES) -> str:
-        """Return what stands for the arguments; `choices` are the values that some of them may have now."""
+        """Return the expression for the arguments; `choices` are the values that some of them may have now."""
         if isinstance(shape, ObjectShape) and shape.properties:
             return self._members(shape.properties, choices)
         return self._value(shape)
@@ -102,7 +102,7 @@ class ArgumentRules:
         return f'"{{" ({self._some(optional)})? "}}"'
 
     def _some(self, members: list[str]) -> str:
-        """Return what stands for at least one of these members, in order."""
+        """Return the expression for at least one of these members, in order."""
         *earlier, last = members
         ways, rest = [last], ""
         for member in reversed(earlier):

@@ -1,4 +1,4 @@
-"""Which grammar an answer is held to: the tools that are open now, with what their arguments may be."""
+"""Choice of the grammar for an answer: the tools and arguments that are possible now."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from agent_workbench.engine.tools.registry import builtin_tools
 
 
 async def granted(session: SessionContext, purpose: Purpose) -> str:
-    """Return the grammar (GBNF) for the next answer, made for what the prompt shows and the files as they are."""
+    """Return the grammar (GBNF) of the next answer, made from the lines in the prompt and the current files."""
     if purpose is not Purpose.EXECUTOR:
         return grammar_besides(purpose)
     context = await session.tool_context()
@@ -21,14 +21,14 @@ async def granted(session: SessionContext, purpose: Purpose) -> str:
 
 
 def grammar_besides(purpose: Purpose) -> str:
-    """Return the grammar of an answer that is no step."""
+    """Return the grammar of an answer that is not a step."""
     if purpose is Purpose.SUMMARY:
         return summary_grammar()
     return reflexion_grammar() if purpose is Purpose.REFLEXION else ""
 
 
 async def step_granted(scope: Scope, present: TaskFiles) -> str:
-    """Return the grammar of the steps that may be taken in this scope, with these files."""
+    """Return the grammar of the steps that are possible in this scope with these files."""
     present = _ListedOnce(present)
     specs, tools = scope.run.specs, builtin_tools()
     choices = {spec.name: await tools[spec.name].choices(scope, present) for spec in specs if spec.name in tools}
@@ -41,7 +41,7 @@ async def step_granted(scope: Scope, present: TaskFiles) -> str:
 
 
 class _ListedOnce:
-    """Files whose names are asked for once: in a large repository that takes longer than all the rest."""
+    """Files listed once: in a large repository listing takes longer than all the rest."""
 
     def __init__(self, files: TaskFiles) -> None:
         self._files = files

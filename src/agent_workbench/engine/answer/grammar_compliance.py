@@ -1,4 +1,4 @@
-"""Notices a server that does not keep to the grammar of a request: its answer ended by itself and is no step."""
+"""Detection of a server that ignores grammars: its answer ended by itself and is not a step."""
 
 from agent_workbench.core.events import GrammarIgnored, ModelAnswered, PromptBuilt
 from agent_workbench.core.state.session_state import SessionState
@@ -8,9 +8,9 @@ WHAT_CHARS = 200
 
 
 def grammar_ignored(state: SessionState, answer: ModelAnswered, read: StepCall | StepFault) -> GrammarIgnored | None:
-    """Return what proves that the answer was held to no grammar, None where nothing does.
+    """Return the evidence that the server ignored the grammar, None if there is none.
 
-    A diff that fits no file proves nothing, and neither does what a script says.
+    A diff that fits no file is no evidence, and neither is a scripted answer.
     """
     if state.run is None:
         return None

@@ -24,7 +24,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 
 
 async def observe_model(session: SessionContext, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
-    """Wait for who answers for `purpose` and journal what it says of itself, when that is news."""
+    """Wait for the model of `purpose`, and record its facts if they changed."""
     facts = await session.ports.model.observe(purpose)
     if facts != session.state.model_for(purpose):
         await session.record(ModelObserved(facts, purpose))
@@ -32,7 +32,7 @@ async def observe_model(session: SessionContext, purpose: Purpose = Purpose.EXEC
 
 
 async def record_failure(session: SessionContext, purpose: Purpose, error: ModelError) -> None:
-    """Record that there is no answer: the next of the role's endpoints is asked, or the work waits."""
+    """Record a missing answer: the next endpoint of the role is asked, or the work waits."""
     if error.another:
         asked = session.state.model_for(purpose)
         await session.record(EndpointPassed(purpose, asked.endpoint if asked else "", str(error)))
@@ -41,7 +41,7 @@ async def record_failure(session: SessionContext, purpose: Purpose, error: Model
 
 
 async def send(session: SessionContext, drawn: Drawn, answer_tokens: int) -> None:
-    """Journal the prompt and stream its answer.
+    """Record the prompt and stream its answer.
 
     Raises `ModelError`, and `Overtaken` with nothing recorded where the prompt is not the newest any more.
     """
@@ -69,7 +69,7 @@ async def send(session: SessionContext, drawn: Drawn, answer_tokens: int) -> Non
 
 
 def seed_of(state: SessionState) -> int:
-    """Return the seed of the next answer: another at each prompt, and the same whenever the journal is the same."""
+    """Return the seed of the next answer: different for each prompt, and reproducible from the journal."""
     digest = sha256(f"{state.session}:{state.seq + 1}".encode()).digest()
     return int.from_bytes(digest[:4], "big") & 0x7FFF_FFFF
 

@@ -1,8 +1,8 @@
-"""GBNF for whole numbers within bounds, digit by digit."""
+"""GBNF of whole numbers within bounds, digit by digit."""
 
 
 def integer_range(low: int, high: int) -> str:
-    """Return what stands for the whole numbers from `low` to `high` (at least `low`), as alternatives in brackets."""
+    """Return the expression for the whole numbers from `low` to `high`, which is at least `low`."""
     ways: list[str] = []
     if low < 0:
         # Minus zero is left out.

@@ -1,4 +1,4 @@
-"""Calls that the model makes again though nothing has changed: what it is told of them, and which ones are a loop."""
+"""Repeated calls without a change in between: short observations for them, and detection of loops."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,7 +38,7 @@ ADVICE = "do something else: look at another place, change a file, or finish"
 
 
 def loop_told(run: TaskRun) -> str:
-    """Return why the newest call is a loop, empty where it is none: it came three times, or two calls alternate."""
+    """Return why the newest call is a loop (three times the same, or two that alternate), empty if it is none."""
     if _told_news(run.history):
         return ""
     calls = _newest_calls(run, ALTERNATING)
@@ -50,7 +50,7 @@ def loop_told(run: TaskRun) -> str:
 
 
 def without_repeat(run: TaskRun, proposal: Proposal, outcome: ToolResult) -> ToolResult:
-    """Return what is told of a read: one line where the same call told the same and that still stands in the prompt.
+    """Return the result of a read; one line if the prompt still has the same result of the same call.
 
     A loop of such reads is a failed step.
     """
@@ -63,7 +63,7 @@ def without_repeat(run: TaskRun, proposal: Proposal, outcome: ToolResult) -> Too
 
 
 def _told_in(run: TaskRun, proposal: Proposal, observation: str) -> int | None:
-    """Return the step in which the same call told the same, None where none did since a change or a compaction."""
+    """Return the step of the same call with the same result, None if there is none since a change or compaction."""
     told: set[ProposalId] = set()
     specs = by_name(run.specs)
     for recorded in reversed(run.history):
@@ -87,7 +87,7 @@ def _is_same(one: Proposal, other: Proposal, specs: Mapping[str, ToolSpec]) -> b
 
 
 def _told_news(history: Sequence[Recorded]) -> bool:
-    """Return whether the newest action was a read that told what the model had not been told."""
+    """Return True if the newest action was a read with a new result."""
     finished: ActionFinished | None = None
     for recorded in reversed(history):
         match recorded.event:
@@ -104,7 +104,7 @@ def _told_news(history: Sequence[Recorded]) -> bool:
 
 
 def _newest_calls(run: TaskRun, most: int) -> list[tuple[object, ...]]:
-    """Return the newest calls since something changed, the newest first; one that is no step equals no other."""
+    """Return the calls since the last change, newest first; an answer that is no step equals no other."""
     tools = by_name(run.specs)
     found: list[tuple[object, ...]] = []
     answer: ModelAnswered | None = None
@@ -128,7 +128,7 @@ def _call(step: StepCall | StepFault, number: int) -> tuple[object, ...]:
 
 
 def _is_news(event: Event) -> bool:
-    """Return whether the same call may come to something else after this, or was sensible because of it."""
+    """Return True if after this event the same call may have another result, or make sense."""
     match event:
         case PatchApplied() | StepUndone() | ContextCompacted() | UserSaid() | ProposalReplaced():
             return True

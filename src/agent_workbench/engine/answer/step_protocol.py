@@ -1,4 +1,4 @@
-"""The step protocol: one Thought and one Action, as text; reading it, and saying what is wrong with it."""
+"""Step protocol: one Thought and one Action, as text. Reads an answer, or says exactly what is wrong with it."""
 
 import re
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ ACTION_LINE = re.compile(r"^Action:[ \t]*+(?P<name>\S*+)[ \t]*+$", re.MULTILINE)
 
 
 class StepCall(Struct, frozen=True):
-    """A valid step: what was thought, which tool is called, and its checked arguments (or raw text).
+    """A valid step: the thought, the tool, and its checked arguments (or raw text).
 
-    `mended` says what was passed over to read it; nothing, where the answer has the form that was asked for.
+    `mended` says what was ignored to read it; empty if the answer has the required form.
     """
 
     thought: str
@@ -27,21 +27,21 @@ class StepCall(Struct, frozen=True):
 
 
 class StepFault(Struct, frozen=True):
-    """An answer that is no step, and why."""
+    """An answer that is not a step, and the reason."""
 
     reason: str
 
 
 def thought_of(answer: str) -> str:
-    """Return the thought of an answer, as far as it has one (also of an unfinished one)."""
+    """Return the thought of an answer, also of an unfinished one; empty if it has none."""
     before = ACTION_LINE.split(answer, maxsplit=1)[0]
     return before.lstrip().removeprefix("Thought:").strip()
 
 
 def read_step(answer: str, tools: Mapping[str, ToolSpec]) -> StepCall | StepFault:
-    """Return the step that `answer` holds, or exactly what keeps it from being one.
+    """Return the step in `answer`, or exactly why it is not one.
 
-    An answer that is not quite in the form of a step is read where it can mean only one.
+    An answer in a similar form is read if it can mean only one step.
     """
     strict = _as_written(answer, tools)
     if isinstance(strict, StepCall) and _is_first(answer):
@@ -64,7 +64,7 @@ def read_step(answer: str, tools: Mapping[str, ToolSpec]) -> StepCall | StepFaul
 
 
 def _is_first(answer: str) -> bool:
-    """Whether no action in another form stands before the one in the form that was asked for."""
+    """Return True if no action in another form comes before the one in the required form."""
     first, strict = LOOSE_ACTION.search(answer), ACTION_LINE.search(answer)
     return first is None or strict is None or first.start() >= strict.start()
 

@@ -1,7 +1,7 @@
-"""Reads the step that a model meant where it was written a little differently, and says what was passed over.
+"""Repair of answers that are almost a step: reads the one step they can mean, and says what was ignored.
 
-Only what can mean one thing is read: a complete JSON object, the name of a tool, a diff with its own marks. Models
-write around these what they were taught to: fences, bold letters, labels, the observation they expect.
+Only unambiguous parts are read: a complete JSON object, the name of a tool, a diff with its headers. Models surround
+them with what they were trained on: fences, bold letters, labels, the observation they expect.
 """
 
 import json
@@ -30,9 +30,9 @@ _CHANGES = re.compile(r"^(\+|-|@@)", re.MULTILINE)
 
 
 class Meant(Struct, frozen=True):
-    """The parts of a step: what was thought, the tool, its arguments as one line of JSON or its diff as it is.
+    """The parts of a step: the thought, the tool, and its arguments as one line of JSON or its diff.
 
-    `mended` says in a sentence each what was passed over.
+    `mended` says what was ignored, one sentence each.
     """
 
     thought: str
@@ -42,7 +42,7 @@ class Meant(Struct, frozen=True):
 
 
 def read_meaning(answer: str, tools: Mapping[str, ToolSpec]) -> Meant | None:
-    """Return the step that the answer means, None where that is not certain."""
+    """Return the step that the answer means, None if that is not certain."""
     mended: list[str] = []
     text = _without_wrapping(answer, mended)
     action = LOOSE_ACTION.search(text)
@@ -62,7 +62,7 @@ def read_meaning(answer: str, tools: Mapping[str, ToolSpec]) -> Meant | None:
 
 
 def _without_wrapping(answer: str, mended: list[str]) -> str:
-    """Return the answer without a thought that the server left in it, and without a fence around it all."""
+    """Return the answer without a thought that the server left in it, and without a surrounding fence."""
     text = answer
     before, mark, after = text.rpartition(_THOUGHT_END)
     if mark and not LOOSE_ACTION.search(before) and LOOSE_ACTION.search(after):
@@ -85,7 +85,7 @@ def _tool(name: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> ToolSp
 
 
 def _json(body: str, tool: ToolSpec, mended: list[str]) -> str | None:
-    """Return the one JSON object in front of `body` as a line, None where there is none."""
+    """Return the JSON object at the start of `body` on one line, None if there is none."""
     text = body.lstrip()
     if label := _LABEL.match(text):
         mended.append(f"the label {label[1]!r} before the arguments")
@@ -130,7 +130,7 @@ def _note_rest(rest: str, mended: list[str]) -> None:
 
 
 def _diff(body: str, mended: list[str]) -> str | None:
-    """Return the diff in `body`, None where there is none."""
+    """Return the diff in `body`, None if there is none."""
     text = _diff_in_json(body, mended) or body
     begins = DIFF_BEGINS.search(text)
     if begins is None:
@@ -153,7 +153,7 @@ def _until_fence(text: str) -> Iterator[str]:
 
 
 def _diff_in_json(body: str, mended: list[str]) -> str:
-    """Return the only text of a JSON object when it is a diff."""
+    """Return the only text in a JSON object if it is a diff, else an empty text."""
     try:
         value, _ = json.JSONDecoder(strict=False).raw_decode(body.lstrip())
     except (ValueError, RecursionError):
@@ -166,7 +166,7 @@ def _diff_in_json(body: str, mended: list[str]) -> str:
 
 
 def cut_made_up(diff: str, mended: list[str]) -> str:
-    """Return a diff without the observation and the steps that a model made up after it.
+    """Return a diff without the observation and steps that the model invented after it.
 
     No line of a diff begins with these words, but a line of code that lost its first sign may: where signs of a change
     follow before the next of them, nothing is cut.
@@ -182,7 +182,7 @@ def cut_made_up(diff: str, mended: list[str]) -> str:
 
 
 def _tool_call(text: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> Meant | None:
-    """Return the call in the form that other templates teach: `<tool_call>{"name": …, "arguments": {…}}`."""
+    """Return the call in the form of other templates: `<tool_call>{"name": …, "arguments": {…}}`."""
     before, mark, after = text.partition(_TOOL_CALL)
     if not mark or _TOOL_CALL in after:
         return None

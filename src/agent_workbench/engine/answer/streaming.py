@@ -1,4 +1,4 @@
-"""The model's answer: shown as it comes, its end or its breaking recorded."""
+"""Streaming of the model's answer: published as it arrives, recorded when it ends or breaks."""
 
 import asyncio
 from contextlib import aclosing
@@ -27,7 +27,7 @@ ACTIVITIES = {Purpose.REFLEXION: "reflecting", Purpose.SUMMARY: "summarizing"}
 
 
 async def stream(session: SessionContext, request: ModelRequest) -> None:
-    """Publish the answer to a prompt as it comes, and record its end or its breaking; raise `ModelError`."""
+    """Publish an answer as it arrives, and record its end or interruption; raise `ModelError`."""
     step = session.run.step
     started = session.ports.clock.monotonic_seconds()
     shown = Streaming()
@@ -88,7 +88,7 @@ async def _record_end(session: SessionContext, step: int, purpose: Purpose, show
 
 
 def _joined(text: str) -> str:
-    """Return the text with both halves of a character as one, as a journal keeps it."""
+    """Return the text with surrogate pairs joined, as a journal keeps it."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 

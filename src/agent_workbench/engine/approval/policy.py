@@ -8,7 +8,7 @@ from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.tools.permissions import PERMISSIONS, Unattended
+from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
 
 
 class PolicyDecision(Struct, frozen=True):
@@ -25,13 +25,13 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
         return None
     approval = state.config.approvals.of(proposal.kind)
     facts = PERMISSIONS[proposal.kind]
-    if facts.unattended is Unattended.WORKBENCH:
+    if facts.unattended is UnattendedRule.WORKBENCH:
         return _summary_ruling(state, approval, proposal)
     if approval is Approval.DENY:
         by = f"policy:{proposal.kind}={approval}"
         return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
     by = _opened_by(state, approval, proposal)
-    if facts.unattended is Unattended.PARKED or not by:
+    if facts.unattended is UnattendedRule.PARKED or not by:
         return None
     refusal = _needs_a_person(state, proposal)
     if refusal and state.config.headless:
@@ -74,6 +74,6 @@ def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
     if proposal.kind is Permission.DIFF and proposal.special:
         return f"these files need a person's approval: {', '.join(proposal.special)}"
     facts = PERMISSIONS[proposal.kind]
-    if facts.unattended is Unattended.SANDBOX and not (state.config and state.config.sandbox.holds):
+    if facts.unattended is UnattendedRule.SANDBOX and not (state.config and state.config.sandbox.holds):
         return f"{facts.plural} need a person's approval where there is no sandbox"
     return ""

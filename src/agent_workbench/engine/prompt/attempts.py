@@ -1,4 +1,4 @@
-"""The diffs that a task has tried so far and what became of each, read from its events."""
+"""Diffs that a task has tried, and the fate of each, read from its events."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -30,7 +30,7 @@ NAMED_TESTS = 5
 
 
 class Fate(StrEnum):
-    """What became of a diff; `checked` ones passed."""
+    """Fate of a diff; `checked`: its checks passed."""
 
     OPEN = "open"
     CHECKED = "checked"
@@ -44,7 +44,7 @@ LOST = frozenset({Fate.FAILED, Fate.REJECTED, Fate.REFUSED, Fate.UNDONE})
 
 
 class Attempt(Struct, frozen=True):
-    """One diff: the step that proposed it, the tree it was made against, and why it was lost if it was.
+    """One diff: the step that proposed it, its base tree, and why it was lost, if it was.
 
     `settled`: the user has said nothing since, so that a diff they rejected they would reject again.
     """
@@ -65,7 +65,7 @@ class Attempt(Struct, frozen=True):
 
 
 class LeftHunk(Struct, frozen=True):
-    """A hunk that the user left out of the diff of `step`, with a reason; `tree` is what came of the rest."""
+    """A hunk that the user left out of the diff of `step`, with a reason; `tree` is the result of the rest."""
 
     hunk: HunkVerdict
     step: int
@@ -73,7 +73,7 @@ class LeftHunk(Struct, frozen=True):
 
 
 class Trying:
-    """Follows a task's events and keeps the diffs that were proposed in them, in order."""
+    """Collects the proposed diffs from a task's events, in order."""
 
     def __init__(self) -> None:
         self.found: list[Attempt] = []
@@ -84,7 +84,7 @@ class Trying:
         self._baseline: tuple[CheckResult, ...] | None = None
 
     def take(self, event: Event) -> None:
-        """Take the task's next event."""
+        """Process the task's next event."""
         match event:
             case TaskStarted():
                 self._tree, self._required, self._baseline = event.workspace.tree, event.required, None
@@ -121,7 +121,7 @@ class Trying:
         return [LeftHunk(hunk, newest.step, applied.tree) for hunk in left]
 
     def _is_checked(self) -> bool:
-        """Return whether what the checks saw is the newest diff: it may have been passed over, and others made."""
+        """Return True if the checks saw the newest diff; it may have been rejected and others made."""
         newest = self.found[-1] if self.found else None
         return newest is not None and newest.fate is Fate.OPEN and newest.proposal.id == self._applied
 
@@ -139,7 +139,7 @@ def _trying(history: Sequence[Recorded]) -> Trying:
 
 
 def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | None:
-    """Return the newest attempt that was this very diff on this very tree and came to nothing."""
+    """Return the newest lost attempt with this diff on this tree."""
     wanted = patch_hash(diff)
     same = (
         each
@@ -150,14 +150,14 @@ def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | 
 
 
 def left_before(history: Sequence[Recorded], patch: Patch, tree: str) -> LeftHunk | None:
-    """Return a hunk of this diff that the user left out with a reason, nothing having changed or been said since."""
+    """Return a hunk of this diff that the user left out with a reason, if nothing was changed or said since."""
     left = [each for each in _trying(history).left if each.tree == tree]
     wanted = frozenset(selectable_ids(patch)) if left else frozenset()
     return next((each for each in left if each.hunk.id in wanted), None)
 
 
 def _ends_the_same(attempt: Attempt) -> bool:
-    """Return whether it is the diff itself that was lost: a refusal may have come from what the machine was like."""
+    """Return True if the diff itself failed; a refusal may depend on the machine."""
     return attempt.fate is Fate.FAILED or (attempt.fate in {Fate.REJECTED, Fate.UNDONE} and attempt.settled)
 
 

@@ -1,4 +1,4 @@
-"""The prompt: a list of messages, a pure function of the session's state, growing only at its end."""
+"""Messages of the prompt: a pure function of the session's state that grows only at its end."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -29,9 +29,9 @@ ABOUT_NOTES = (PromptBuilt, ModelAnswered, ModelInterrupted, ActionRejected, Act
 
 
 def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
-    """Return the prompt's parts in order. Every prompt of a task begins with the parts of the one before.
+    """Return the prompt's parts in order. Every prompt of a task starts with the parts of the previous one.
 
-    A compaction alone begins anew; the prompt that asks for its summary still grows from the one before.
+    Only a compaction rewrites it; the prompt that asks for the summary still grows from the previous one.
     """
     if state.run is None:
         return ()
@@ -49,7 +49,7 @@ def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
 
 
 def to_messages(parts: Iterable[Part]) -> tuple[Message, ...]:
-    """Return the messages: neighbours of one role joined, so that roles alternate as chat templates expect."""
+    """Return the messages: adjacent parts of one role are joined, because chat templates expect alternating roles."""
     messages: list[Message] = []
     for part in parts:
         if messages and messages[-1].role is part.role:
@@ -68,7 +68,7 @@ def prompt_sha(messages: tuple[Message, ...]) -> str:
 
 
 class _Growth:
-    """A prompt as the events make it grow. Each part is kept with the number of the event that it came with."""
+    """A prompt that grows with each event. Each part is stored with the number of its event."""
 
     def __init__(self, run: TaskRun) -> None:
         self._run = run
@@ -83,7 +83,7 @@ class _Growth:
         self._shown: set[str] = set()
 
     def take(self, number: int, recorded: Recorded) -> None:
-        """Let the prompt grow by the event that has this number in the run's history."""
+        """Add what the event at this index of the run's history brings."""
         seq, event = recorded.seq, recorded.event
         if isinstance(event, ContextFilled):
             self._aside = event.notes
@@ -117,7 +117,7 @@ class _Growth:
                 self._shown.update(chunk.place for chunk in chunks_shown_by(event))
 
     def asked(self, purpose: Purpose) -> tuple[Part, ...]:
-        """Return the prompt with what `purpose` asks for at its end."""
+        """Return the prompt that ends with the question for `purpose`."""
         self._parts += self._unseen
         return (*(part for _, part in self._parts), *self._question(purpose))
 
@@ -128,7 +128,7 @@ class _Growth:
         self._shown = {chunk.place for each in (event, *newer) for chunk in chunks_shown_by(each)}
 
     def _question(self, purpose: Purpose) -> list[Part]:
-        """Return what `purpose` asks for, nothing where it stands at the end already: it was asked in vain."""
+        """Return the question for `purpose`, empty if the prompt ends with it already."""
         if purpose is Purpose.REFLEXION:
             asking = Part(Role.USER, "reflexion", reflexion_request(self.tried.found, self._wording))
         elif purpose is Purpose.SUMMARY:

@@ -1,4 +1,4 @@
-"""What each event adds to a prompt, and what a prompt begins with after a compaction."""
+"""Parts of a prompt: what each event adds, and the start of a prompt after a compaction."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -51,13 +51,13 @@ class Part(Struct, frozen=True):
 
 
 def wording_of(history: Sequence[Recorded]) -> int:
-    """Return the version of the words in which a run's events are told; its history begins with its start."""
+    """Return the version of the texts for the model in a run, from the first event of its history."""
     started = history[0].event if history else None
     return started.wording if isinstance(started, TaskStarted) else 0
 
 
 def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Part]:
-    """Yield what an event adds to a prompt in which the code at the places `shown` stands."""
+    """Yield what an event adds to a prompt that already has the code at the locations `shown`."""
     match event:
         case TaskStarted():
             yield from _opening(event)
@@ -77,7 +77,7 @@ def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Par
 
 
 def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Iterator[Part]:
-    """Yield what the prompt says between the rules and what comes after the compaction `event`; `history` ends with it.
+    """Yield the parts between the rules and the events after the compaction `event`, the last of `history`.
 
     First what stays as it was said, then the summary, how the task stands, and the newest steps.
     """
@@ -114,7 +114,7 @@ def _found(chunks: Sequence[Chunk]) -> Iterator[Part]:
 
 
 def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[Part]:
-    """Yield what the events that were not summed up told; the scratchpad is told as it stands."""
+    """Yield the parts of the events that were not summarized; the scratchpad is the current one."""
     shown = {chunk.place for chunk in chunks_shown_by(compacted)}
     for recorded in steps_of(history):
         if recorded.seq > compacted.through_seq and not isinstance(recorded.event, PromptBuilt | ScratchpadChanged):
@@ -122,7 +122,7 @@ def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[
 
 
 def notes_of(history: Sequence[Recorded]) -> str:
-    """Return as much of the task's scratchpad as a prompt may show, as it was recorded last."""
+    """Return the part of the latest recorded scratchpad that a prompt may show."""
     started = history[0].event
     task = started.task if isinstance(started, TaskStarted) else ""
     changes = (each.event for each in reversed(history) if isinstance(each.event, ScratchpadChanged))

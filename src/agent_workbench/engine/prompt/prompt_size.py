@@ -1,4 +1,4 @@
-"""How large the next prompt is, and what room the context leaves for its answer and for a summary after it."""
+"""Size of the next prompt, and the room that the context leaves for its answer and a later summary."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -19,17 +19,17 @@ MARK_TOKENS = 12
 
 
 def summary_tokens(context_tokens: int) -> int:
-    """Return how long a summary may be in a context of this size."""
+    """Return the token limit of a summary in a context of this size."""
     return min(1024, max(128, context_tokens // 8))
 
 
 def least_answer_tokens(context_tokens: int) -> int:
-    """Return for how many tokens there must be room, or there is no use in asking for a step."""
+    """Return the least room in tokens at which asking for a step makes sense."""
     return min(512, max(64, context_tokens // 16))
 
 
 class Drawn(Struct, frozen=True):
-    """A prompt as it would be sent now; `after` is the last event it knows of.
+    """A prompt as it would be sent now; `after` is the number of its last event.
 
     `counts` are the tokens of its parts, `size` all that the server will find (0: nobody counts). `question` is what
     asking for a summary adds.
@@ -51,27 +51,27 @@ class Drawn(Struct, frozen=True):
 
     @property
     def likely_size(self) -> int:
-        """All that the server will find, guessed from the letters where nobody counts."""
+        """Tokens of the whole prompt with the template's, estimated from its letters if they cannot be counted."""
         return self.size or sum(len(part.text) for part in self.parts) // CHARS_PER_TOKEN
 
     @property
     def context_tokens(self) -> int:
-        """The context, where both it and the prompt's size are known, else 0."""
+        """Context size if it and the prompt's size are known, else 0."""
         return self.facts.context_tokens if self.facts.counts_tokens else 0
 
     @property
     def room(self) -> int | None:
-        """How many tokens an answer may have at most, None where that is not known."""
+        """Largest number of tokens of an answer, None if unknown."""
         return self.context_tokens - self.size if self.context_tokens else None
 
     @property
     def reserve(self) -> int:
-        """What has to be left free behind the answer, so that a summary can still be asked for."""
+        """Tokens to keep free after the answer, so that a summary can still be requested."""
         return self.question + summary_tokens(self.context_tokens) if self.context_tokens else 0
 
 
 async def draw_up(session: SessionContext, facts: ModelFacts, purpose: Purpose) -> Drawn:
-    """Return the next prompt with its size, counted by who answers for `purpose`; raise `ModelError`."""
+    """Return the next prompt with its size, counted by the model of `purpose`; raise `ModelError`."""
     state = session.state
     parts = build_parts(state, purpose)
     messages = to_messages(parts)
@@ -82,7 +82,7 @@ async def draw_up(session: SessionContext, facts: ModelFacts, purpose: Purpose) 
 
 
 def mark_tokens(history: Sequence[Recorded]) -> float:
-    """Return what the server's template puts around a message, by the last prompt of which it told the size."""
+    """Return the tokens that the server's template adds to a message, from the last prompt with a known size."""
     told = 0
     for recorded in reversed(history):
         match recorded.event:

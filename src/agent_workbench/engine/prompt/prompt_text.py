@@ -1,4 +1,4 @@
-"""What the model is told about each event, as text; the same event always gives the same words."""
+"""Texts for the model: rules, task and the observation of each event, the same for the same event."""
 
 from collections.abc import Iterable, Sequence
 
@@ -80,7 +80,7 @@ FOUND_NOTHING = "No code was found for the task's words."
 
 
 def rules(specs: Iterable[ToolSpec]) -> str:
-    """Return the first part of every prompt: how to answer, and with which tools."""
+    """Return the first part of every prompt: the form of an answer, and the tools."""
     lines = []
     for spec in specs:
         shape = "<unified diff>" if spec.raw else example(spec)
@@ -96,7 +96,7 @@ def rules(specs: Iterable[ToolSpec]) -> str:
 
 
 def assignment(started: TaskStarted) -> str:
-    """Return the task as the model is given it."""
+    """Return the task's text for the model."""
     task = started.definition
     parts = [f"Task {task.id}: {task.description}"]
     if task.goal:
@@ -111,7 +111,7 @@ def assignment(started: TaskStarted) -> str:
 
 
 def told(event: Event, version: int = VERSION) -> str:
-    """Return what the model is told about `event` in the words of this version; empty where it is told nothing."""
+    """Return the text about `event` in this version's words, empty if there is none."""
     match event:
         case UserSaid():
             return f"The user says:\n{quoted(event.text)}"
@@ -140,7 +140,7 @@ def told(event: Event, version: int = VERSION) -> str:
 
 
 def beginning(event: ModelInterrupted, version: int = VERSION) -> str:
-    """Return as much of an answer that was cut as is sent back: its first lines."""
+    """Return the first lines of a cut answer, which are sent back."""
     if not version:
         return event.partial
     lines = "\n".join(event.partial.split("\n")[:CUT_LINES])
@@ -157,7 +157,7 @@ def _cut(event: ModelInterrupted) -> str:
 
 
 def answered_told(proposal: Proposal) -> str:
-    """Return what the model is told first of an action that the user changed or took in part; else nothing."""
+    """Return the note on an action that the user edited or approved in part, else an empty text."""
     return _edited(proposal) + (_taken(proposal.hunks) if proposal.hunks else "")
 
 
@@ -208,29 +208,29 @@ def _rejected(event: ActionDecided) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as somebody's words, each line marked, so that nothing in it passes for a word of ours."""
+    """Return a text as a quote, each line marked, so that it cannot be confused with our own words."""
     return "\n".join(f"> {line}" for line in text.splitlines())
 
 
 def notes_shown(event: ScratchpadChanged) -> str:
-    """Return as much of a scratchpad as a prompt shows, the cut stated."""
+    """Return the part of a scratchpad that a prompt shows, with the cut stated."""
     text = event.text.strip()
     return clip(text, event.told_chars) if event.told_chars else text
 
 
 def notes_told(text: str) -> str:
-    """Return the scratchpad as it is told where nobody has just edited it."""
+    """Return the text of a scratchpad that was not just edited."""
     return f"The task's scratchpad:\n{text}"
 
 
 def summary_told(summary: str, *, shown: bool) -> str:
-    """Return the summary that stands for the steps that were taken away; the newest may be `shown` all the same."""
+    """Return the text of a summary that replaces older steps; `shown`: the newest step follows it."""
     rest = "only the newest of these steps is shown below" if shown else "these steps are not shown any more"
     return f"What was done before, in short; {rest}:\n{summary or 'Nothing yet.'}"
 
 
 def change_told(diff: str, *, newest_apart: bool) -> str:
-    """Return the change so far as it is told after a compaction; what the newest steps changed may stand below it."""
+    """Return the text of the change so far after a compaction; `newest_apart`: the newest steps show theirs."""
     if newest_apart:
         return (
             f"The change before the newest steps below:\n{diff}" if diff else "The newest steps below made the change."
@@ -239,7 +239,7 @@ def change_told(diff: str, *, newest_apart: bool) -> str:
 
 
 def checks_told(ended: str, version: int = VERSION) -> str:
-    """Return how the checks had ended at a compaction: what is told further down may be newer."""
+    """Return the text of the check results at a compaction; later parts may have newer ones."""
     if not version:
         return f"How the checks ended last:\n{ended}"
     return f"How the checks had ended at this point; if they ran again, that is told below:\n{ended}"

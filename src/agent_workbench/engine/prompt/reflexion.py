@@ -1,4 +1,4 @@
-"""What a reflexion is asked with: the diff as it was applied, what was tried before, and the question."""
+"""Request for a reflexion: the applied diff, earlier attempts, and the question."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ WHY_CHARS = 300
 
 
 def reflexion_request(tried: Sequence[Attempt], wording: int) -> str:
-    """Return the words that ask for a reflexion after these attempts; the same ones give the same words."""
+    """Return the request for a reflexion after these attempts; the same attempts give the same text."""
     lost = [each for each in tried if each.fate in LOST]
     parts = ["That did not work."]
     # Since version 1 the outcome of the diff told how the lines read that are not the model's own.

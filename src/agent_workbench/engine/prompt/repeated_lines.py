@@ -1,4 +1,4 @@
-"""Lines that a prompt shows already, so that each change is sent once."""
+"""Lines that a prompt already shows: they are not sent twice."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -16,7 +16,7 @@ LEAST_REST = 3
 
 
 def is_as_written(proposal: Proposal) -> bool:
-    """Return whether the model's own answer holds every line that the applied diff adds."""
+    """Return True if the model's own answer has every line that the applied diff adds."""
     if proposal.edited or proposal.hunks or proposal.tool in OURS:
         return False
     return sorted(_added(proposal.text)) == sorted(_added(proposal.diff))
@@ -28,7 +28,7 @@ def added_lines(diff: str) -> frozenset[str]:
 
 
 def change_shown(history: Sequence[Recorded]) -> frozenset[str]:
-    """Return the changed lines that the next prompt shows, in the model's diffs, their outcomes or a compaction."""
+    """Return the changed lines that the next prompt shows, in diffs, observations or a compaction."""
     shown: frozenset[str] = frozenset()
     proposals: dict[ProposalId, Proposal] = {}
     compacted = next((each.event for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
@@ -56,7 +56,7 @@ def without_repeated(text: str, shown: Collection[str]) -> str:
 
 
 def split_repeated(chunk: Chunk, shown: Collection[str]) -> tuple[tuple[Chunk, ...], tuple[Chunk, ...]]:
-    """Return the pieces of a chunk that are not shown yet, and those of which the lines are `shown` elsewhere."""
+    """Return the parts of a chunk that are not shown yet, and those whose lines are `shown` elsewhere."""
     lines = chunk.text.split("\n")
     cuts = list(_grown(lines, _runs(lines, shown)))
     if not cuts:
@@ -77,7 +77,7 @@ def _added(diff: str) -> Iterator[str]:
 
 
 def _runs(lines: Sequence[str], shown: Collection[str]) -> Iterator[range]:
-    """Yield where runs of shown lines stand; blank lines between them belong to a run, at its ends they do not."""
+    """Yield the ranges of shown lines; blank lines between them are included, blank lines at the ends are not."""
     start, last, count = 0, -1, 0
     for at, line in enumerate([*lines, "\0"]):
         text = line.strip()
@@ -90,7 +90,7 @@ def _runs(lines: Sequence[str], shown: Collection[str]) -> Iterator[range]:
 
 
 def _grown(lines: Sequence[str], runs: Iterator[range]) -> Iterator[range]:
-    """Yield the runs with what little stands between them and around them."""
+    """Yield the ranges, extended over short gaps between and around them."""
     grown: list[range] = []
     for run in runs:
         end = grown[-1].stop if grown else 0

@@ -1,4 +1,4 @@
-"""A task's scratchpad: how much of it prompts show, when it is too long, and the closing note."""
+"""Scratchpad of a task in prompts: its visible part, its length limit, and the closing note."""
 
 from hashlib import sha256
 
@@ -20,7 +20,7 @@ LEAST_SUMMARY_TOKENS, MOST_SUMMARY_TOKENS = 128, 2048
 
 
 def notes_changed(settings: Settings, task: TaskId, text: str, by: Author) -> ScratchpadChanged:
-    """Return the event of a changed scratchpad; prompts show no more of it than it may have before it is summarised."""
+    """Return the event of a changed scratchpad; prompts show at most the length at which it is summarized."""
     limit = settings.memory.summarise_threshold * MOST_CHARS_PER_TOKEN
     return ScratchpadChanged(task, text, by, limit if 0 < limit < len(text) else 0)
 
@@ -31,12 +31,12 @@ def notes_sha(text: str) -> str:
 
 
 def summary_size(threshold: int) -> int:
-    """Return how many tokens the summary of a scratchpad may have."""
+    """Return the token limit of a scratchpad's summary."""
     return max(LEAST_SUMMARY_TOKENS, min(MOST_SUMMARY_TOKENS, threshold // 2))
 
 
 async def too_long(session: SessionContext, purpose: Purpose) -> int:
-    """Return the tokens of the task's scratchpad where it is to be summarised now, else 0.
+    """Return the tokens of the task's scratchpad if it must be summarized now, else 0.
 
     One that was left as it is, or was summarised, is not asked about before it has grown by half.
     """
@@ -58,7 +58,7 @@ async def too_long(session: SessionContext, purpose: Purpose) -> int:
 
 
 def _may_be_summarised(state: SessionState) -> bool:
-    """Return True where somebody or some rule can let a summary through: the work goes on without one as well."""
+    """Return True if a person or a rule can approve a summary; the work can go on without one."""
     config = state.config
     if config is None or config.approvals.summary is not Approval.ASK:
         return config is None or config.approvals.summary is Approval.AUTO
@@ -66,7 +66,7 @@ def _may_be_summarised(state: SessionState) -> bool:
 
 
 async def write_closing_note(session: SessionContext) -> None:
-    """Leave in the scratchpad what became of the task, once, however often its end is written down."""
+    """Append the result of the task to the scratchpad, once, even if its end is recorded again."""
     run, memory = session.run, session.ports.memory
     note = closing_note(session.state, run)
     before = await memory.read_scratchpad(run.task, run.fork)
@@ -80,7 +80,7 @@ async def write_closing_note(session: SessionContext) -> None:
 
 
 def closing_note(state: SessionState, run: TaskRun) -> str:
-    """Return one line on how a task ended: what it was, its branch and commit or why it failed, and the session."""
+    """Return one line about a finished task: description, branch and commit or why it failed, and session."""
     what = _short(run.definition.description, WHAT_CHARS)
     if run.status is TaskStatus.FAILED:
         return f"- failed: {what}: {_short(run.reason, REASON_CHARS)} (session {state.session})"

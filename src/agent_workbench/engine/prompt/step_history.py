@@ -1,4 +1,4 @@
-"""What a task's events tell of its steps, without those that only a compaction consists of."""
+"""Steps in a task's events, without the events that belong to compactions only."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -28,7 +28,7 @@ from agent_workbench.core.state.shown_code import chunks_shown_by
 
 
 def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
-    """Yield the events of `history` but those in which a summary was asked for, decided and put in place."""
+    """Yield the events of `history` without those that request, decide and apply a summary."""
     summing_up = False
     ours: set[ProposalId] = set()
     for recorded in history:
@@ -58,24 +58,24 @@ def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
 
 
 def is_answer(event: Event) -> bool:
-    """Return whether the event is an answer that stands in the prompts after it."""
+    """Return True if the event is an answer that later prompts contain."""
     return isinstance(event, ModelAnswered) or (
         isinstance(event, ModelInterrupted) and event.cause is InterruptCause.LENGTH
     )
 
 
 def answers_of(history: Iterable[Recorded]) -> list[Recorded]:
-    """Return the answers to what was asked for the steps, summaries left out."""
+    """Return the answers of the steps, without summaries."""
     return [recorded for recorded in steps_of(history) if is_answer(recorded.event)]
 
 
 def answers_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
-    """Return the same of the time after the newest compaction."""
+    """Return the answers of the steps after the newest compaction."""
     return [recorded for recorded in steps_since_compaction(history) if is_answer(recorded.event)]
 
 
 def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
-    """Return how many answers there were: of summaries for that purpose, else of all others the user let stand.
+    """Return the number of answers: summaries for that purpose, else all others that the user did not take back.
 
     One that the user rejected does not count, nor those from a diff on that was taken back.
     """
@@ -98,18 +98,18 @@ def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
 
 
 def last_compaction(history: Sequence[Recorded]) -> ContextCompacted | None:
-    """Return the newest compaction, None where there was none."""
+    """Return the newest compaction, None if there was none."""
     return next((each.event for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
 
 
 def steps_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
-    """Return the events of the steps after the newest compaction, all where there was none."""
+    """Return the step events after the newest compaction, all if there was none."""
     compacted = max((each.seq for each in history if isinstance(each.event, ContextCompacted)), default=-1)
     return [recorded for recorded in steps_of(history) if recorded.seq > compacted]
 
 
 def shown_at(history: Sequence[Recorded], place: str) -> Chunk | None:
-    """Return the newest piece of code that was shown as `place` since the task began, None where none was."""
+    """Return the newest chunk shown at `place` since the task started, None if there was none."""
     newest = (
         chunk for recorded in reversed(history) for chunk in chunks_shown_by(recorded.event) if chunk.place == place
     )

@@ -1,4 +1,4 @@
-"""Facts of a tool that the workbench brings, from which its spec is made."""
+"""Base of the built-in tools: fixed facts, from which the spec is made."""
 
 from msgspec import Struct
 

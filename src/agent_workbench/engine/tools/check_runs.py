@@ -1,4 +1,4 @@
-"""Running tests and lint in the workspace, and leaving it as it was."""
+"""Runs of tests and lint in the workspace, which is restored after each."""
 
 import re
 from asyncio import to_thread
@@ -65,7 +65,7 @@ async def run_command(context: ToolContext, line: str) -> CommandOutcome:
 
 
 async def run_checks(context: ToolContext, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:
-    """Run the commands one after the other, each on the approved files; what was changed is put back and named.
+    """Run the commands in order, each on the approved files; restore and name the files that they change.
 
     Raises `ShellError` before any is run where one of them is denied.
     """
@@ -81,9 +81,9 @@ async def run_checks(context: ToolContext, commands: Sequence[str], purpose: Che
 
 
 def named_paths(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return paths fit to be shown, each once; of very many the first, and how many more there are.
+    """Return paths for display, each once: the first of very many, and the number of the others.
 
-    A name with blanks, commas or quotes stands in quotes: it would be misread in a list.
+    A name with blanks, commas or quotes is quoted, or it would be misread in a list.
     """
     names = tuple(dict.fromkeys(f'"{path}"' if _MISREAD.search(path) else path for path in map(shown, paths)))
     more = len(names) - NAMED_PATHS
@@ -106,10 +106,10 @@ async def _check(context: ToolContext, line: str) -> CheckResult:
 def describe_checks(
     finished: TestsFinished, baseline: Sequence[CheckResult] | None = None, shown: Collection[str] = ()
 ) -> str:
-    """Return what the model is told about a run of checks: verdicts, how they compare, the output of what failed.
+    """Return the observation of a check run: results, comparison with the baseline, and the output of failures.
 
-    `baseline` is how the checks ended before any change (None: not known, or this is that run). `shown` are lines of
-    the change that the prompt shows elsewhere: runners print them again.
+    `baseline` has the results before any change (None: unknown, or this is that run). `shown` are lines of the change
+    that the prompt shows elsewhere, and that test runners print again.
     """
     lines = [f"{_verdict(result)}  {result.command}" for result in finished.results]
     lines += _compared(finished.results, baseline or ())
@@ -124,7 +124,7 @@ def describe_checks(
 
 
 def _compared(results: Sequence[CheckResult], baseline: Sequence[CheckResult]) -> list[str]:
-    """Return which failing tests are new, which failed before any change too, and which pass by now."""
+    """Return the tests that fail since the change, those that failed before it too, and those that pass now."""
     before = dict.fromkeys(test for result in baseline for test in result.failed_tests)
     now = dict.fromkeys(test for result in results for test in result.failed_tests)
     ran_all = all(result.passed or result.failed_tests for result in results)

@@ -1,4 +1,4 @@
-"""The workbench's own checks: baseline, after each diff, and before a commit."""
+"""Tool that runs checks: the baseline, those after a diff, and the final ones before a commit."""
 
 from asyncio import to_thread
 
@@ -17,13 +17,13 @@ HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "
 
 
 class Checks(BuiltinTool, frozen=True):
-    """Runs what a check proposal lists."""
+    """Tool that runs the commands of a check proposal."""
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Run every command and tell which passed."""
+        """Run every command and report the results."""
         finished = await run_checks(context, proposal.commands, proposal.purpose or CheckPurpose.ASKED)
         history, baseline = context.run.history, context.run.baseline
-        # The journal gets all of it; what is told of it is told of what a session keeps.
+        # The journal gets the whole output; the observation is made from the digest that a session keeps.
         kept = await to_thread(digest_results, finished)
         described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history)))
         told = HEADINGS.get(finished.purpose, "") + described

@@ -1,4 +1,4 @@
-"""The task's commit: approved changes only, on the task's branch, naming the journal's hash of its approval."""
+"""Commit of a task: approved changes only, on the task's branch, with the journal hash of its approval."""
 
 from asyncio import to_thread
 
@@ -17,10 +17,10 @@ TITLE_CHARS = 72
 
 
 class Commit(BuiltinTool, frozen=True):
-    """Commits the tree that the approvals amount to."""
+    """Tool that commits the approved tree."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return the message (`text` if it was edited) and the whole change of the task."""
+        """Return the message (`text` if it was edited) and the complete diff of the task."""
         if text and not text.strip():
             raise UsageError("a commit needs a message")
         changes = await context.workspace.changes(context.run.tree)
@@ -31,7 +31,7 @@ class Commit(BuiltinTool, frozen=True):
         )
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Make the commit and move the branch."""
+        """Create the commit and move the branch."""
         message = f"{proposal.text.strip()}\n\n{TRAILER}: {_approval(context)}\n"
         commit = await context.workspace.commit(context.run.tree, message)
         branch = context.workspace.facts.branch
@@ -40,7 +40,7 @@ class Commit(BuiltinTool, frozen=True):
 
 
 def _approval(context: ToolContext) -> str:
-    """Return `session:seq:hash` of the decision that lets this commit through."""
+    """Return `session:seq:hash` of the decision that approved this commit."""
     for recorded in reversed(context.run.history):
         if isinstance(recorded.event, ActionDecided):
             return f"{context.state.session}:{recorded.seq}:{recorded.hash}"
@@ -55,7 +55,7 @@ def _message(context: ToolContext) -> str:
 
 
 def _cut(title: str) -> str:
-    """Return the title, cut behind its last whole word that fits; a word that has no end there is cut itself."""
+    """Return the title, cut after the last word that fits; a single long word is cut inside."""
     if len(title) <= TITLE_CHARS:
         return title
     words = title[:TITLE_CHARS].rpartition(" ")[0].rstrip(" ,;:.")

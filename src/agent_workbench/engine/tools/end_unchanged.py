@@ -1,4 +1,4 @@
-"""The end of a task in which nothing is changed: there is no commit to decide about, so its own gate asks."""
+"""End of a task without changes, which needs its own approval because there is no commit to approve."""
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.proposals import END_UNCHANGED, Proposal
@@ -11,16 +11,16 @@ from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 
 class EndUnchanged(BuiltinTool, frozen=True):
-    """Ends a task as done without a commit."""
+    """Tool that ends a task as done without a commit."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return the model's reason; raise `UsageError` for one that somebody edited, as nothing comes of it."""
+        """Return the model's reason; raise `UsageError` for an edited one, because nothing uses it."""
         if text:
             raise UsageError("the end of a task cannot be edited", advice="approve it, or reject it with a reason")
         return Draft(finish_summary(context.run))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Return the announcement: the end is written down when the task is closed."""
+        """Return the observation; the end is recorded when the task is closed."""
         return ToolResult("the task ends with nothing changed")
 
 

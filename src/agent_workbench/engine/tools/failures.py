@@ -1,4 +1,4 @@
-"""What failed last, as the code search is told of it, and the code that a new failure points to."""
+"""Latest failures as queries for the code search, and the code that a new failure points to."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,12 +21,12 @@ POINTS_TO = "Code that this failure may be about:"
 
 
 def latest_failures(run: TaskRun) -> str:
-    """Return what tells most of the checks that failed when they ran last, empty where all passed."""
+    """Return the most informative output of the checks that failed last, empty if all passed."""
     return _failing(run.results if run.results is not None else run.baseline or ())
 
 
 async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tuple[Chunk, ...]:
-    """Return the best pieces for a failure that is new and came with a change, of those the model was not shown.
+    """Return the best chunks for a new failure after a change, without those that the model was shown.
 
     None where it fails as it did before: what that points to was looked for then.
     """
@@ -44,7 +44,7 @@ async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tup
 
 
 def code_told(chunks: Sequence[Chunk]) -> tuple[str, ...]:
-    """Return what the model is told of these pieces, nothing of none."""
+    """Return the text of these chunks for the model, empty if there are none."""
     return (POINTS_TO, *(f"{chunk.place}\n{chunk.text}" for chunk in chunks)) if chunks else ()
 
 
@@ -61,7 +61,7 @@ def _fitting(chunks: Iterable[Chunk]) -> Iterable[Chunk]:
 
 
 def _is_known(run: TaskRun, chunk: Chunk) -> bool:
-    """Return whether lines of the piece were shown since the task began, or the user dropped it."""
+    """Return True if lines of the chunk were shown since the task started, or the user dropped it."""
     shown = (each for recorded in run.history for each in chunks_shown_by(recorded.event) if each.path == chunk.path)
     overlaps = any(each.first_line <= chunk.last_line and chunk.first_line <= each.last_line for each in shown)
     return overlaps or chunk.place in run.dropped

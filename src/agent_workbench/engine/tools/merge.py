@@ -1,4 +1,4 @@
-"""Bringing a task's commit into the user's branch; the only thing that touches the user's checkout."""
+"""Merge of a task's commit into the user's branch: the only action that changes the user's checkout."""
 
 from asyncio import to_thread
 
@@ -20,10 +20,10 @@ DETACHED = "HEAD"
 
 
 class Merge(BuiltinTool, frozen=True):
-    """Merges what was committed."""
+    """Tool that merges the task's commit."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return what would be merged into what, and what stands in the way."""
+        """Return the merge as it would be made now, with its obstacles."""
         commit = _commit(context)
         preview = await context.ports.workspaces.merge_preview(commit)
         if not preview.changes:
@@ -40,7 +40,7 @@ class Merge(BuiltinTool, frozen=True):
 
 
 async def merge_draft(preview: MergePreview, what: str, text: str = "") -> Draft:
-    """Return a merge as it is shown at the gate: what it brings into which branch, and what stands in the way."""
+    """Return the draft of a merge: message, diff, commits, target branch and obstacles."""
     return Draft(
         text=text or f"Merge {what} into {preview.target.branch or 'a detached HEAD'}",
         diff=await to_thread(render_changes, preview.changes),
@@ -52,7 +52,7 @@ async def merge_draft(preview: MergePreview, what: str, text: str = "") -> Draft
 
 
 async def merged_into(context: ToolContext) -> tuple[Preimage, ...]:
-    """Return what a merge starts from: the user's branch (`HEAD` when detached) and its commit."""
+    """Return the target of a merge: the user's branch (`HEAD` when detached) and its commit."""
     facts = await context.ports.workspaces.inspect()
     return (_start(MergeTarget(facts.branch, facts.head)),)
 

@@ -1,4 +1,4 @@
-"""A tool that a source brings: checked against its recorded spec before it is proposed, and again before it runs."""
+"""Tool of a source: its arguments and its spec are checked before it is proposed, and its spec again before it runs."""
 
 import asyncio
 

@@ -14,7 +14,7 @@ from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.core.tools.permissions import CALLS, PERMISSIONS, Unattended
+from agent_workbench.core.tools.permissions import CALLS, PERMISSIONS, UnattendedRule
 from agent_workbench.views.blocks import Block, Entry, Tone
 
 NEWEST_SHOWN = 4
@@ -104,7 +104,7 @@ def _hindrance(state: SessionState, kept: StoredRule) -> tuple[Block, ...]:
     if config.approvals.of(kind) is Approval.DENY:
         return (Block(f"has no effect: approvals.{kind} is deny", Tone.WARN),)
     anywhere = kind is Permission.CHECK and kept.rule.any and kept.kept is RuleScope.EVERYWHERE
-    if (PERMISSIONS[kind].unattended is Unattended.SANDBOX or anywhere) and not config.sandbox.holds:
+    if (PERMISSIONS[kind].unattended is UnattendedRule.SANDBOX or anywhere) and not config.sandbox.holds:
         return (Block("you are asked anyway: there is no sandbox", Tone.WARN),)
     return ()
 

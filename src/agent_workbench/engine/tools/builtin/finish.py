@@ -11,10 +11,10 @@ from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 
 class Finish(BuiltinTool, frozen=True):
-    """Ends the steps; whether the task is done is decided by its checks."""
+    """Tool that ends the steps; the checks decide if the task is done."""
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Return the announcement."""
+        """Return the observation."""
         return ToolResult("the task's checks decide whether it is done")
 
 
@@ -26,7 +26,7 @@ TOOL = Finish(
 
 
 def why_returned(run: TaskRun) -> str:
-    """Return why a finish goes back to the model, empty where it is taken: one with nothing changed goes back once."""
+    """Return why a finish is rejected, empty if it is accepted. The first one without changes is rejected."""
     if run.changed or run.finish_returned:
         return ""
     tried = attempts(run.history)
@@ -38,7 +38,7 @@ def why_returned(run: TaskRun) -> str:
 
 
 def finish_summary(run: TaskRun) -> str:
-    """Return the summary of the newest finish, empty where there is none."""
+    """Return the summary of the newest finish, empty if there is none."""
     for recorded in reversed(run.history):
         event = recorded.event
         if isinstance(event, ActionProposed) and event.proposal.tool == TOOL.name:

@@ -1,6 +1,6 @@
-"""Tool `grep`: lines that hold a text.
+"""Tool `grep`: search for lines that contain a text.
 
-The text is taken literally: a pattern that a model wrote can keep Python's `re` busy for hours, and nothing stops it.
+The text is literal: a model's pattern could keep Python's `re` busy for hours, and nothing can stop it.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ LINE_CHARS = 240
 
 
 class Grep(BuiltinTool, frozen=True):
-    """Searches text files line by line, regardless of case."""
+    """Tool that searches text files line by line, ignoring case."""
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Return hits as `path:line: text`, the text with its indentation so that a diff can name the line."""
+        """Return matches as `path:line: text`, with the indentation that a diff needs."""
         asked = self.read(proposal.text)
         words, glob = asked.text("text"), asked.text("glob", "**")
         if not words.strip():

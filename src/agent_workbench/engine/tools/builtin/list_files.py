@@ -1,4 +1,4 @@
-"""Tool `list_files`: which files there are."""
+"""Tool `list_files`: list of the workspace's files."""
 
 from agent_workbench.core.patch import matches_glob
 from agent_workbench.core.proposals import Proposal
@@ -11,10 +11,10 @@ MAX_FILES = 300
 
 
 class ListFiles(BuiltinTool, frozen=True):
-    """Lists the workspace's files, those that git ignores left out."""
+    """Tool that lists the workspace's files without those that git ignores."""
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Return matching paths, one a line."""
+        """Return the matching paths, one per line."""
         glob = self.read(proposal.text).text("glob", "**")
         files = await context.workspace.list_files()
         found = [path for path in files if matches_glob(path, glob) and context.may_read(path)]

@@ -9,11 +9,11 @@ from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 
-class Note(BuiltinTool, frozen=True):
-    """Appends to the notes that the model and the user share."""
+class NoteTool(BuiltinTool, frozen=True):
+    """Tool that appends to the notes that the model and the user share."""
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Write the note behind what stands there."""
+        """Append the note."""
         text = self.read(proposal.text).text("text").strip()
         memory, task, fork = context.ports.memory, context.task.id, context.run.fork
         before = await memory.read_scratchpad(task, fork)
@@ -22,7 +22,7 @@ class Note(BuiltinTool, frozen=True):
         return ToolResult("noted", effects=(notes_changed(context.settings, task, after, Author.MODEL),))
 
 
-TOOL = Note(
+TOOL = NoteTool(
     name="note",
     summary="keep a line in the task's scratchpad",
     arguments=(Argument("text", ArgumentKind.STRING, "what to remember", max_length=600),),

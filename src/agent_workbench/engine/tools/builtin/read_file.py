@@ -19,22 +19,22 @@ MAX_CHARS = 24_000
 
 
 class ReadFile(BuiltinTool, frozen=True):
-    """Shows the model a file, at most `MAX_LINES` lines at a time."""
+    """Tool that shows lines of a file, at most `MAX_LINES` at a time."""
 
     async def choices(self, scope: Scope, present: TaskFiles) -> Choices:
-        """Return the files that may be read; where they are too many to be listed, any path may be tried."""
+        """Return the readable files; if they are too many to list, any path may be tried."""
         longest = self.arguments[0].max_length
         readable = (path for path in await present.list_files() if len(path) <= longest and scope.may_read(path))
         paths = tuple(islice(readable, MAX_CHOICES + 1))
         return {"path": paths} if 0 < len(paths) <= MAX_CHOICES else {}
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return the call, or raise what is wrong with its path."""
+        """Return the call; raise `WorkspaceError` for a path outside the scope."""
         context.check_readable(arguments.text("path"))
         return await super().draft(context, arguments, text)
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Return the lines asked for, with where they stand."""
+        """Return the requested lines with their numbers."""
         asked = self.read(proposal.text)
         path = asked.text("path")
         context.check_readable(path)
@@ -63,7 +63,7 @@ class ReadFile(BuiltinTool, frozen=True):
 
 
 def _whole(path: str, first: int, text: str) -> tuple[Chunk, ...]:
-    """Return the lines of `text` up to its last line feed: what follows may be a line that was cut."""
+    """Return the lines of `text` up to its last line feed; a rest may be a cut line."""
     lines = text.split("\n")[:-1]
     return (Chunk(path, first, first + len(lines) - 1, "\n".join(lines), 0.0),) if lines else ()
 

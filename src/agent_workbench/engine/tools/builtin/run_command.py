@@ -1,4 +1,4 @@
-"""Tool `run_command`: any command line, through its own gate."""
+"""Tool `run_command`: one shell command."""
 
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.events import ActionResult
@@ -15,10 +15,10 @@ OBSERVED_CHARS = 6_000
 
 
 class RunCommand(BuiltinTool, frozen=True):
-    """Runs a command in the workspace; patterns of denied commands stop accidents, the sandbox stops the rest."""
+    """Tool that runs a command in the workspace. Denied patterns prevent accidents; the sandbox is the protection."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return the command; its proposal's text is the bare command line, so that it can be edited."""
+        """Return the command; the proposal's text is the bare command line, so that it can be edited."""
         line = (arguments.text("command") or text).strip()
         if not line:
             raise ShellError("the command is empty")
@@ -26,7 +26,7 @@ class RunCommand(BuiltinTool, frozen=True):
         return Draft(text=line, commands=(line,))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Run it and tell how it ended."""
+        """Run it and return its exit code and output."""
         outcome = await run_command(context, proposal.text)
         ended = outcome.reason or f"exit code {outcome.exit_code}"
         return ToolResult(

@@ -1,4 +1,4 @@
-"""Tool `run_tests`: the task's tests, when the model asks for them."""
+"""Tool `run_tests`: the task's tests, at the model's request."""
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError
@@ -11,10 +11,10 @@ from agent_workbench.engine.tools.check_tool import Checks
 
 
 class RunTests(Checks, frozen=True):
-    """Proposes the acceptance commands and the repo's tests."""
+    """Tool that proposes the acceptance commands and the repo's tests."""
 
     async def choices(self, scope: Scope, present: TaskFiles) -> Choices | None:
-        """Return no choices; None where there is nothing to run."""
+        """Return no choices; None if there is nothing to run."""
         return {} if tuple(line for line in scope.run.checks if line != scope.settings.lint_command) else None
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:

@@ -1,4 +1,4 @@
-"""Tool `search_code`: the retriever, asked by the model."""
+"""Tool `search_code`: code search at the model's request."""
 
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import CodeQuery
@@ -12,10 +12,10 @@ MAX_CHUNKS = 5
 
 
 class SearchCode(BuiltinTool, frozen=True):
-    """Finds the pieces of code that a question is about."""
+    """Tool that finds code for a question."""
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Return the best pieces with their places."""
+        """Return the best chunks with their locations."""
         query = self.read(proposal.text).text("query")
         chunks = await context.ports.retriever.search(
             context.workspace, CodeQuery(query, latest_failures(context.run)), MAX_CHUNKS

@@ -11,10 +11,10 @@ from agent_workbench.engine.tools.check_tool import Checks
 
 
 class StaticAnalyze(Checks, frozen=True):
-    """Proposes the lint command."""
+    """Tool that proposes the lint command."""
 
     async def choices(self, scope: Scope, present: TaskFiles) -> Choices | None:
-        """Return no choices; None where there is nothing to run."""
+        """Return no choices; None if there is nothing to run."""
         return {} if scope.settings.lint_command else None
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
