@@ -224,7 +224,7 @@ async def test_a_recording_shows_receipts_and_changes_nothing() -> None:
         assert "prompt 2 of 2" in bench.text()
         await bench.press("j", "j", "p", "x", "S")
         assert bench.session.intents == []
-        assert "a recording is looked at" in bench.text()
+        assert "this is a recording" in bench.text()
 
 
 async def test_without_a_prompt_there_is_no_receipt() -> None:

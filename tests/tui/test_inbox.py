@@ -182,9 +182,11 @@ async def test_what_is_foreign_in_the_inbox_is_shown_as_text() -> None:
 async def test_how_the_inbox_looks(pytestconfig: pytest.Config, tmp_path: Path) -> None:
     items = [waiting(*runs.up_to_first_diff()), waiting(*runs.up_to_commit(), session=SessionId(f"{OTHER[:-1]}6"))]
     async with driving(ScriptedSession(*runs.opening()), THREE_SIZES[0][0], waiting=items) as bench:
+        await bench.until(lambda: "opens the inbox" in bench.text())
+        bench.app.clear_notifications()
+        await bench.until(lambda: "opens the inbox" not in bench.text())
         await bench.press("I")
         await bench.until(lambda: "commit" in bench.text().lower())
-        bench.app.clear_notifications()
         wrong = await draw_screen(bench, "inbox", THREE_SIZES, pytestconfig, tmp_path)
         await bench.press("enter")
         await bench.until(lambda: bench.screen.name == "inbox-proposal")

@@ -1,1 +1,1 @@
-"""The terminal UI: it shows views and posts intents."""
+"""Terminal UI: it shows views and submits intents."""

@@ -1,4 +1,4 @@
-"""Between a session and the screen: updates are read as they come, painted a few times a second, the newest wins."""
+"""Bridge from a session to the screen: its newest update is painted a few times a second."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,15 +10,14 @@ if TYPE_CHECKING:
 
 FRAME_SECONDS = 0.04
 GROWING_SECONDS = 0.1
-"""What grows at its end moves a whole pane, which takes a frame to paint: in between there has to be room for keys."""
+"""Pause while text grows: scrolling repaints a whole pane, and keys need room between frames."""
 MOST_LATE_SECONDS = 0.2
 
 
 async def carry_updates(session: "SessionHandle", paint: Callable[["SessionUpdate"], object]) -> None:
-    """Hand each update to `paint`, at most 25 a second, 10 while text streams or a command prints.
+    """Pass updates to `paint`, at most 25 a second, 10 while text streams or a command prints.
 
-    Those that come meanwhile are passed over by the session. Where painting holds up what else is to be done, keys
-    above all, there are fewer.
+    The session skips updates that come meanwhile. There are fewer if painting delays other work, keys above all.
     """
     loop = asyncio.get_running_loop()
     async for update in session.live():

@@ -1,18 +1,18 @@
-"""What an app is given by where it runs: other sessions, an editor, a desktop, a browser or tmux."""
+"""Environment of the app: recorded sessions, editor, desktop, browser, tmux."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-# Only types: this is loaded before the first frame.
+# Types only: this is loaded before the first frame.
 if TYPE_CHECKING:
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.ports.machine import Desktop
 
 
 class AppEnvironment(Struct, frozen=True):
-    """What an app has around it; of what is not there nothing is offered.
+    """What surrounds an app. Missing parts are not offered to the user.
 
     `past` are the recorded sessions of the repository. `edit_text` runs the user's own editor in the terminal: it takes
     a text and the suffix of a file, and returns the edited text. `served`: a browser is the terminal; `in_tmux`: tmux.

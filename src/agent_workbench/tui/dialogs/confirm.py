@@ -1,4 +1,4 @@
-"""A question of ours that is answered by yes or no."""
+"""Dialog that asks a yes or no question."""
 
 from collections.abc import Iterable, Sequence
 
@@ -37,7 +37,7 @@ class ConfirmDialog(Dialog[bool]):
         self.call_after_refresh(self._readiness.painted, SHOWN)
 
     def on_key(self, event: events.Key) -> None:
-        """Remember when the key was pressed; bindings are looked up after this."""
+        """Remember when the key was pressed; Textual looks up bindings after this."""
         self._pressed_at = event.time
 
     def action_yes(self) -> None:

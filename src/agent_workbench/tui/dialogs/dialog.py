@@ -1,4 +1,4 @@
-"""What dialogues have in common: a frame in the middle of the screen, a title, and a line of keys."""
+"""Base of all dialogs: a frame with a title and a line of key hints."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class Dialog(ModalScreen[Answer], SelectableScreen[Answer]):
-    """A frame around a body; texts are shown as they are, never as markup."""
+    """A frame around a body. Texts are shown as they are, never as markup."""
 
     def __init__(self, title: str, keys: str, *, name: str) -> None:
         super().__init__(name=name, classes=name)
@@ -31,22 +31,22 @@ class Dialog(ModalScreen[Answer], SelectableScreen[Answer]):
         yield frame
 
     def body(self) -> Iterable[Widget]:
-        """Return what stands in the frame."""
+        """Return the widgets in the frame."""
         raise NotImplementedError
 
     def show_keys(self, text: str) -> None:
-        """Say something else in the line of keys."""
+        """Replace the line of key hints."""
         self.query_one(".keys", Static).update(text)
 
 
 def text_body(lines: Sequence[str]) -> VerticalScroll:
-    """Return lines as a body that scrolls when there are many."""
+    """Return lines as a body that scrolls if there are many."""
     text = sanitize("\n".join(lines), limit_chars=50_000)
     return VerticalScroll(Static(text, markup=False), classes="text", can_focus=True)
 
 
 def why_fixed(update: SessionUpdate) -> str:
-    """Return why nothing of what goes before the model can be changed, empty when it can."""
+    """Return the reason why the prompt cannot be changed, empty if it can."""
     if update.live.replay is not None:
-        return "a recording is looked at, nothing of it can be changed"
-    return "" if update.state.unfinished else "the task is over, nothing can be changed any more"
+        return "this is a recording; nothing in it can be changed"
+    return "" if update.state.unfinished else "the task is over; nothing can be changed any more"

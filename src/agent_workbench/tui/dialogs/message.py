@@ -1,4 +1,4 @@
-"""A word to the model: a few lines that are sent with Enter."""
+"""Dialog for a message to the model: a few lines, sent with Enter."""
 
 from collections.abc import Iterable
 
@@ -14,10 +14,10 @@ LIMIT_CHARS = 4_000
 
 
 class WordArea(TextArea):
-    """Where the word is written. Enter sends it; lines that are pasted stay lines."""
+    """Text area of the message. Enter sends it; pasted line breaks stay."""
 
     class Sent(Message):
-        """The word is to be sent."""
+        """The message is sent."""
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "enter":
@@ -33,13 +33,13 @@ class WordArea(TextArea):
 
 
 class MessageDialog(Dialog[str | None]):
-    """Returns what was written, None when there is nothing to send."""
+    """Returns the message, None if there is none."""
 
     BINDINGS = [Binding("escape", "cancel", "cancel", priority=True)]
 
     def __init__(self) -> None:
         self._keys_line = "Enter sends   Ctrl-J new line   Esc discards"
-        super().__init__("A word to the model, read with its next step", self._keys_line, name="say")
+        super().__init__("Message to the model, read with its next step", self._keys_line, name="say")
 
     def body(self) -> Iterable[Widget]:
         return (WordArea(soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True),)

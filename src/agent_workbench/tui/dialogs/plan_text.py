@@ -1,4 +1,4 @@
-"""The plan's text, or a part of it, as it stands in its file: to be edited, or only looked at."""
+"""Dialog with the YAML of the plan or of a task, to edit or to read."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
@@ -22,9 +22,9 @@ _FAULT = re.compile(r":(\d+):(\d+): ")
 
 
 class PlanTextDialog(Dialog[None]):
-    """Asks for a text of the plan, and closes when the edited text was written.
+    """Opens a text of the plan, and closes when the edited text was written.
 
-    A text that cannot be written stays, with its fault and the cursor at the fault's place.
+    A text with an error stays open, with the error shown and the cursor at its place.
     """
 
     BINDINGS = [
@@ -73,7 +73,7 @@ class PlanTextDialog(Dialog[None]):
         area.line_number_start = piece.first_line
         area.load_text(piece.text)
         area.read_only = not self._editable
-        # A new task begins with the words that it lacks.
+        # The cursor of a new task is at the words that it lacks.
         self._go_to(piece.at_line, MOST_COLUMNS if piece.new else 0)
         self._say("")
         where = f"{sanitize_line(piece.path, 200)}:{piece.first_line}"
@@ -89,17 +89,17 @@ class PlanTextDialog(Dialog[None]):
 
     @property
     def _line(self) -> int:
-        """The line of the file on which the cursor is."""
+        """The line of the file that has the cursor."""
         area = self.query_one(TextArea)
         return area.cursor_location[0] + area.line_number_start
 
     def _go_to(self, line: int, column: int) -> None:
-        """Bring the cursor to a line of the file, as far as it stands here."""
+        """Move the cursor to a line of the file, as far as it is in this text."""
         area = self.query_one(TextArea)
         first = self._piece.first_line if self._piece is not None else 1
         row = max(0, min(line - first, area.document.line_count - 1))
         area.move_cursor((row, min(column, len(area.document.get_line(row)))), center=True)
-        # It is centred across as well, which would hide the beginnings of all lines.
+        # Centring also scrolls sideways, which would hide the beginnings of lines.
         area.scroll_to(x=0, animate=False)
         area.call_after_refresh(area.scroll_cursor_visible)
 

@@ -1,4 +1,4 @@
-"""Why a proposal is rejected or a task blocked, in one line."""
+"""Dialog that asks for a reason in one line."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from agent_workbench.tui.dialogs.dialog import Dialog
 
 
 class ReasonDialog(Dialog[str | None]):
-    """Returns the line (maybe empty), None when it was cancelled."""
+    """Returns the line, which may be empty; None if it was cancelled."""
 
     BINDINGS = [Binding("escape", "cancel", "cancel")]
 

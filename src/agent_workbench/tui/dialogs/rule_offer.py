@@ -1,4 +1,4 @@
-"""What waits, let through by a rule from now on: which rule, where it is kept, and what it would have let through."""
+"""Dialog that offers approval rules for such proposals: which rule, for whom, and what it would have approved."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -25,24 +25,24 @@ PLACES = tuple(RuleScope)
 
 
 class OfferList(EntryList):
-    """The rules that are offered, one of them selected, and below them what is known of it."""
+    """The offered rules, one of them selected, and facts about it below."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.ALLOW
     label_cells = 7
 
     class Selected(Message):
-        """Another rule is selected."""
+        """A rule was selected."""
 
     def selection_changed(self) -> None:
         self.post_message(self.Selected())
 
     def action_expand(self) -> None:
-        """A click on what is selected unfolds nothing here."""
+        """Do nothing: rules cannot be expanded."""
 
 
 class RuleOfferDialog(Dialog[StoredRule | None]):
-    """Returns the rule to keep, None for none. It counts only after it was on screen for a moment."""
+    """Returns the rule to keep, None for none. A rule counts only after it was on screen for a moment."""
 
     BINDINGS = bindings(Scope.ALLOW)
 
@@ -107,7 +107,7 @@ class RuleOfferDialog(Dialog[StoredRule | None]):
         self._show()
 
     def on_key(self, event: events.Key) -> None:
-        """Remember when the key was pressed; bindings are looked up after this."""
+        """Remember when the key was pressed; Textual looks up bindings after this."""
         self._pressed_at = event.time
 
     def action_next_place(self) -> None:

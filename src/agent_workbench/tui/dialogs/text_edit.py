@@ -1,4 +1,4 @@
-"""A text that is edited: a diff, a command, a commit message, notes."""
+"""Dialog to edit a text: a diff, a command, a commit message, notes."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from agent_workbench.tui.dialogs.dialog import Dialog
 
 
 class EditDialog(Dialog[str | None]):
-    """Returns the text as it was saved, None when it was cancelled."""
+    """Returns the saved text, None if it was cancelled."""
 
     BINDINGS = [
         Binding("ctrl+s", "save", "save", priority=True),

@@ -1,1 +1,1 @@
-"""The panes of the main screen, one file for each."""
+"""Panes of the main screen, their layout, and the screen that holds them."""

@@ -1,1 +1,1 @@
-"""The screen as a file: an SVG of one moment, an asciicast of a recording."""
+"""Pictures of the screen: an SVG of one moment, an asciicast of a recording."""

@@ -1,1 +1,1 @@
-"""Screens that stand over the panes: help, palettes, questions."""
+"""Screens above the panes: lists and texts, such as help, sessions, receipt and inbox."""

@@ -1,4 +1,4 @@
-"""One piece of retrieved code with more room: where it stands, why it came, its lines with the words that hit."""
+"""Screen of one piece of retrieved code: why it was retrieved, and its lines with the search words marked."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -21,7 +21,7 @@ from agent_workbench.views.code.code_pane import CodeRow, CodeState, view_code
 
 
 class PieceLines(RowList):
-    """The reasons of a piece, then its lines."""
+    """The reasons of a piece, followed by its lines."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.PIECE
@@ -32,7 +32,7 @@ class PieceLines(RowList):
         self._coloured: Lines | None = None
 
     def show_piece(self, piece: CodeRow | None, coloured: Lines | None) -> None:
-        """Show a piece, coloured where its colours are known."""
+        """Show a piece, highlighted if its colours are known."""
         self._piece, self._coloured = piece, coloured
         self.lay_out_again()
 
@@ -49,7 +49,7 @@ class PieceLines(RowList):
         self.rows += code_rows(self._piece, self._coloured, -1)
 
     def go_to_hit(self, step: int) -> None:
-        """Bring the next line with a word that hit to the top, or (-1) the one before."""
+        """Scroll to the next line with a search word, or (-1) to the previous one."""
         top = self.scroll_offset.y
         hits = [at for at, row in enumerate(self.rows) if any(tone is Tone.HIT for _, tone in row.spans)]
         ahead = [at for at in hits if (at > top if step > 0 else at < top)]
@@ -58,7 +58,7 @@ class PieceLines(RowList):
 
 
 class PieceScreen(Dialog[None]):
-    """Goes on with the session; hands on that the piece is to be pinned or dropped."""
+    """Follows the session. Pins and drops the piece."""
 
     BINDINGS = bindings(Scope.PIECE)
 
@@ -81,7 +81,7 @@ class PieceScreen(Dialog[None]):
             self.run_worker(self._colour(self._piece), group="colours")
 
     def show(self, update: SessionUpdate) -> None:
-        """Show the piece as it stands now."""
+        """Show the piece as it is now."""
         self._fixed = why_fixed(update)
         rows = {row.key: row for row in view_code(update.state).rows}
         piece = rows.get(self._key, self._piece)

@@ -1,4 +1,4 @@
-"""Code that the user wants before the model: asked for by its place or by words, chosen from what is found."""
+"""Search for code to add to the prompt, by path or words."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -22,14 +22,14 @@ HELP = "path, path:line, path:first-last, or words to search for"
 
 
 class FoundList(PieceList):
-    """What was found; Enter is the screen's."""
+    """Search results; Enter is a key of the screen."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.FIND
 
 
 class CodeSearchScreen(Dialog[None]):
-    """Hands on what is asked for and what is taken of it; goes on with the session."""
+    """Searches, and pins what the user selects. It follows the session."""
 
     BINDINGS = bindings(Scope.FIND)
 
@@ -61,7 +61,7 @@ class CodeSearchScreen(Dialog[None]):
         self._show()
 
     def show(self, update: SessionUpdate) -> None:
-        """Show the results, and which of them the model sees now."""
+        """Show the results, and which of them are in the prompt now."""
         self._update = update
         self._fixed = why_fixed(update)
         if self._found is not None:
@@ -70,7 +70,7 @@ class CodeSearchScreen(Dialog[None]):
             self._show()
 
     async def _search(self, asked: str) -> None:
-        """Search, and show what was found or why nothing could be."""
+        """Search, and show the results or the reason why there are none."""
         outcome = await self._ask(FindCode(asked))
         self._searching = False
         if isinstance(outcome, Refused):

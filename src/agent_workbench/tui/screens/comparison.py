@@ -1,4 +1,4 @@
-"""Two sessions beside each other: what each took and came to, and the diff between their results."""
+"""Comparison of two sessions: their effort and outcome, and the diff between their results."""
 
 from collections.abc import Iterable
 

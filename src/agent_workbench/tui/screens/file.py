@@ -1,4 +1,4 @@
-"""A file of the workspace to look at, from a line on."""
+"""Screen of a file of the workspace."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -23,7 +23,7 @@ MOST_CHARS = 2_000_000
 
 
 class FileLines(RowList):
-    """The numbered lines of a file; the one that it was opened for is marked."""
+    """Numbered lines of a file; the line that it was opened for is marked."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.FILE
@@ -34,12 +34,12 @@ class FileLines(RowList):
         self._lines: Lines | None = None
 
     def show_file(self, file: FileOpened, coloured: Lines | None) -> None:
-        """Show a file, coloured where its colours are known."""
+        """Show a file, highlighted if its colours are known."""
         self._file, self._lines = file, coloured
         self.lay_out_again()
 
     def go_to_line(self, line: int) -> None:
-        """Bring a line on screen with some above it."""
+        """Scroll to a line, with some lines above it."""
         self.scroll_to(x=0, y=max(0, line - 1 - ABOVE), animate=False)
 
     def lay_out(self, width: int) -> None:
@@ -56,7 +56,7 @@ class FileLines(RowList):
 
 
 class FileScreen(Dialog[None]):
-    """Asks for a file and shows it as it was then."""
+    """Reads a file and shows it as it was then."""
 
     BINDINGS = bindings(Scope.FILE)
 

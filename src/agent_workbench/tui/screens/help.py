@@ -1,4 +1,4 @@
-"""All keys: those that count where the focus is first; words that are typed leave those that they are about."""
+"""Help: all keys, those of the focused pane first, with a search."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,18 +20,18 @@ ASKS = "words of what you want to do, or a key"
 
 
 class HelpList(EntryList):
-    """A list of keys."""
+    """List of keys."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.HELP
     label_cells = 14
 
     def action_expand(self) -> None:
-        """Nothing is folded here."""
+        """Do nothing: keys cannot be expanded."""
 
 
 class HelpScreen(Dialog[None]):
-    """Made from the keymap, so that it cannot be wrong. With much room the keys of other places stand beside."""
+    """Made from the keymap, so that it cannot be wrong. In a wide terminal the keys of other places are beside."""
 
     BINDINGS = bindings(Scope.HELP)
 
@@ -52,7 +52,7 @@ class HelpScreen(Dialog[None]):
         self._show(event.size.width)
 
     def on_input_changed(self) -> None:
-        """Leave the keys that the words are about."""
+        """Show only the keys that match the search."""
         self._show(self.size.width)
 
     def on_input_submitted(self) -> None:
@@ -75,7 +75,7 @@ class HelpScreen(Dialog[None]):
         self.query_one(Input).focus()
 
     def action_close_help(self) -> None:
-        """Close; while words are typed they are given up first."""
+        """Close the screen; a search is cleared first."""
         asked = self.query_one(Input)
         if asked.has_focus and asked.value:
             asked.value = ""
@@ -84,7 +84,7 @@ class HelpScreen(Dialog[None]):
 
 
 def key_entries(keymap: Keymap, scopes: Iterable[Scope], asked: str, focused: Iterable[Scope] = ()) -> Iterator[Entry]:
-    """Yield the keys of these scopes in their order, each scope under a heading; of all or of what the words are in."""
+    """Yield the keys of these scopes that contain all words, each scope under a heading."""
     words = asked.lower().split()
     for scope in scopes:
         said = f"{scope}{' (focused)' if scope in focused else ''}"

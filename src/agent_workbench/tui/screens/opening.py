@@ -1,4 +1,4 @@
-"""The first frame: the line of the bar where it will stand, while all that fills the panes is still being loaded."""
+"""First frame, shown while the panes are being loaded."""
 
 from textual.app import ComposeResult
 from textual.message import Message
@@ -7,10 +7,10 @@ from textual.widgets import Static
 
 
 class OpeningScreen(Screen[None]):
-    """Says once that it is on screen. It shows and knows nothing of a session, so that it is there at once."""
+    """Posts `Shown` when it is on screen. It needs nothing of a session, so that it is there at once."""
 
     class Shown(Message):
-        """The first frame was handed to the terminal."""
+        """The first frame was sent to the terminal."""
 
     def compose(self) -> ComposeResult:
         yield Static(" Agent Workbench  opening …", id="opening-bar", markup=False)

@@ -1,4 +1,4 @@
-"""The context receipt: what a prompt was made of, what reading it took, and what could be left out of it."""
+"""Receipt of a prompt: its parts, what the server read of them, and what can be dropped."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -19,7 +19,7 @@ from agent_workbench.views.receipt.text_lines import head_lines
 
 
 class ReceiptScreen(Dialog[None]):
-    """Shows the newest prompt until another is asked for; hands on what is to be pinned, dropped or summed up."""
+    """Shows the newest prompt until another is chosen. Pins and drops pieces of code, and starts a compaction."""
 
     BINDINGS = bindings(Scope.RECEIPT)
 
@@ -43,7 +43,7 @@ class ReceiptScreen(Dialog[None]):
         self._show()
 
     def show(self, update: SessionUpdate) -> None:
-        """Show the receipt as the session stands now; what only streams changes nothing of it."""
+        """Show the receipt of the current state; streamed text does not change it."""
         self._fixed = why_fixed(update)
         if update.state is not self._state:
             self._state = update.state

@@ -1,4 +1,4 @@
-"""Words looked up in a recording while they are typed: each line that holds them, and the event to go to."""
+"""Search of a recording, while the user types: matching lines, and the event to go to."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,14 +19,14 @@ from agent_workbench.views.sessions.record_search import RecordMatch, RecordMatc
 
 MOST_CHARS = 200
 SLICE_EVENTS = 200
-"""So many events are searched before keys are listened to again."""
+"""Events that are searched before keys are handled again."""
 AFTER_CELLS = 8
-"""So much room is kept behind a hit."""
+"""Cells that are kept free after a match."""
 HELP = "words, of the model, the files, the checks or yourself"
 
 
 class ChosenMatch(Struct, frozen=True):
-    """The event to go to, and all that hold the words."""
+    """The event to go to, and all events that match."""
 
     asked: str
     seq: int
@@ -34,7 +34,7 @@ class ChosenMatch(Struct, frozen=True):
 
 
 class MatchList(EntryList):
-    """Shows matches; Enter is the screen's."""
+    """Shows matches; Enter is a key of the screen."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.SEARCH
@@ -63,12 +63,12 @@ class MatchList(EntryList):
 
 
 def _shown(part: str) -> str:
-    """Return a part of a line as it may be shown, with the blanks at its ends."""
+    """Return a part of a line as inert text, with the blanks at its ends."""
     return sanitize_line(f".{part}.")[1:-1]
 
 
 class RecordingSearchScreen(Dialog[ChosenMatch]):
-    """Returns the match to go to."""
+    """Returns the chosen match."""
 
     BINDINGS = bindings(Scope.SEARCH, Scope.SCROLL)
 
@@ -87,13 +87,13 @@ class RecordingSearchScreen(Dialog[ChosenMatch]):
         self._show()
 
     def on_input_changed(self, message: Input.Changed) -> None:
-        """Begin anew; what was begun for other words goes no further."""
+        """Start a new search; the one for other words stops."""
         if message.value.strip() != self._found.asked:
             self._found = RecordMatches(message.value.strip())
             self._go_on(self._found.asked)
 
     def _go_on(self, asked: str) -> None:
-        """Search a slice, and the next one when whatever waits was heard."""
+        """Search a slice, and the next one after all waiting messages."""
         if asked != self._found.asked or not self.is_mounted:
             return
         self._found = search_more(self._found, self._events, SLICE_EVENTS)
@@ -134,7 +134,7 @@ class RecordingSearchScreen(Dialog[ChosenMatch]):
         if 0 <= at < len(matches):
             self.dismiss(ChosenMatch(self._found.asked, matches[at].seq, tuple(match.seq for match in matches)))
 
-    # The list is moved through while the words are typed too.
+    # These keys move in the list also while the user types.
     def action_line_down(self) -> None:
         self.query_one(MatchList).action_line_down()
 

@@ -1,4 +1,4 @@
-"""The final review of a task: its changes as one diff, and why each of them was made."""
+"""Review of a task: its changes as one diff, each with the steps that made it."""
 
 from collections.abc import Callable, Iterable
 
@@ -13,7 +13,7 @@ from agent_workbench.views.diff.review import ReviewView
 
 
 class ReviewScreen(Dialog[None]):
-    """Shows a review as it was when it was opened; hands on which step is to be gone to."""
+    """Shows a review as it was when it was opened; `go_to` shows a step of it."""
 
     BINDINGS = bindings(Scope.REVIEW)
 

@@ -1,4 +1,4 @@
-"""All rules that count now, where each is kept, and how often it was used; from here they are revoked."""
+"""Approval rules in force: where each is kept, and how often it was used."""
 
 from collections.abc import Callable, Iterable
 
@@ -22,11 +22,11 @@ class RuleList(EntryList):
     scope = Scope.RULES
 
     def action_expand(self) -> None:
-        """A click on what is selected unfolds nothing here."""
+        """Do nothing: rules cannot be expanded."""
 
 
 class RulesScreen(Dialog[None]):
-    """Shows the rules as the session stands; hands on which one is to be revoked."""
+    """Shows the rules of the session; `revoke` asks about one of them."""
 
     BINDINGS = bindings(Scope.RULES)
 
@@ -69,7 +69,7 @@ class RulesScreen(Dialog[None]):
         cursor = self.query_one(RuleList).cursor
         rules = self._state.rules if self._state is not None else ()
         if self._fixed:
-            self.show_keys("a recording is looked at, nothing of it can be changed")
+            self.show_keys("this is a recording; nothing in it can be changed")
         elif 0 <= cursor < len(rules):
             self._revoke(rules[cursor])
 

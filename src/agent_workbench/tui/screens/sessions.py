@@ -1,4 +1,4 @@
-"""The sessions of the repo: one of them is opened, seen again, forked, compared, written down or proved."""
+"""Recorded sessions of the repository: open, replay, fork, compare, export or verify one."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -19,21 +19,21 @@ from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.session_list import SessionList
 from agent_workbench.views.sessions.session_tree import SessionRow, view_sessions
 
-EMPTY = "There is no session yet: start a task, and its record stands here."
+EMPTY = "There is no session yet. Start a task, and it is recorded here."
 LOADING = "reading the sessions"
 HINTS = {
-    "fork_session": "forks",
-    "compare_session": "compares",
-    "verify_session": "proves",
-    "export_session": "exports",
-    "close_sessions": "closes",
+    "fork_session": "fork",
+    "compare_session": "compare",
+    "verify_session": "verify",
+    "export_session": "export",
+    "close_sessions": "close",
 }
 
 
 class SessionsScreen(Dialog[SessionRequest]):
-    """Returns the session that is to be shown next, None when it was closed. `here` is the one that is shown now.
+    """Returns the session to open, None if it was closed. `here` is the session in front.
 
-    `fork` asks about and makes a fork of a session, `show` lays a comparison over this screen.
+    `fork` asks about a fork of a session and makes it, `show` opens a comparison above this screen.
     """
 
     BINDINGS = bindings(Scope.SESSIONS)
@@ -67,7 +67,7 @@ class SessionsScreen(Dialog[SessionRequest]):
         self._do(self._load())
 
     def _do(self, doing: Coroutine[None, None, None]) -> None:
-        """Do one thing after the other, behind the screen; what goes wrong is said in it."""
+        """Run one thing after the other in the background; show an error in the screen."""
 
         async def guarded() -> None:
             async with self._turn:
@@ -101,8 +101,8 @@ class SessionsScreen(Dialog[SessionRequest]):
 
     def _show_hints(self) -> None:
         row = self._selected
-        again = "sees it again"
-        opens = {"open_session": "goes on with it", "see_again": again} if row is not None and row.resumable else {}
+        again = "replay"
+        opens = {"open_session": "resume", "see_again": again} if row is not None and row.resumable else {}
         says = (opens or {"open_session": again}) | HINTS
         keys = (f"{self._keymap.first(Scope.SESSIONS, action)} {said}" for action, said in says.items())
         self.show_keys("  ".join(keys))
@@ -123,7 +123,7 @@ class SessionsScreen(Dialog[SessionRequest]):
 
     def _leave_for(self, row: SessionRow, *, replayed: bool) -> None:
         if row.summary.id == self._here:
-            self._say("this one is in front of you")
+            self._say("this session is in front")
         elif row.summary.problem:
             self._say(row.summary.problem)
         else:
@@ -140,7 +140,7 @@ class SessionsScreen(Dialog[SessionRequest]):
             self._do(self._verify(row.summary.id))
 
     async def _verify(self, session: SessionId) -> None:
-        self._say(f"proving {session}")
+        self._say(f"verifying {session}")
         self._found[session] = await self._sessions.verify(session)
         self._say("")
 
@@ -153,7 +153,7 @@ class SessionsScreen(Dialog[SessionRequest]):
         self._say(f"written to {await self._sessions.export(session)}")
 
     def action_mark_session(self) -> None:
-        """Mark the selected session, or take its mark away."""
+        """Mark the selected session for a comparison, or remove its mark."""
         row = self._selected
         if row is not None:
             self._marked = row.summary.id if row.summary.id != self._marked else None

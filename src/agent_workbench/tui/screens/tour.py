@@ -1,4 +1,4 @@
-"""A short tour: what the panes are, what the gate is, and the keys that are used most."""
+"""Tour of the workbench: the panes, the gate, and the most important keys."""
 
 from collections.abc import Iterable
 
@@ -17,14 +17,14 @@ LABEL_CELLS = 12
 
 
 class Page(Struct, frozen=True):
-    """One page of the tour: its title, and lines."""
+    """A page of the tour."""
 
     title: str
     lines: tuple[str, ...]
 
 
 class TourScreen(Dialog[None]):
-    """Shows one page at a time; the last one leads to the workbench."""
+    """Shows one page at a time."""
 
     BINDINGS = bindings(Scope.TOUR)
 
@@ -42,7 +42,7 @@ class TourScreen(Dialog[None]):
         self._show()
 
     def say_scripted(self) -> None:
-        """Say that this is the demo."""
+        """Say that the model's answers are scripted."""
         if not self._remark:
             self._remark = f"{SCRIPTED}\n"
             self._show()
@@ -50,7 +50,7 @@ class TourScreen(Dialog[None]):
     def _show(self) -> None:
         page, last = self._pages[self._at], self._at == len(self._pages) - 1
         lines = max(len(each.lines) for each in self._pages)
-        # All pages have the height of the longest, so that nothing moves.
+        # All pages are as high as the longest, so that nothing moves.
         text = "\n".join((*page.lines, *[""] * (lines - len(page.lines))))
         self.query_one("#tour-page", Static).update(text)
         self.query_one(".frame").border_title = Content(f"{page.title}  {self._at + 1} of {len(self._pages)}")
@@ -85,7 +85,7 @@ def tour_pages(keymap: Keymap) -> tuple[Page, ...]:
 
 
 class _Keys:
-    """Writes a key and what it does in one line."""
+    """Lines with a key and its effect."""
 
     def __init__(self, keymap: Keymap) -> None:
         self._keymap = keymap
@@ -124,10 +124,10 @@ def _gate(keys: _Keys) -> Page:
         (
             "Every diff, test run and commit waits in the bar at the bottom.",
             "",
-            keys.line("approve", "lets it through, exactly as it is shown", Scope.GATE),
-            keys.line("reject", "refuses it; the model reads your reason", Scope.GATE),
-            keys.line("edit", "changes it first", Scope.GATE),
-            keys.line("always", "lets such things through by a rule from now on", Scope.GATE),
+            keys.line("approve", "approves exactly what is shown", Scope.GATE),
+            keys.line("reject", "rejects it; the model reads your reason", Scope.GATE),
+            keys.line("edit", "edits it first", Scope.GATE),
+            keys.line("always", "approves such proposals by a rule from now on", Scope.GATE),
             "",
             "Only what was on screen can be approved, and only in the bar:",
             "while there is more below, the first press shows it.",
@@ -140,12 +140,12 @@ def _hunks(keys: _Keys) -> Page:
     return Page(
         "By hunk",
         (
-            "In the diff pane, what is good can be taken without the rest.",
+            "In the diff pane you can approve some hunks and leave others out.",
             "",
             keys.line("next_change", "goes to the next hunk", Scope.DIFF),
             keys.line("take_hunk", "leaves the hunk out, or takes it again", Scope.DIFF),
-            keys.line("select_lines", "begins a range of lines, to leave only these", Scope.DIFF),
-            keys.line("why_left", "says why, for the model", Scope.DIFF),
+            keys.line("select_lines", "selects a range of lines, to leave out only these", Scope.DIFF),
+            keys.line("why_left", "gives the reason, for the model", Scope.DIFF),
             keys.line("edit_hunk", "changes the hunk", Scope.DIFF),
             keys.line("result", "shows what would be applied", Scope.DIFF),
             "",
@@ -158,17 +158,18 @@ def _steering(keys: _Keys) -> Page:
     return Page(
         "While it works",
         (
-            keys.line("tell", "says a word to the model, also while it writes"),
+            keys.line("tell", "sends a message to the model, also while it writes"),
             keys.line("pause", "in the bar pauses after this step, and goes on", Scope.GATE),
-            keys.line("undo", "takes the last diff back, files and all"),
-            keys.line("abort", "gives the task up; what was tried is kept"),
+            keys.line("undo", "undoes the last diff, files included"),
+            keys.line("abort", "aborts the task; the journal keeps what was tried"),
             keys.line("context", "shows what the model was given, and what it cost"),
             "",
             "Plan, notes and code can be changed meanwhile, in their panes.",
             "",
-            keys.line("new_tab", "begins another session in a tab beside this one"),
+            keys.line("new_tab", "starts another session in a tab beside this one"),
             keys.line("next_tab", "goes to the next tab"),
             keys.line("waiting_tab", "goes to the next tab in which something waits"),
+            keys.line("inbox", "shows what waits in all sessions"),
         ),
     )
 
@@ -179,11 +180,11 @@ def _records(keys: _Keys) -> Page:
         (
             "All that happens stands in the session's journal.",
             "",
-            keys.line("sessions", "lists the sessions: see one again, or go on with it"),
-            keys.line("fork", "in a recording begins a new session from there", Scope.REPLAY),
+            keys.line("sessions", "lists the sessions: replay one, or resume it"),
+            keys.line("fork", "in a recording starts a new session from there", Scope.REPLAY),
             keys.line("search_record", "in a recording finds words", Scope.REPLAY),
             "",
-            keys.line("leave", "leaves; the task can be taken up where it stands"),
+            keys.line("leave", "leaves; the task can be resumed"),
             keys.line("help", "lists the keys, those of the focused pane first"),
             keys.line("palette", "finds anything by its name, this tour too", Scope.ALWAYS),
         ),

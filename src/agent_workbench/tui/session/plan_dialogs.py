@@ -18,7 +18,7 @@ class PlanDialogs:
         update = self._window.update_shown
         if row is not None and action is PlanAction.START:
             if update is None or update.state.unfinished:
-                self._window.tell("a task is running; finish or abort it first", "warning")
+                self._window.tell("a task is being worked on; finish or abort it first", "warning")
             else:
                 await self._window.want(StartTask(row.id))
         elif row is not None and action is PlanAction.MERGE:

@@ -33,7 +33,7 @@ class TaskDialogs:
             self._window.tell(f"{run.task} is being merged; a merge cannot be aborted", "warning")
             return
         if update is None or not update.state.unfinished:
-            self._window.tell("no task is running", "warning")
+            self._window.tell("no task is being worked on", "warning")
             return
         task = sanitize_line(f"{run.task}  {run.definition.description}") if run is not None else "the task"
         lines = (task, "", "Its workspace goes back to where it began. What was tried stays in the journal.")

@@ -124,6 +124,6 @@ def has_open_task(window: SessionWindow) -> bool:
         window.tell(REPLAYED, "warning")
         return False
     if update is None or not update.state.unfinished:
-        window.tell("no task is running", "warning")
+        window.tell("no task is being worked on", "warning")
         return False
     return True

@@ -1,1 +1,1 @@
-"""Widgets that several panes share."""
+"""Widgets that several panes and screens share: lists of rows, styles, highlighting."""
