@@ -174,7 +174,9 @@ def _done(steps: int, *, scripted: bool, compacts: bool = False) -> TaskRun:
 async def _run(folder: Path, steps: int, *, scripted: bool, compacts: bool) -> SessionState:
     bounds = {} if scripted else _bounds(steps)
     invocation = Invocation(folder, os.environ, {**OPEN, **bounds}, unconfined=True)
-    found = await find_repo(await write_demo(folder, invocation))
+    await write_demo(folder, invocation)
+    # Not as the demo: its script would come before ours.
+    found = await find_repo(invocation)
     repo = _BenchRepo(found.invocation, found.repository, found.root)
     if scripted:
         repo.script = (*_readings(steps - 2), T1_RIGHT.replace("cents + line.quantity", "cents"), T1_FINISH)
