@@ -160,7 +160,7 @@ async def test_an_empty_stream_is_an_overflow() -> None:
 
 @pytest.mark.parametrize("line", [b"data: {nonsense\n\n", b"data: []\n\n", b"data: " + b"[" * 100_000 + b"\n\n"])
 async def test_what_is_no_json_is_said_to_be_none(line: bytes) -> None:
-    with pytest.raises(ModelUnavailable, match="no JSON"):
+    with pytest.raises(ModelUnavailable, match="other than JSON"):
         await _answer(stream(delta("so far"), line, END))
 
 
@@ -271,7 +271,7 @@ async def test_no_room_for_a_single_token_is_an_overflow() -> None:
     ],
 )
 async def test_a_page_in_place_of_an_answer_is_no_answer_and_no_overflow(answer: Answer) -> None:
-    with pytest.raises(ModelUnavailable, match=r"sent something that is no JSON: b'(<html>|hello)'"):
+    with pytest.raises(ModelUnavailable, match=r"sent something other than JSON: b'(<html>|hello)'"):
         await _answer(answer)
 
 
@@ -281,7 +281,7 @@ async def test_a_character_that_is_cut_in_two_is_no_part_of_what_came() -> None:
     with pytest.raises(ModelUnavailable, match="closed the connection") as caught:
         await _answer(stream(delta("so far"), cut, cut=True))
     assert caught.value.partial == "so far"
-    with pytest.raises(ModelUnavailable, match="no JSON") as caught:
+    with pytest.raises(ModelUnavailable, match="other than JSON") as caught:
         await _answer(stream(delta("so far"), cut + b'"}}]}\n\n', END))
     assert caught.value.partial == "so far"
 
