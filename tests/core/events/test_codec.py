@@ -182,6 +182,9 @@ def test_a_whole_number_of_seconds_is_written_with_its_point() -> None:
         ("action_finished", FINISHED | {"\x1b]0;title\x07\n": 1}),
         ("x" * 1_000_000, FINISHED),
         ("\x1b[31m", FINISHED),
+        ("\ud800", FINISHED),
+        ("action_finished", FINISHED | {"result": "\ud800"}),
+        ("action_finished", FINISHED | {"\ud800": 1}),
     ],
 )
 def test_an_error_is_one_short_line_without_control_codes(kind: str, body: JsonObject) -> None:

@@ -59,6 +59,8 @@ def decode_event(kind: str, body: JsonValue) -> Event:
         _check_numbers(body, "$")
     except msgspec.ValidationError as misfit:
         raise JournalError(f"event {kind}: {sanitize_line(str(misfit), MAX_REASON_CHARS)}") from None
+    except UnicodeEncodeError:  # msgspec's answer to a name or a choice that it cannot look up
+        raise JournalError(f"event {kind}: a name or a choice holds half a character (a lone surrogate)") from None
     return event
 
 
