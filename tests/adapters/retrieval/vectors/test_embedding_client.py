@@ -1,7 +1,9 @@
 """The client over llama.cpp's own server, and over servers that fail as a real one cannot be made to."""
 
 import asyncio
+import gzip
 import os
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -177,6 +179,52 @@ async def test_an_endless_answer_is_cut(monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(EmbeddingFailed, match="more than 100,000 bytes"):
             await client.embed(["x"])
         await client.close()
+
+
+async def test_an_answer_is_never_unpacked() -> None:
+    # Packed twice, 60 MB are a few hundred bytes; 1 GB would be no more than 3 kB.
+    packed = gzip.compress(gzip.compress(b" " * 60_000_000))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: gzip, gzip\r\n\r\n" + packed)
+        await writer.drain()
+        writer.close()
+
+    async with faulty_server(answer) as url:
+        client = client_of(url)
+        tracemalloc.start()
+        try:
+            with pytest.raises(EmbeddingFailed, match="holds no vectors"):
+                await client.embed(["x"])
+            assert tracemalloc.get_traced_memory()[1] < 20_000_000
+        finally:
+            tracemalloc.stop()
+            await client.close()
+
+
+async def test_a_redirection_takes_the_key_nowhere() -> None:
+    asked: list[bytes] = []
+
+    async def elsewhere(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+
+    async with faulty_server(elsewhere) as other:
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            head = f"HTTP/1.1 307 Elsewhere\r\nLocation: {other}/v1/embeddings\r\nContent-Length: 0\r\n\r\n"
+            writer.write(head.encode())
+            await writer.drain()
+            writer.close()
+
+        async with faulty_server(answer) as url:
+            client = client_of(url, "planted-key")
+            with pytest.raises(EmbeddingFailed, match="answered 307"):
+                await client.embed(["x"])
+            await client.close()
+    assert asked == []
 
 
 async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

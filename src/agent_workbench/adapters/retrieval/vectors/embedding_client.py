@@ -152,7 +152,8 @@ class EmbeddingClient:
         content = bytearray()
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         async with client.stream("POST", self._url, content=data) as response:
-            async for part in response.aiter_bytes():
+            # Raw: an encoding that was not asked for would unpack a few kilobytes to gigabytes.
+            async for part in response.aiter_raw():
                 content += part
                 if len(content) > _MAX_ANSWER_BYTES:
                     raise EmbeddingFailed(f"{self._url} answered with more than {_MAX_ANSWER_BYTES:,} bytes")
