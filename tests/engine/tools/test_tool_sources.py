@@ -294,6 +294,30 @@ async def test_a_tool_that_cannot_be_used_is_left_out_with_the_reason(
         assert [spec.name for spec in specs] == ["weather"]
 
 
+COSTLY = {"properties": {"a": {"enum": [{"a": number} for number in range(5_000)]}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({"$schema": "http://json-schema.org/draft-04/schema#", **COSTLY}, "could not be checked in the time"),
+        ({"$schema": {}}, "its schema is invalid: the schema cannot be used"),
+        ({"$schema": [1]}, "its schema is invalid: the schema cannot be used"),
+    ],
+    ids=["costly", "object", "array"],
+)
+async def test_a_schema_that_stops_its_check_takes_no_other_source_away(
+    tmp_path: Path, schema: dict[str, object], reason: str
+) -> None:
+    bad = {**WEATHER, "schema": {"type": "object", **schema}}
+    brought = sources(tmp_path, {"mcp:bad": [bad], "mcp:good": [{**WEATHER, "name": "tides"}]})
+    async with a_stage(tmp_path, [FINISH], tool_sources=brought, headless=True) as stage:
+        (problem,) = await stage.session.tools.refresh()
+        assert problem.startswith("the tool 'weather' of mcp:bad is left out: ")
+        assert reason in problem
+        assert [spec.name for spec in stage.session.tools.allowed_specs(())] == ["tides"]
+
+
 async def test_a_flood_of_tools_is_bounded(tmp_path: Path) -> None:
     flood = [{**WEATHER, "name": f"t{at}"} for at in range(1_000)]
     brought = sources(tmp_path, {"mcp:test": flood})

@@ -41,12 +41,12 @@ def problem_of(schema: dict[str, object], value: str | None) -> str:
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
 
-    # Without a registry of our own the library would fetch what a reference points to.
-    checker = validator_for(schema, default=Draft202012Validator)
     try:
+        checker = validator_for(schema, default=Draft202012Validator)
         checker.check_schema(schema)
         if value is None:
             return ""
+        # Without a registry of our own the library would fetch what a reference points to.
         found = best_match(checker(schema, registry=Registry()).iter_errors(json.loads(value)))
     except SchemaError as error:
         return f"{_place(error.absolute_path)}{_short(error.message)}"

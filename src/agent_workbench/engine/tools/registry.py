@@ -83,11 +83,14 @@ class ToolRegistry:
             problem or ("" if spec.source == source.name else f"it says that it comes from {spec.source[:80]!r}")
             for (source, _), (spec, problem) in zip(listed, chosen, strict=True)
         ]
-        left = [at for at, problem in enumerate(problems) if not problem]
-        if left:
-            found = await self._schemas.schema_problems([listed[at][1].input_schema for at in left])
-            for at, problem in zip(left, found, strict=True):
-                problems[at] = problem and f"its schema is invalid: {problem}"
+        # Each source is asked about alone: one with a schema that cannot be checked takes no other's tools away.
+        each_source = [
+            [at for at, (source, _) in enumerate(listed) if source is one and not problems[at]] for one in self._sources
+        ]
+        schemas = [[listed[at][1].input_schema for at in places] for places in each_source]
+        for places, found in zip(each_source, await asyncio.gather(*map(self._check_schemas, schemas)), strict=True):
+            for at, problem in zip(places, found, strict=True):
+                problems[at] = problem
         usable: dict[str, SourceTool] = {}
         refused: list[str] = []
         for (source, spec), problem in zip(listed, problems, strict=True):
@@ -96,6 +99,18 @@ class ToolRegistry:
             else:
                 usable[spec.name] = SourceTool(spec, source, self._schemas)
         return usable, refused
+
+    async def _check_schemas(self, schemas: Sequence[str]) -> Sequence[str]:
+        """Return for each schema why its tool cannot be used, empty where it can."""
+        if not schemas:
+            return ()
+        try:
+            found = await self._schemas.schema_problems(schemas)
+        except ToolError:
+            return ["the schemas of its source could not be checked in the time and memory that is allowed"] * len(
+                schemas
+            )
+        return [problem and f"its schema is invalid: {problem}" for problem in found]
 
     async def close(self) -> None:
         """Close the sources."""
