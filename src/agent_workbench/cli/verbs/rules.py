@@ -20,7 +20,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(execute=list_all)
     verb.add_argument("--json", action="store_true", help="a line of JSON for each")
     below = verb.add_subparsers(title="verbs", metavar="VERB")
-    each = add_verb(below, "revoke", "take a rule out of where it is kept", revoke)
+    each = add_verb(below, "revoke", "delete a rule from the file that holds it", revoke)
     each.add_argument("number", type=int, help="its number in the list")
 
 
