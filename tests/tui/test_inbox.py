@@ -52,6 +52,15 @@ async def test_the_start_tells_how_many_wait_in_other_sessions() -> None:
         await bench.until(lambda: "1 proposal waits in other sessions; I opens the inbox" in bench.text())
 
 
+async def test_the_proposal_of_a_session_that_is_still_opening_is_not_counted() -> None:
+    here, there = waiting(*runs.up_to_first_diff(), session=runs.SESSION), waiting(*runs.up_to_first_diff())
+    session = ScriptedSession()
+    async with driving(session, LARGE, waiting=[here, there]) as bench:
+        session.record(*runs.up_to_first_diff())
+        await bench.until(lambda: "in other sessions" in bench.text())
+        assert "1 proposal waits in other sessions" in bench.text()
+
+
 async def test_nothing_is_told_where_nothing_waits() -> None:
     async with driving(ScriptedSession(*runs.opening()), LARGE) as bench:
         await bench.press("I")

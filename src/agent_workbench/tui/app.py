@@ -66,6 +66,7 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         self._first_run = first_run
         self._ui_settings: UiSettings | None = None
         self._leaving = False
+        self._inbox_told = False
         self.animation_level = "none"
 
     @property
@@ -118,7 +119,6 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         if self._early_keys is None:
             return
         self.call_after_refresh(self.first_screen.set)
-        self.run_worker(self.tabs.front.dialogs.inbox.tell_waiting(), group="inbox")
         if self._first_run:
             await self.tabs.front.dialogs.take_tour()
         early, self._early_keys = self._early_keys, None
@@ -139,6 +139,9 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
             if not await self.tabs.close(tab, update.farewell):
                 self.exit(update)
             return
+        if update.state.session and not self._inbox_told:  # before, the session's own proposal would be counted
+            self._inbox_told = True
+            self.run_worker(tab.dialogs.inbox.tell_waiting(), group="inbox")
         wanted = update.live.ui
         if wanted is not None and wanted != self._ui_settings:
             self._ui_settings = wanted
