@@ -157,6 +157,14 @@ async def test_a_refused_decision_says_why() -> None:
         await bench.until(lambda: bench.screen.name == "inbox")
 
 
+async def test_what_was_decided_elsewhere_is_gone_from_the_list_when_its_proposal_is_closed() -> None:
+    async with driving(ScriptedSession(*runs.opening()), LARGE, waiting=[waiting(*runs.up_to_first_diff())]) as bench:
+        await opened(bench)
+        bench.host.waiting = []
+        await bench.press("escape")
+        await bench.until(lambda: "nothing waits in the sessions" in bench.text())
+
+
 async def test_what_no_longer_waits_is_not_shown() -> None:
     item, state = waiting(*runs.up_to_first_diff())
     gone = replace(state, run=replace(state.run, proposal=None)) if state.run is not None else state

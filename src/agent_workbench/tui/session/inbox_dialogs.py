@@ -49,8 +49,8 @@ class InboxDialogs:
         screen = InboxScreen(window.keymap, window.clock, load, open_item)
         window.push_screen(screen, go)
 
-    async def _open(self, item: InboxItem, decided: Callable[[str], None]) -> None:
-        """Show a proposal; call `decided` with the outcome of a decision about it."""
+    async def _open(self, item: InboxItem, closed: Callable[[str], None]) -> None:
+        """Show a proposal; when it is closed, call `closed` with the outcome of a decision about it, empty if none."""
         from agent_workbench.tui.dialogs.reason import ReasonDialog
         from agent_workbench.tui.screens.inbox_proposal import InboxProposalScreen
 
@@ -64,9 +64,5 @@ class InboxDialogs:
             keys = "Enter rejects and tells the model   Esc back to the proposal"
             window.push_screen(ReasonDialog(f"Reject the {proposal.kind}", keys), answer)
 
-        def closed(outcome: str | None) -> None:
-            if outcome is not None:
-                decided(outcome)
-
         screen = InboxProposalScreen(state, proposal, window.keymap, window.clock, window.host.decide, ask_reason)
-        window.push_screen(screen, closed)
+        window.push_screen(screen, lambda outcome: closed(outcome or ""))
