@@ -66,6 +66,7 @@ async def test_a_session_that_waits_takes_a_decision_up(tmp_path: Path, verdict:
         await stage.ports.inbox.put(decided(stage.state, proposal, verdict, reason="because"))
         recorded = await taken(stage, front, proposal)
         assert (recorded.verdict, recorded.by, recorded.via) == (verdict, "user", "inbox: ada@laptop at now")
+        assert recorded.decider == "user (inbox: ada@laptop)"  # a screen shows the time of the event
         assert recorded.reason == ("because" if verdict is Verdict.REJECT else "")
         if verdict is Verdict.APPROVE:
             assert recorded.resulting_patch_sha == patch_hash(proposal.diff)

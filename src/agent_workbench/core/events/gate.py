@@ -34,8 +34,8 @@ class ActionDecided(RecordedValue, frozen=True):
 
     @property
     def decider(self) -> str:
-        """The one who decided, and the way if it was not the screen."""
-        return f"{self.by} ({self.via})" if self.via else self.by
+        """The one who decided, and the way if it was not the screen; without the time that `via` ends with."""
+        return f"{self.by} ({self.via.rpartition(' at ')[0] or self.via})" if self.via else self.by
 
 
 class AbortAsked(RecordedValue, frozen=True):

@@ -30,7 +30,7 @@ async def answer_proposal(session: SessionContext, intent: GateIntent, via: str 
     """Decide or replace the waiting proposal; `via` tells how the answer came if not over the screen."""
     waiting = answerable(session.state)
     if waiting is None or waiting.id != intent.proposal:
-        return Refused("that proposal is not waiting any more")
+        return Refused("that proposal no longer waits, so your answer was not recorded; look at what waits now")
     match intent:
         case ApproveProposal() if intent.shown_sha != shown_sha(waiting):
             return Refused("the proposal changed after it was shown; look again")
