@@ -49,7 +49,7 @@ from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
-from tests.engine.front import handle_of, in_front_of
+from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import OPEN, SESSION, T1, a_stage
 from tests.fakes.ports import GivenChunks, Hang
 
@@ -156,3 +156,28 @@ async def test_leaving_answers_what_is_being_done(tmp_path: Path, intent: Intent
         assert await front.outcome(Leave()) == Accepted()
         async with asyncio.timeout(SECONDS):
             await submitted
+
+
+async def test_what_comes_while_a_cancelled_session_ends_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_stage(tmp_path, [Hang("Thought: hm")], approvals=OPEN) as stage:
+        session = handle_of(stage)
+        front, life = Front(session), asyncio.create_task(session.run())
+        await front.start()
+        await front.until(lambda it: it.live.streaming and it.live.streaming.text)
+        close, late = stage.recorder.close, []
+
+        async def close_late() -> None:
+            late.append(session.submit(PauseTask()))
+            await asyncio.sleep(0)
+            await close()
+
+        monkeypatch.setattr(stage.recorder, "close", close_late)
+        before = asyncio.all_tasks()
+        life.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await life
+        async with asyncio.timeout(SECONDS):
+            assert await late[0] == Refused("the session has ended")
+        assert not asyncio.all_tasks() - before

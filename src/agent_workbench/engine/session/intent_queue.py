@@ -29,6 +29,22 @@ class IntentQueue:
         """Wait for the next intent and return it."""
         return await self._waiting.get()
 
+    async def get_during(self, work: asyncio.Task[None]) -> Submission | None:
+        """Return the next intent as soon as it comes, None if `work` is done before."""
+        listening = asyncio.create_task(self._waiting.get())
+        try:
+            await asyncio.wait({work, listening}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if listening.done():
+                listening.result().answer(Refused(ENDED))
+            raise
+        finally:
+            # A listener left behind would take an intent that `close` must answer.
+            if not listening.done():
+                listening.cancel()
+                await asyncio.gather(listening, return_exceptions=True)
+        return None if listening.cancelled() else listening.result()
+
     def close(self) -> None:
         """Refuse the intents that wait, and all that come later."""
         self._closed = True

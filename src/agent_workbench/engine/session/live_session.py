@@ -127,13 +127,9 @@ class LiveSession:
         work = asyncio.create_task(doing)
         try:
             while not work.done():
-                listening = asyncio.create_task(self._queue.get())
-                await asyncio.wait({work, listening}, return_when=asyncio.FIRST_COMPLETED)
-                if not listening.done():
-                    listening.cancel()
-                    await asyncio.gather(listening, return_exceptions=True)
+                submitted = await self._queue.get_during(work)
+                if submitted is None:
                     continue
-                submitted = listening.result()
                 if isinstance(submitted.intent, stopped_by) and not self._is_vain(submitted.intent):
                     work.cancel()
                     await asyncio.gather(work, return_exceptions=True)
