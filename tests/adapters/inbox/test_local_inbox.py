@@ -91,7 +91,7 @@ STAND_INS: dict[str, Callable[[Path], object]] = {
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-3]),
     "not text": lambda path: path.write_bytes(b"\xff\xfe"),
     "deep": lambda path: path.write_text("[" * 100_000),
-    "too large": lambda path: _edit(path, reason="x" * 70_000),
+    "too large": lambda path: _edit(path, reason="x" * 2_000_000),
     "an unknown verdict": lambda path: _edit(path, verdict="allow"),
     "of the wrong type": lambda path: _edit(path, left="all"),
     "of another proposal": lambda path: path.rename(path.with_name(NAME.replace("14", "15"))),
@@ -135,6 +135,12 @@ async def test_the_second_is_told_of_the_first_even_if_that_cannot_be_read(inbox
     (folder / SESSION / NAME).write_bytes(b"{")
     with pytest.raises(DecisionRefused, match="P-14 was decided already"):
         await inbox.put(decision())
+
+
+async def test_a_decision_that_would_not_be_read_is_not_written(inbox: LocalInbox, folder: Path) -> None:
+    with pytest.raises(UsageError, match="too long"):
+        await inbox.put(replace(decision(), reason="x" * 2_000_000))
+    assert not folder.exists()
 
 
 async def test_a_folder_that_cannot_be_written_says_so(inbox: LocalInbox, folder: Path) -> None:

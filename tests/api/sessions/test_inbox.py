@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.adapters.inbox.local_inbox import LocalInbox
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.api.sessions.inbox import RepoInbox
 from agent_workbench.core import events as e
@@ -16,7 +17,7 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, Reference, reference_to
 from agent_workbench.core.patch import patch_hash
-from agent_workbench.core.ports.stores import HeldSession
+from agent_workbench.core.ports.stores import HeldSession, Inbox
 from agent_workbench.core.proposals import MAX_DIFF_LINES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of, write_quickly
@@ -59,8 +60,8 @@ class Repo:
         self.written: Counter[SessionId] = Counter()
         self.inbox = self.of("ada@laptop")
 
-    def of(self, person: str) -> RepoInbox:
-        return RepoInbox(self.store, self.decisions, TickingClock(), lambda: person)
+    def of(self, person: str, decisions: Inbox | None = None) -> RepoInbox:
+        return RepoInbox(self.store, decisions or self.decisions, TickingClock(), lambda: person)
 
     async def held(self, *behind: e.Event, proposal: Proposal = COMMAND) -> HeldSession:
         """Return a session in which a proposal waits, or what came `behind` it, open in another process."""
@@ -222,6 +223,27 @@ async def test_special_files_take_a_second_word(repo: Repo) -> None:
         await repo.inbox.decide(reference, InboxChoice(Verdict.APPROVE, hunks=(3,)))
     receipt = await repo.inbox.decide(reference, InboxChoice(Verdict.APPROVE, special=True))
     assert (receipt.decision.left, receipt.decision.result_sha) == ((), "")
+
+
+@pytest.mark.parametrize(("reason", "told"), [("x" * 100_000, "has 100,000 characters"), ("\udcff", "not valid UTF-8")])
+async def test_a_reason_that_cannot_be_kept_is_refused(repo: Repo, reason: str, told: str) -> None:
+    session = await repo.parked()
+    reference = await repo.reference()
+    for local in (False, True):
+        repo.inbox = repo.of("ada@laptop", LocalInbox(repo.folder / "inbox") if local else None)
+        with pytest.raises(UsageError, match=told):
+            await repo.inbox.decide(reference, InboxChoice(Verdict.REJECT, reason))
+    assert await repo.decisions.pending(session) == ()
+
+
+async def test_a_part_of_a_diff_of_many_hunks_can_be_approved(repo: Repo) -> None:
+    hunks = "".join(f"@@ -{at} +{at} @@\n-a{at}\n+b{at}\n" for at in range(1, 15_001, 10))
+    diff = f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n{hunks}"
+    session = await repo.parked(proposal=replace(CHANGE, text=diff, diff=diff, paths=("a.py",), special=()))
+    local = LocalInbox(repo.folder / "inbox")
+    await repo.of("ada@laptop", local).decide(await repo.reference(), InboxChoice(Verdict.APPROVE, hunks=(1,)))
+    (kept,) = await local.pending(session)
+    assert len(kept.left) == 1_499
 
 
 async def test_a_part_of_a_diff_is_bound_to_its_result(repo: Repo) -> None:

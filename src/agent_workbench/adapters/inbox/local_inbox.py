@@ -15,7 +15,8 @@ from agent_workbench.system.atomic_files import make_directories, storage_error,
 from agent_workbench.system.regular_files import open_regular
 
 POLL_SECONDS = 0.5
-MOST_BYTES = 64_000
+MOST_BYTES = 2_000_000
+"""Limit of a file; it holds the ids of all hunks of the longest diff that can be approved."""
 MOST_DECISIONS = 100
 _SUFFIX = ".json"
 _WRITABLE_BY_OTHERS = 0o022
@@ -53,6 +54,8 @@ class LocalInbox:
     def _put(self, decision: InboxDecision) -> None:
         folder, data = self._folder_of(decision.reference.session), msgspec.json.encode(decision)
         path = folder / _name(decision.reference)
+        if len(data) > MOST_BYTES:
+            raise UsageError(f"a decision of {len(data):,} bytes is too long", advice=f"up to {MOST_BYTES:,} are read")
         for _ in range(_TRIES):
             try:
                 make_directories(folder)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.stores import Inbox, SessionStore
 
+MAX_REASON_CHARS = 10_000
 TAKE_UP_SECONDS = 3.0
 """Seconds to wait for the process that has the session open; at its gate it records a decision within one."""
 _LOOK_SECONDS = 0.1
@@ -204,6 +205,7 @@ def _check(waiting: WaitingSession, choice: InboxChoice) -> PartialDiff | None:
     if str(choice.verdict) not in fits:
         what = f"{proposal.id}, a {proposal.kind}, cannot be {choice.verdict.past}"
         raise UsageError(what, advice=f"it can be decided with {', '.join(fits)}")
+    _check_reason(choice.reason)
     if choice.verdict is not Verdict.APPROVE:
         if choice.hunks:
             raise UsageError("--hunks goes with approve", advice="a rejection is of the whole proposal")
@@ -215,6 +217,16 @@ def _check(waiting: WaitingSession, choice: InboxChoice) -> PartialDiff | None:
             f"{proposal.id} changes {', '.join(special)}", advice="look at these files; --special approves them too"
         )
     return taken
+
+
+def _check_reason(reason: str) -> None:
+    """Raise `UsageError` for a reason that is too long, or holds bytes that are no text."""
+    if len(reason) > MAX_REASON_CHARS:
+        raise UsageError(f"the reason has {len(reason):,} characters", advice=f"{MAX_REASON_CHARS:,} are enough")
+    try:
+        reason.encode()
+    except UnicodeEncodeError:
+        raise UsageError("the reason is not valid UTF-8", advice="write it in UTF-8") from None
 
 
 def _partial_diff(proposal: Proposal, choice: InboxChoice) -> PartialDiff:
