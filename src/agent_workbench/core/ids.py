@@ -12,7 +12,7 @@ ProposalId = NewType("ProposalId", str)
 CommitId = NewType("CommitId", str)
 
 TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
-SESSION_ID = re.compile(r"\d{8}T\d{6}-[a-z2-7]{6}")
+SESSION_ID = re.compile(r"[0-9]{8}T[0-9]{6}-[a-z2-7]{6}")
 
 
 def task_id(text: str) -> TaskId:

@@ -13,7 +13,7 @@ from agent_workbench.core.proposals import Proposal, Verdict, is_too_long, shown
 from agent_workbench.core.settings import Permission
 
 DIGEST_CHARS = 32
-_REFERENCE = re.compile(rf"({SESSION_ID.pattern})/(P-\d{{1,9}})@([0-9a-f]{{{DIGEST_CHARS}}})")
+_REFERENCE = re.compile(rf"({SESSION_ID.pattern})/(P-[0-9]{{1,9}})@([0-9a-f]{{{DIGEST_CHARS}}})")
 
 
 class Reference(Struct, frozen=True):
