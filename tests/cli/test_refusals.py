@@ -311,11 +311,12 @@ def test_words_over_several_lines_stay_one_line_of_the_plan(machine: Machine) ->
     assert (repo / PLAN_FILE).read_text().startswith(PLAN.splitlines()[0])
 
 
-def test_an_interrupt_counts_while_the_command_is_still_loaded(machine: Machine) -> None:
+@pytest.mark.parametrize(("module", "word"), [("argparse", "--version"), ("termios", "merge")])
+def test_an_interrupt_counts_while_the_command_is_still_loaded(machine: Machine, module: str, word: str) -> None:
     folder = machine.folder / "shadows"
     folder.mkdir()
-    (folder / "argparse.py").write_text("raise KeyboardInterrupt\n")
-    done = machine.agent("--version", cwd=machine.folder, environ={"PYTHONPATH": str(folder)})
+    (folder / f"{module}.py").write_text("raise KeyboardInterrupt\n")
+    done = machine.agent(word, cwd=machine.folder, environ={"PYTHONPATH": str(folder)})
     assert (done.code, done.said) == (130, "")
 
 

@@ -59,8 +59,8 @@ def main() -> None:
 
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
-    options = parser(arguments).parse_args(arguments)
     try:
+        options = parser(arguments).parse_args(arguments)  # loads the verb, which Ctrl-C may interrupt too
         _check_folder()
         return int(options.execute(options))
     except WorkbenchError as error:
