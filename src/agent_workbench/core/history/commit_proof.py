@@ -176,7 +176,7 @@ def _approval(recorded: Recorded, event: ActionDecided, proposal: Proposal) -> R
         proposal.step,
         describe(proposal),
         event.verdict,
-        event.decider,
+        f"{event.by} ({event.via})" if event.via else event.by,  # with the time of a decision that was recorded later
         shown_sha(proposal),
         patch_hash(proposal.diff),
         proposal.paths,
