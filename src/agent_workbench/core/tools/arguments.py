@@ -7,7 +7,6 @@ from enum import StrEnum
 from msgspec import Struct
 
 from agent_workbench.core.patch import similar_paths
-from agent_workbench.core.tools.schema import read_schema
 from agent_workbench.core.tools.shapes import (
     AnyShape,
     ArrayShape,
@@ -22,7 +21,7 @@ from agent_workbench.core.tools.shapes import (
     StringShape,
     UnionShape,
 )
-from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.core.tools.spec import ToolSpec, read_spec_schema
 from agent_workbench.core.tools.strict_json import (
     JsonError,
     JsonFormError,
@@ -93,7 +92,7 @@ def schema_of(arguments: Sequence[Argument]) -> str:
 
 def properties_of(spec: ToolSpec) -> tuple[Property, ...]:
     """Return the named arguments of a tool, in the order of its schema."""
-    shape = None if spec.raw else read_schema(spec.input_schema).shape
+    shape = None if spec.raw else read_spec_schema(spec).shape
     return shape.properties if isinstance(shape, ObjectShape) else ()
 
 
@@ -137,7 +136,7 @@ def check_choices(arguments: Arguments, choices: Choices) -> None:
 
 def example(spec: ToolSpec) -> str:
     """Return a JSON object on one line that shows which arguments a tool takes."""
-    shape = read_schema(spec.input_schema).shape
+    shape = read_spec_schema(spec).shape
     return json.dumps(_example(shape, EXAMPLE_DEPTH), ensure_ascii=False)
 
 

@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
+from agent_workbench.core.errors import JournalError
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.tools.schema import read_schema
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.tools.schema import SchemaReading, read_schema
 from agent_workbench.core.tools.schema_keywords import SchemaError
 
 BUILTIN = "builtin"
@@ -110,18 +112,34 @@ def by_name(specs: Iterable[ToolSpec]) -> dict[str, ToolSpec]:
     return {spec.name: spec for spec in specs}
 
 
+def read_spec_schema(spec: ToolSpec) -> SchemaReading:
+    """Return the schema of a tool's arguments; raise `JournalError` for a recorded one that cannot be read."""
+    try:
+        return read_schema(spec.input_schema)
+    except SchemaError as error:
+        raise JournalError(
+            f"the recorded schema of the tool {sanitize_line(spec.name, 64)} {error}",
+            advice="the journal was changed: `agent sessions verify` tells; start the task in a new session",
+        ) from None
+
+
 def unheld(spec: ToolSpec) -> tuple[str, ...]:
     """Return the keywords of a tool's schema that no grammar holds an answer to: they are checked after the answer."""
-    return () if spec.raw else read_schema(spec.input_schema).unheld
+    return () if spec.raw else read_spec_schema(spec).unheld
 
 
 def describe_unheld(specs: Iterable[ToolSpec]) -> tuple[str, ...]:
     """Return for each tool whose arguments no grammar holds in full what is checked after the answer."""
-    return tuple(
-        f"arguments of {spec.name} are partly checked only after the answer: {', '.join(keywords[:MAX_KEYWORDS])}"
-        for spec in specs
-        if (keywords := unheld(spec))
-    )
+    return tuple(text for spec in specs if (text := _unheld_text(spec)))
+
+
+def _unheld_text(spec: ToolSpec) -> str:
+    try:
+        keywords = unheld(spec)
+    except JournalError as error:
+        return str(error)
+    held = f"arguments of {spec.name} are partly checked only after the answer: {', '.join(keywords[:MAX_KEYWORDS])}"
+    return held if keywords else ""
 
 
 def _plain(name: str) -> str:

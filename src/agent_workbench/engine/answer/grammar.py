@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 from agent_workbench.core.tools.arguments import Choices
-from agent_workbench.core.tools.schema import read_schema
-from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.core.tools.spec import ToolSpec, read_spec_schema
 from agent_workbench.engine.answer.argument_grammar import ArgumentRules
 
 THOUGHT_CHARS = 600
@@ -40,9 +39,7 @@ def step_grammar(
         "action ::= " + " | ".join(name for name, _ in offered),
     ]
     for name, spec in offered:
-        body = (
-            "diff" if spec.raw else values.arguments(read_schema(spec.input_schema).shape, choices.get(spec.name, {}))
-        )
+        body = "diff" if spec.raw else values.arguments(read_spec_schema(spec).shape, choices.get(spec.name, {}))
         lines.append(f'{name} ::= "{spec.name}\\n" {body}')
     if any(spec.raw for _, spec in offered):
         lines += diff
