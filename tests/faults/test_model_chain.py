@@ -95,8 +95,8 @@ async def test_the_second_goes_on_where_the_first_was_killed(tiny_model_path: Pa
         serving(tiny_model_path, tmp_path / "one.log") as (server, first),
         serving(tiny_model_path, tmp_path / "two.log") as (_, second),
     ):
-        voice = StatusRelay(lambda _: None)
-        links = (ChainLink("one", Doomed(first, server), voice), ChainLink("two", second, voice))
+        status_relay = StatusRelay(lambda _: None)
+        links = (ChainLink("one", Doomed(first, server), status_relay), ChainLink("two", second, status_relay))
         # So long that it cannot have been sent before its server dies.
         script = (LOOK, call("write_diff", diff("wrong", "right"), "I change it. " * 300), FINISH)
         model = ScriptedModel(ChainedModel({Purpose.EXECUTOR: links}, lambda _: None), {"T-1": script})

@@ -14,7 +14,7 @@ from agent_workbench.tui.widgets.rows import Piece, cut_line
 from agent_workbench.tui.widgets.tones import Look as ToneLook
 from agent_workbench.tui.widgets.tones import Tones
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff
+from agent_workbench.views.diff.diff_document import DiffDocument, DiffReader
 
 LINES = st.lists(st.tuples(st.sampled_from("+- "), st.text("ab 全é\t", max_size=30)), min_size=1, max_size=12)
 
@@ -31,13 +31,13 @@ class PlainTones(Tones):
         return Style()
 
 
-def shown(lines: list[tuple[str, str]]) -> ShownDiff:
+def shown(lines: list[tuple[str, str]]) -> DiffDocument:
     old, new = (sum(sign in {" ", own} for sign, _ in lines) for own in "-+")
     body = "".join(f"{sign}{text}\n" for sign, text in lines)
     return DiffReader().read(f"--- a/x\n+++ b/x\n@@ -1,{old} +1,{new} @@\n{body}")
 
 
-def rows_of(diff: ShownDiff, look: Look) -> tuple[DiffLayout, DiffRows]:
+def rows_of(diff: DiffDocument, look: Look) -> tuple[DiffLayout, DiffRows]:
     layout = DiffLayout()
     rows = DiffRows(
         layout,

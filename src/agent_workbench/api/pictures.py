@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.records.recorded_sessions import replayed_events
+from agent_workbench.api.records.session_queries import replayed_events
 from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import UsageError

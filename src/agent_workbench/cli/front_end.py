@@ -29,8 +29,8 @@ async def open_screen(
 
     Raises `WorkbenchError` if the first session could not be opened, or ended with an error.
     """
-    from agent_workbench.api.records.past_sessions import RepoSessions
-    from agent_workbench.api.records.recorded_sessions import named_session
+    from agent_workbench.api.records.repo_sessions import RepoSessions
+    from agent_workbench.api.records.session_queries import named_session
     from agent_workbench.api.sessions.session_host import LocalSessionHost
 
     if request.replayed:  # an unknown name is an error before the screen is opened

@@ -1,4 +1,7 @@
-"""Executor of moves."""
+"""Executor of moves. A move is the next thing a session does (`engine.flow`): ask the model, run a tool, commit, ….
+
+It is not the model role `executor`, which writes the steps.
+"""
 
 from typing import assert_never
 

@@ -1,4 +1,4 @@
-"""Requests to the postings of an index, and the postings that answer them."""
+"""Values that scorers exchange with an inverted index: score requests, and the matching postings (hits)."""
 
 from collections.abc import Sequence
 from enum import Enum, auto
@@ -25,7 +25,7 @@ class ScoreKind(Enum):
 
 
 class ScoreRequest(Struct, frozen=True):
-    """Request for a number of each document. A repeated word counts each time, except in coverage."""
+    """Request for one number per document. A repeated word counts each time, except for coverage."""
 
     words: Sequence[str]
     measure: ScoreKind = ScoreKind.SCORE

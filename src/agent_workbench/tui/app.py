@@ -13,7 +13,7 @@ from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.palette import key_commands
-from agent_workbench.tui.screens.opening import OpeningScreen
+from agent_workbench.tui.screens.splash import SplashScreen
 from agent_workbench.tui.session.session_app import SessionApp
 from agent_workbench.tui.session.tabs import Tabs
 from agent_workbench.tui.styles import FIRST_STYLES, MORE_STYLES
@@ -79,9 +79,9 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         """Update that the session in front shows; None before the first."""
         return self.tabs.front.update_shown if self.tabs.all else None
 
-    def get_default_screen(self) -> OpeningScreen:
+    def get_default_screen(self) -> SplashScreen:
         """Return the first frame; the first session takes its place."""
-        return OpeningScreen()
+        return SplashScreen()
 
     async def on_event(self, event: events.Event) -> None:
         """Keep keys that come before the first session is shown."""
@@ -93,7 +93,7 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
     def on_mount(self) -> None:
         self._apply_looks(self._wanted_theme)
 
-    async def on_opening_screen_shown(self) -> None:
+    async def on_splash_screen_shown(self) -> None:
         """Load the rest, and replace the first frame by the first session in one update of the screen."""
         await asyncio.to_thread(self.stylesheet.read_all, list(MORE_STYLES))
         if self._leaving:

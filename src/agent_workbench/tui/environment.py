@@ -1,4 +1,4 @@
-"""Environment of the app: recorded sessions, editor, desktop, browser, tmux."""
+"""Optional services that the app gets from the machine: recorded sessions, editor, desktop, terminal."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class AppEnvironment(Struct, frozen=True):
-    """What surrounds an app. Missing parts are not offered to the user.
+    """Optional services of an app. Features whose service is missing (None) are hidden.
 
     `past` are the recorded sessions of the repository. `edit_text` runs the user's own editor in the terminal: it takes
     a text and the suffix of a file, and returns the edited text. `served`: a browser is the terminal; `in_tmux`: tmux.

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-FIRST_STYLES = tuple(FOLDER / name for name in ("app.tcss", "screens/opening.tcss"))
+FIRST_STYLES = tuple(FOLDER / name for name in ("app.tcss", "screens/splash.tcss"))
 MORE_STYLES = tuple(
     FOLDER / name
     for name in (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.api.records.fork import GONE
-from agent_workbench.api.records.past_sessions import RepoSessions
+from agent_workbench.api.records.repo_sessions import RepoSessions
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.system.user_dirs import state_dir

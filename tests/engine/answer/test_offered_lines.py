@@ -28,7 +28,7 @@ from agent_workbench.core.plan import Scope
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.answer import offered_lines as offers
-from agent_workbench.engine.answer.grammar_choice import granted, step_granted
+from agent_workbench.engine.answer.grammar_choice import choose_grammar, possible_steps_grammar
 from agent_workbench.engine.answer.offered_lines import MAX_OFFERED_LINES, edit_scope, offered_lines, shown_chunks
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import start_task
@@ -122,9 +122,9 @@ async def test_the_files_are_listed_once_for_a_grammar(tmp_path: Path) -> None:
             async def read(self, path: str) -> FileContent | None:
                 return await bench.workspace.read(path)
 
-        grammar = await step_granted(bench.scope, Counting())
+        grammar = await possible_steps_grammar(bench.scope, Counting())
         assert listed == 1
-        assert grammar == await granted(stage.session, Purpose.EXECUTOR)
+        assert grammar == await choose_grammar(stage.session, Purpose.EXECUTOR)
 
 
 def test_every_event_that_shows_lines_counts_newest_first() -> None:
@@ -205,7 +205,7 @@ async def test_no_diff_is_offered_where_nothing_may_be_written(tmp_path: Path) -
     nowhere = replace(task(accept=()), scope=Scope(allowed_write_globs=()))
     async with a_stage(tmp_path, ["?"], tasks=(nowhere,)) as stage:
         await start_task(stage.session, T1)
-        grammar = await granted(stage.session, Purpose.EXECUTOR)
+        grammar = await choose_grammar(stage.session, Purpose.EXECUTOR)
     assert "write_diff" not in grammar
     assert "read_file" in grammar
 
@@ -214,7 +214,7 @@ async def test_only_what_makes_sense_now_is_offered(tmp_path: Path) -> None:
     hidden = replace(task(accept=()), scope=Scope(allowed_read_globs=("*.txt",)))
     async with a_stage(tmp_path, ["?"], tasks=(hidden,)) as stage:
         await start_task(stage.session, T1)
-        grammar = await granted(stage.session, Purpose.EXECUTOR)
+        grammar = await choose_grammar(stage.session, Purpose.EXECUTOR)
         context = await stage.session.tool_context()
         with pytest.raises(UsageError, match=r"cannot be 'anser.txt'; near it are: answer.txt"):
             await builtin_tools()["read_file"].draft(context, Arguments({"path": "anser.txt"}), "{}")
@@ -230,4 +230,4 @@ async def test_where_files_are_too_many_any_path_may_be_tried(tmp_path: Path) ->
         await start_task(stage.session, T1)
         bench = await stage.session.tool_context()
         assert await builtin_tools()["read_file"].choices(bench.scope, bench.workspace) == {}
-        assert "char{0,200}" in await granted(stage.session, Purpose.EXECUTOR)
+        assert "char{0,200}" in await choose_grammar(stage.session, Purpose.EXECUTOR)

@@ -1,4 +1,4 @@
-"""The port `Workspaces` on the user's git repository, and the other services that a repository offers."""
+"""Port `Workspaces` on the user's git repository. Also: tracked files, tree comparison, merges, and stored commits."""
 
 import asyncio
 import threading
@@ -18,7 +18,7 @@ from agent_workbench.adapters.git.user_checkout.merge import CheckoutMerge
 from agent_workbench.adapters.git.user_checkout.past_tree import PastTree, write_past_tree
 from agent_workbench.adapters.git.user_checkout.recorded_tree import RecordedTree
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
-from agent_workbench.adapters.git.worktree.orphans import HasBegun, Orphans, always_begun
+from agent_workbench.adapters.git.worktree.orphans import HasBegun, Orphans, assume_begun
 from agent_workbench.adapters.git.worktree.paths import lock_path, worktree_paths
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.core.errors import LockedError, task_locked
@@ -51,7 +51,7 @@ class Repository:
         self._worktrees_root = worktrees_root
         self._found: tuple[GitProgram, RepoPaths] | None = None
         self._finding = threading.Lock()
-        self._has_begun: HasBegun = always_begun
+        self._has_begun: HasBegun = assume_begun
 
     def with_journals(self, has_begun: HasBegun) -> Self:
         """Return this repository after setting the test that recognizes orphans; without it there are none."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.records.recorded_sessions import exported_events, files_between
+from agent_workbench.api.records.session_queries import exported_events, files_between
 from agent_workbench.api.trusted_repo import redactor_of, trusted_repo
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.invocation import Invocation

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.api.records.recorded_sessions import exported_events, files_between
+from agent_workbench.api.records.session_queries import exported_events, files_between
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.invocation import Invocation

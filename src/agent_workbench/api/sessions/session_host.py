@@ -158,7 +158,7 @@ class LocalSessionHost:
         return self._start(LocalSession(Preflight(repo, UpdatePublisher(updates.publish)), updates, events))
 
     async def _replay(self, request: SessionRequest) -> LocalSession:
-        from agent_workbench.api.records.recorded_sessions import replayed_events
+        from agent_workbench.api.records.session_queries import replayed_events
 
         at = request.at or 0
         recorded = await replayed_events(self.invocation, request.session, at)

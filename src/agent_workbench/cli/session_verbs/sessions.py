@@ -46,7 +46,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def list_all(options: argparse.Namespace) -> int:
     """Print a line for each session."""
-    from agent_workbench.api.records.recorded_sessions import session_summaries
+    from agent_workbench.api.records.session_queries import session_summaries
     from agent_workbench.views.sessions.session_tree import view_sessions
 
     summaries = asyncio.run(session_summaries(Invocation(Path.cwd(), os.environ, {})))
@@ -63,7 +63,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Print a line for each event of interest, or the receipt of one prompt."""
-    from agent_workbench.api.records.recorded_sessions import recorded_events
+    from agent_workbench.api.records.session_queries import recorded_events
     from agent_workbench.core.events.log_lines import log_line
 
     invocation = Invocation(Path.cwd(), os.environ, {})
@@ -79,7 +79,7 @@ def show(options: argparse.Namespace) -> int:
 
 def show_prompt(invocation: Invocation, options: argparse.Namespace) -> int:
     """Print the receipt of a prompt, with `--text` also its messages."""
-    from agent_workbench.api.records.recorded_sessions import prompt_receipt
+    from agent_workbench.api.records.session_queries import prompt_receipt
     from agent_workbench.views.receipt.text_lines import head_lines, table_lines
 
     view, messages = asyncio.run(prompt_receipt(invocation, options.session, _prompt_number(options.prompt)))

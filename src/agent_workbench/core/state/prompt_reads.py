@@ -53,10 +53,10 @@ def reads_of(figures: AnswerFigures, before: AnswerFigures | None) -> PromptRead
 
 
 def reusable_figures(answer: ModelAnswered | ModelInterrupted, *, thinks: bool = False) -> AnswerFigures:
-    """Return an answer's figures, limited to the tokens with which the next prompt begins.
+    """Return an answer's figures, limited to the tokens that the server can reuse for the next prompt.
 
-    An interrupted answer is not part of the next prompt, or not whole. An answer after reasoning moves, because the
-    reasoning (even an empty one, of a model that `thinks`) is not sent back.
+    The next prompt repeats the prompt and normally the answer. It has at most a part of an interrupted answer. After
+    reasoning (even empty, of a model that `thinks`) the answer moves, because the reasoning is not sent back.
     """
     broken = isinstance(answer, ModelInterrupted)
     return replace(answer.figures, answer_tokens=0) if broken or thinks or answer.reasoning else answer.figures

@@ -1,4 +1,4 @@
-"""Keywords of JSON Schema that are read by themselves: types, sizes and bounds of numbers."""
+"""Parsers of single JSON Schema keywords: `type`, the sizes of strings and arrays, the bounds of numbers."""
 
 from collections.abc import Mapping
 
@@ -19,12 +19,12 @@ class SchemaError(ValueError):
 
 
 def named_place(place: str) -> str:
-    """Return the name of a place in a schema for messages."""
+    """Return the path of a place in a schema, for error messages."""
     return place or "its top"
 
 
 def allowed_types(schema: JsonObject, place: str) -> tuple[str, ...]:
-    """Return the types that a schema allows; where it says none, one for which its keywords say something."""
+    """Return the types that a schema allows; without `type`, the type that its keywords belong to."""
     given = schema.get("type")
     if given is None:
         return (next((name for name, words in _GROUPS.items() if any(word in schema for word in words)), "any"),)
@@ -36,7 +36,7 @@ def allowed_types(schema: JsonObject, place: str) -> tuple[str, ...]:
 
 
 def types_of(value: JsonValue) -> tuple[str, ...]:
-    """Return the types of JSON Schema that a value has."""
+    """Return the JSON Schema types of a value."""
     match value:
         case bool():
             return ("boolean",)
@@ -55,7 +55,7 @@ def types_of(value: JsonValue) -> tuple[str, ...]:
 
 
 def size_keyword(schema: JsonObject, keyword: str, place: str) -> int | None:
-    """Return a number of characters or elements, None where the schema does not say one."""
+    """Return the value of a size keyword such as `maxLength`, None if the schema has none."""
     value = schema.get(keyword)
     if value is None:
         return None
@@ -65,14 +65,14 @@ def size_keyword(schema: JsonObject, keyword: str, place: str) -> int | None:
 
 
 def bounded_size(least: int, most: int | None, cap: int, place: str) -> int:
-    """Return the largest size that is used: `most` where the schema says it, at most `cap` unless `least` is more."""
+    """Return the maximum size: `most` of the schema, limited to `cap`, but never less than `least`."""
     if most is not None and most < least:
         raise SchemaError(f"allows no value at {named_place(place)}")
     return max(least, cap if most is None else min(most, cap))
 
 
 def number_bounds(schema: JsonObject, place: str) -> tuple[float | None, float | None, bool, bool]:
-    """Return the least and the greatest number, and whether each is itself excluded."""
+    """Return minimum and maximum of a number, and for each a flag if it is exclusive."""
     least, above = _number(schema, "minimum", place), _number(schema, "exclusiveMinimum", place)
     most, below = _number(schema, "maximum", place), _number(schema, "exclusiveMaximum", place)
     low = above if least is None or (above is not None and above >= least) else least
@@ -90,6 +90,6 @@ def _number(schema: JsonObject, keyword: str, place: str) -> float | None:
 
 
 def whole_range(low: int, high: int, largest: int) -> tuple[int, int] | None:
-    """Return the whole numbers from `low` to `high` that are not too large to be written, None where there are none."""
+    """Return the range of integers from `low` to `high`, limited to ±`largest`; None if it is empty."""
     low, high = max(low, -largest), min(high, largest)
     return (low, high) if low <= high else None

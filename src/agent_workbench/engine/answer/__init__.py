@@ -1,1 +1,1 @@
-"""The model's answer: the request, the stream, the grammar it must keep, and how a step is read from it."""
+"""The model's answer: request, streaming, GBNF grammar, and parser of the step in it."""

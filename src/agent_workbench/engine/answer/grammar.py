@@ -1,4 +1,4 @@
-"""GBNF of a step: only tools that are offered now, only arguments of their schemas.
+"""Builder of the GBNF grammars for a step, a reflexion and a summary.
 
 GBNF is llama.cpp's grammar format (its `grammars/README.md`). Every repetition is bounded, and so is an answer.
 """

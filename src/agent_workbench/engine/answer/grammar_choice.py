@@ -1,4 +1,4 @@
-"""Choice of the grammar for an answer: the tools and arguments that are possible now."""
+"""Choice of the GBNF grammar that is sent with a prompt; `grammar` builds the text."""
 
 import asyncio
 
@@ -12,23 +12,23 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.tools.registry import builtin_tools
 
 
-async def granted(session: SessionContext, purpose: Purpose) -> str:
-    """Return the grammar (GBNF) of the next answer, made from the lines in the prompt and the current files."""
+async def choose_grammar(session: SessionContext, purpose: Purpose) -> str:
+    """Return the grammar (GBNF) for the next answer to this purpose."""
     if purpose is not Purpose.EXECUTOR:
-        return grammar_besides(purpose)
+        return fixed_grammar(purpose)
     context = await session.tool_context()
-    return await step_granted(context.scope, context.workspace)
+    return await possible_steps_grammar(context.scope, context.workspace)
 
 
-def grammar_besides(purpose: Purpose) -> str:
-    """Return the grammar of an answer that is not a step."""
+def fixed_grammar(purpose: Purpose) -> str:
+    """Return the grammar for a summary or a reflexion, which depends on no files; empty for other purposes."""
     if purpose is Purpose.SUMMARY:
         return summary_grammar()
     return reflexion_grammar() if purpose is Purpose.REFLEXION else ""
 
 
-async def step_granted(scope: Scope, present: TaskFiles) -> str:
-    """Return the grammar of the steps that are possible in this scope with these files."""
+async def possible_steps_grammar(scope: Scope, present: TaskFiles) -> str:
+    """Return the grammar for a step: only tools and arguments that are possible with these files."""
     present = _ListedOnce(present)
     specs, tools = scope.run.specs, builtin_tools()
     choices = {spec.name: await tools[spec.name].choices(scope, present) for spec in specs if spec.name in tools}
@@ -41,7 +41,7 @@ async def step_granted(scope: Scope, present: TaskFiles) -> str:
 
 
 class _ListedOnce:
-    """Files listed once: in a large repository listing takes longer than all the rest."""
+    """Cache of the list of files: in a large repository, listing takes longer than all the rest."""
 
     def __init__(self, files: TaskFiles) -> None:
         self._files = files

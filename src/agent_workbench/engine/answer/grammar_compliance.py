@@ -10,7 +10,7 @@ WHAT_CHARS = 200
 def grammar_ignored(state: SessionState, answer: ModelAnswered, read: StepCall | StepFault) -> GrammarIgnored | None:
     """Return the evidence that the server ignored the grammar, None if there is none.
 
-    A diff that fits no file is no evidence, and neither is a scripted answer.
+    A diff that fits no file is no evidence. Scripted answers are not checked.
     """
     if state.run is None:
         return None

@@ -1,4 +1,4 @@
-"""Request to the model: the prompt is journaled and sent, and its answer streamed."""
+"""Request to the model: record the prompt, send it, and stream the answer."""
 
 from hashlib import sha256
 
@@ -14,10 +14,10 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.engine.answer.grammar_choice import granted
+from agent_workbench.engine.answer.grammar_choice import choose_grammar
 from agent_workbench.engine.answer.streaming import stream
 from agent_workbench.engine.prompt.messages import prompt_sha
-from agent_workbench.engine.prompt.prompt_size import Drawn
+from agent_workbench.engine.prompt.prompt_size import PromptDraft
 from agent_workbench.engine.prompt.step_history import count_answers
 from agent_workbench.engine.runtime.budget import dollars_left
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -32,7 +32,7 @@ async def observe_model(session: SessionContext, purpose: Purpose = Purpose.EXEC
 
 
 async def record_failure(session: SessionContext, purpose: Purpose, error: ModelError) -> None:
-    """Record a missing answer: the next endpoint of the role is asked, or the work waits."""
+    """Record that no answer came. The next endpoint of the role is asked, or the session waits for a retry."""
     if error.another:
         asked = session.state.model_for(purpose)
         await session.record(EndpointPassed(purpose, asked.endpoint if asked else "", str(error)))
@@ -40,20 +40,20 @@ async def record_failure(session: SessionContext, purpose: Purpose, error: Model
         await session.record(TroubleMet("model", str(error), error.advice, error.lasting))
 
 
-async def send(session: SessionContext, drawn: Drawn, answer_tokens: int) -> None:
+async def send(session: SessionContext, draft: PromptDraft, answer_tokens: int) -> None:
     """Record the prompt and stream its answer.
 
-    Raises `ModelError`, and `Overtaken` with nothing recorded where the prompt is not the newest any more.
+    Raises `ModelError`. Raises `Overtaken`, and records nothing, if an event came after the draft.
     """
-    facts, purpose = drawn.facts, drawn.purpose
+    facts, purpose = draft.facts, draft.purpose
     held = facts.takes_grammar and facts.endpoint not in session.state.ungrammatical
-    grammar = await granted(session, purpose) if held else ""
+    grammar = await choose_grammar(session, purpose) if held else ""
     run, chosen = session.run, session.settings.sampling.of(purpose)
     seed = seed_of(session.state) if chosen.seed is None else chosen.seed
-    built = replace(_built(run, drawn, seed, grammar), sampling=chosen.sampling, answer_tokens=answer_tokens)
-    await session.record(built, after=drawn.after)
+    built = replace(_built(run, draft, seed, grammar), sampling=chosen.sampling, answer_tokens=answer_tokens)
+    await session.record(built, after=draft.after)
     request = ModelRequest(
-        messages=drawn.messages,
+        messages=draft.messages,
         purpose=purpose,
         grammar=grammar,
         answer_tokens=answer_tokens,
@@ -61,7 +61,7 @@ async def send(session: SessionContext, drawn: Drawn, answer_tokens: int) -> Non
         subject=run.task,
         sampling=chosen.sampling,
         seed=seed,
-        prompt_tokens=drawn.size,
+        prompt_tokens=draft.size,
         dollars_left=dollars_left(run),
         answered=count_answers(run.history, purpose),
     )
@@ -79,17 +79,17 @@ def text_sha(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _built(run: TaskRun, drawn: Drawn, seed: int, grammar: str) -> PromptBuilt:
-    measured = zip(drawn.parts, drawn.counts, strict=True)
+def _built(run: TaskRun, draft: PromptDraft, seed: int, grammar: str) -> PromptBuilt:
+    measured = zip(draft.parts, draft.counts, strict=True)
     parts = tuple(PromptPart(part.label, count, text_sha(part.text)) for part, count in measured)
     return PromptBuilt(
-        step=run.answered_step + int(drawn.purpose is Purpose.EXECUTOR),
-        purpose=drawn.purpose,
-        messages=len(drawn.messages),
-        tokens=drawn.tokens,
-        sha=prompt_sha(drawn.messages),
-        parts=parts[run.known_parts(drawn.purpose) :],
-        endpoint=drawn.facts.endpoint,
+        step=run.answered_step + int(draft.purpose is Purpose.EXECUTOR),
+        purpose=draft.purpose,
+        messages=len(draft.messages),
+        tokens=draft.tokens,
+        sha=prompt_sha(draft.messages),
+        parts=parts[run.known_parts(draft.purpose) :],
+        endpoint=draft.facts.endpoint,
         seed=seed,
         grammar_sha=text_sha(grammar) if grammar else "",
     )

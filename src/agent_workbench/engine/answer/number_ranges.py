@@ -2,7 +2,7 @@
 
 
 def integer_range(low: int, high: int) -> str:
-    """Return the expression for the whole numbers from `low` to `high`, which is at least `low`."""
+    """Return a GBNF expression that matches exactly the integers from `low` to `high`."""
     ways: list[str] = []
     if low < 0:
         # Minus zero is left out.
@@ -17,7 +17,7 @@ def _negatives(most: int) -> list[str]:
 
 
 def _positive(low: int, high: int) -> list[str]:
-    """Return alternatives for the numbers from `low` to `high`, neither of them negative."""
+    """Return GBNF alternatives for a range of integers that are not negative."""
     ways: list[str] = []
     for width in range(len(str(low)), len(str(high)) + 1):
         first = max(low, 10 ** (width - 1) if width > 1 else 0)
@@ -27,7 +27,7 @@ def _positive(low: int, high: int) -> list[str]:
 
 
 def _of_width(low: str, high: str) -> list[str]:
-    """Return alternatives for the digits from `low` to `high`, which are equally many."""
+    """Return GBNF alternatives for a range whose bounds have the same number of digits."""
     if low == high:
         return [f'"{low}"']
     first, last, rest = low[0], high[0], len(low) - 1

@@ -1,4 +1,4 @@
-"""Lines that a diff may contain: those that the prompt shows, if the files still have them."""
+"""Lines that the grammar lets a diff quote: those that the prompt shows and the files still have."""
 
 import asyncio
 from collections import Counter
@@ -13,7 +13,7 @@ from agent_workbench.core.patch.grammar.diff_grammar import EditScope
 from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_lines
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.state.shown_code import chunks_shown_by
+from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.engine.runtime.scope import Scope, TaskFiles
 
 MAX_OFFERED_LINES = 600
@@ -25,7 +25,7 @@ WHOLE_LINES = 1_000
 
 
 def shown_chunks(history: Sequence[Recorded]) -> tuple[Chunk, ...]:
-    """Return the lines of files in a prompt made of these events, the newest first."""
+    """Return the chunks of files in a prompt made of these events, the newest first."""
     compacted = next((each for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
     through = compacted.event.through_seq if compacted and isinstance(compacted.event, ContextCompacted) else -1
     found: list[Chunk] = []

@@ -37,8 +37,8 @@ ADVICE = "do something else: look at another place, change a file, or finish"
 """Advice in the answer to a loop, behind what it consists of."""
 
 
-def loop_told(run: TaskRun) -> str:
-    """Return why the newest call is a loop (three times the same, or two that alternate), empty if it is none."""
+def loop_warning(run: TaskRun) -> str:
+    """Return a warning if the newest calls are a loop (three equal ones, or two that alternate), else an empty text."""
     if _told_news(run.history):
         return ""
     calls = _newest_calls(run, ALTERNATING)
@@ -50,14 +50,14 @@ def loop_told(run: TaskRun) -> str:
 
 
 def without_repeat(run: TaskRun, proposal: Proposal, outcome: ToolResult) -> ToolResult:
-    """Return the result of a read; one line if the prompt still has the same result of the same call.
+    """Return the result of a read, replaced by one line if the prompt already has it from the same call.
 
-    A loop of such reads is a failed step.
+    A loop of such reads fails the step.
     """
     step = _told_in(run, proposal, outcome.observation) if proposal.tool != FINISH else None
     if step is None:
         return outcome
-    if loop := loop_told(run):
+    if loop := loop_warning(run):
         return ToolResult(f"{AS_IN} {step}: {loop}.", ActionResult.FAILED)
     return ToolResult(f"{AS_IN} {step}, word for word: nothing has changed since.")
 
@@ -104,7 +104,7 @@ def _told_news(history: Sequence[Recorded]) -> bool:
 
 
 def _newest_calls(run: TaskRun, most: int) -> list[tuple[object, ...]]:
-    """Return the calls since the last change, newest first; an answer that is no step equals no other."""
+    """Return the calls since the last change, newest first. An invalid answer differs from every other."""
     tools = by_name(run.specs)
     found: list[tuple[object, ...]] = []
     answer: ModelAnswered | None = None
@@ -128,7 +128,7 @@ def _call(step: StepCall | StepFault, number: int) -> tuple[object, ...]:
 
 
 def _is_news(event: Event) -> bool:
-    """Return True if after this event the same call may have another result, or make sense."""
+    """Return True if a repeated call makes sense after this event."""
     match event:
         case PatchApplied() | StepUndone() | ContextCompacted() | UserSaid() | ProposalReplaced():
             return True

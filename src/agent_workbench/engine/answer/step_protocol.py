@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.engine.answer.step_repair import DIFF_BEGINS, LOOSE_ACTION, cut_made_up, read_meaning
+from agent_workbench.engine.answer.step_repair import DIFF_BEGINS, LOOSE_ACTION, cut_made_up, repair_step
 
 # Possessive, or a line of many blanks would be divided in every way there is.
 ACTION_LINE = re.compile(r"^Action:[ \t]*+(?P<name>\S*+)[ \t]*+$", re.MULTILINE)
@@ -51,7 +51,7 @@ def read_step(answer: str, tools: Mapping[str, ToolSpec]) -> StepCall | StepFaul
             mended: list[str] = []
             text = cut_made_up(strict.text, mended)
             return StepCall(strict.thought, strict.tool, strict.arguments, text, tuple(mended))
-    meant = read_meaning(answer, tools)
+    meant = repair_step(answer, tools)
     if meant is None:
         return strict
     if meant.tool.raw:

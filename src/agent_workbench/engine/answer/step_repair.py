@@ -1,7 +1,7 @@
-"""Repair of answers that are almost a step: reads the one step they can mean, and says what was ignored.
+"""Lenient parser of malformed steps: returns the only possible reading, with a note on what it ignored.
 
-Only unambiguous parts are read: a complete JSON object, the name of a tool, a diff with its headers. Models surround
-them with what they were trained on: fences, bold letters, labels, the observation they expect.
+It needs a complete JSON object or a diff with headers, and the name of a tool. It ignores what models add around them:
+fences, bold letters, labels, invented observations.
 """
 
 import json
@@ -29,10 +29,10 @@ DIFF_BEGINS = re.compile(r"^(diff --git |--- \S[^\n]*\n\+\+\+ )", re.MULTILINE)
 _CHANGES = re.compile(r"^(\+|-|@@)", re.MULTILINE)
 
 
-class Meant(Struct, frozen=True):
-    """The parts of a step: the thought, the tool, and its arguments as one line of JSON or its diff.
+class RepairedStep(Struct, frozen=True):
+    """A step read from a malformed answer: thought, tool, and arguments (one line of JSON) or diff.
 
-    `mended` says what was ignored, one sentence each.
+    `mended` lists what was ignored.
     """
 
     thought: str
@@ -41,8 +41,8 @@ class Meant(Struct, frozen=True):
     mended: tuple[str, ...]
 
 
-def read_meaning(answer: str, tools: Mapping[str, ToolSpec]) -> Meant | None:
-    """Return the step that the answer means, None if that is not certain."""
+def repair_step(answer: str, tools: Mapping[str, ToolSpec]) -> RepairedStep | None:
+    """Return the step in a malformed answer, None if it is ambiguous."""
     mended: list[str] = []
     text = _without_wrapping(answer, mended)
     action = LOOSE_ACTION.search(text)
@@ -58,11 +58,15 @@ def read_meaning(answer: str, tools: Mapping[str, ToolSpec]) -> Meant | None:
     after = action["rest"][named.end() :].strip("`*_]:.,; \t").removesuffix("()")
     body = "\n".join(part for part in (after, text[action.end() :].removeprefix("\n")) if part)
     found = _diff(body, mended) if tool.raw else _json(body, tool, mended)
-    return None if found is None else Meant(thought, tool, found, tuple(mended) or ("signs around the action's name",))
+    return (
+        None
+        if found is None
+        else RepairedStep(thought, tool, found, tuple(mended) or ("signs around the action's name",))
+    )
 
 
 def _without_wrapping(answer: str, mended: list[str]) -> str:
-    """Return the answer without a thought that the server left in it, and without a surrounding fence."""
+    """Return the answer without leading reasoning (`</think>`) and without a surrounding fence."""
     text = answer
     before, mark, after = text.rpartition(_THOUGHT_END)
     if mark and not LOOSE_ACTION.search(before) and LOOSE_ACTION.search(after):
@@ -168,8 +172,8 @@ def _diff_in_json(body: str, mended: list[str]) -> str:
 def cut_made_up(diff: str, mended: list[str]) -> str:
     """Return a diff without the observation and steps that the model invented after it.
 
-    No line of a diff begins with these words, but a line of code that lost its first sign may: where signs of a change
-    follow before the next of them, nothing is cut.
+    A line of code whose leading sign is missing may begin with the same words. If signs of a change follow it, nothing
+    is cut.
     """
     marks = list(_MARK.finditer(diff))
     if not marks:
@@ -181,7 +185,7 @@ def cut_made_up(diff: str, mended: list[str]) -> str:
     return diff[: marks[0].start()].rstrip("\n") + "\n"
 
 
-def _tool_call(text: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> Meant | None:
+def _tool_call(text: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> RepairedStep | None:
     """Return the call in the form of other templates: `<tool_call>{"name": …, "arguments": {…}}`."""
     before, mark, after = text.partition(_TOOL_CALL)
     if not mark or _TOOL_CALL in after:
@@ -198,4 +202,4 @@ def _tool_call(text: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> M
     line = json.dumps(arguments, ensure_ascii=False)
     body = _diff(line, mended) if tool.raw else line
     thought = _THOUGHT.sub("", before, count=1).strip()
-    return None if body is None else Meant(thought, tool, body, tuple(mended))
+    return None if body is None else RepairedStep(thought, tool, body, tuple(mended))

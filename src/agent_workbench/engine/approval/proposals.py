@@ -33,13 +33,13 @@ from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_
 from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec, by_name
 from agent_workbench.engine.answer.grammar_compliance import grammar_ignored
-from agent_workbench.engine.answer.repeated_calls import loop_told
+from agent_workbench.engine.answer.repeated_calls import loop_warning
 from agent_workbench.engine.answer.step_protocol import StepFault, read_step
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.prompt.attempts import Fate, left_before, lost_before
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS, Draft, Tool
-from agent_workbench.engine.tools.builtin.finish import why_returned
+from agent_workbench.engine.tools.builtin.finish import why_rejected
 
 REFLEXION_PREFIX = "Reflexion:"
 
@@ -60,10 +60,10 @@ async def read_answer(session: SessionContext) -> None:
     if isinstance(call, StepFault):
         await session.record(ActionRejected(answer.step, call.reason))
         return
-    if call.tool.name == FINISH and (reason := why_returned(run)):
+    if call.tool.name == FINISH and (reason := why_rejected(run)):
         await session.record(ActionRejected(answer.step, f"{call.tool.name}: {reason}", empty_finish=True))
         return
-    if _runs_anew(call.tool) and (loop := loop_told(run)):
+    if _runs_anew(call.tool) and (loop := loop_warning(run)):
         await session.record(ActionRejected(answer.step, f"{call.tool.name}: {loop}"))
         return
     try:

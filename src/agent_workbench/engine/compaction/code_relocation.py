@@ -27,7 +27,7 @@ async def relocate_chunk(workspace: Workspace, chunk: Chunk) -> Chunk | None:
 def locate_lines(wanted: list[str], lines: list[str], was_at: int) -> tuple[int, int]:
     """Return the range (from 0, end exclusive) of the wanted lines, possibly with changed lines between.
 
-    `was_at` is where they began; it decides between equal matches, and if there is none.
+    `was_at` is their former first line. It decides between equal matches, and is used if nothing matches.
     """
     if lines[was_at : was_at + len(wanted)] == wanted:
         return was_at, was_at + len(wanted)

@@ -1,4 +1,4 @@
-"""The compacted context: a summary, and what stays verbatim beside it, in about half of the context."""
+"""Contents of a compaction: the summary, and the code, steps and results that stay beside it, up to a token budget."""
 
 from asyncio import to_thread
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -21,13 +21,13 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.proposals import SummaryEstimate
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import TaskRun
-from agent_workbench.core.state.shown_code import chunks_shown_by
 from agent_workbench.engine.compaction.change_text import change_text
 from agent_workbench.engine.compaction.code_relocation import relocate_chunk
 from agent_workbench.engine.compaction.prompt_budget import MIN_CHARS, PromptBudget
 from agent_workbench.engine.prompt.parts import notes_of
-from agent_workbench.engine.prompt.prompt_size import mark_tokens
+from agent_workbench.engine.prompt.prompt_size import template_tokens
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
 from agent_workbench.engine.prompt.repeated_lines import added_lines, change_shown, is_as_written, split_repeated
 from agent_workbench.engine.prompt.step_history import answers_of, last_compaction, steps_of
@@ -43,7 +43,7 @@ MAX_CODE = 16
 
 
 async def compact_context(context: ToolContext, summary: str, by: Author) -> ContextCompacted:
-    """Return the compaction in which `summary` replaces the older steps and everything else is current."""
+    """Return the compaction event: `summary` replaces the older steps; code, diff and results are the current ones."""
     budget = PromptBudget(context)
     bare = ContextCompacted(
         context.run.step, summary, by, context.state.seq, piece_chars=PIECE_CHARS[-1], notes_chars=budget.notes_chars
@@ -74,7 +74,7 @@ async def estimate_summary(context: ToolContext, summary: str, by: Author) -> Su
     budget = PromptBudget(context)
     (question,) = await budget.count([SUMMARY])
     # `size_after` includes the request for the next summary, which is two more messages.
-    after = await budget.size_after(compacted) - question - ceil(2 * mark_tokens(context.run.history))
+    after = await budget.size_after(compacted) - question - ceil(2 * template_tokens(context.run.history))
     return SummaryEstimate(filled[-1] if filled else 0, max(0, after), compacted.through_seq)
 
 
@@ -134,7 +134,7 @@ async def _pinned(context: ToolContext, budget: PromptBudget, tokens: int) -> tu
 async def _with_newest_steps(budget: PromptBudget, kept: ContextCompacted, most: int) -> ContextCompacted:
     """Return the compaction with the newest step verbatim, shortened until it fits.
 
-    The model may not have seen the outcome of the last step yet: uncut, it may take all the room there is.
+    The model may not have seen the result of this step yet. Unshortened, it may use all the room.
     """
     for candidate in _candidates(budget.context.run.history, kept):
         whole = candidate.piece_chars == 0
@@ -168,7 +168,7 @@ def _candidates(history: Sequence[Recorded], kept: ContextCompacted) -> Iterator
 
 
 def _without_repeated_output(history: Sequence[Recorded], kept: ContextCompacted) -> ContextCompacted:
-    """Return the compaction without the failing output if the newest steps hold it uncut."""
+    """Return the compaction without the failing output if the newest steps contain it in full."""
     newer = (each.event for each in history if each.seq > kept.through_seq)
     held = kept.piece_chars == 0 and any(isinstance(event, TestsFinished) for event in newer)
     return replace(kept, failing="") if held else kept

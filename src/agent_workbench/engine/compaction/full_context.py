@@ -1,4 +1,4 @@
-"""Detection of a full context: the steps that a summary must cover, and the point where none helps any more."""
+"""Report of a full context: the steps that a summary must cover, or an error if no summary can free more."""
 
 from agent_workbench.core.events import (
     Author,
@@ -31,8 +31,8 @@ async def report_full_context(
 ) -> None:
     """Record that a prompt of `size` tokens needs a compaction, or that no compaction can help.
 
-    `reserve` are the tokens that a request for a summary of that prompt takes. If they do not fit either, the request
-    is the prompt as it was at the last answer, which the server has already read.
+    `reserve` are the tokens that a request for a summary adds. If they do not fit either, the summary covers only the
+    steps up to the last answer, which the server has already read.
     """
     run = session.run
     if by is Author.WORKBENCH and is_exhausted(run, context_tokens):

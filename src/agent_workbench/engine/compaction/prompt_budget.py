@@ -11,7 +11,12 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.engine.prompt.messages import build_parts, to_messages
-from agent_workbench.engine.prompt.prompt_size import CHARS_PER_TOKEN, least_answer_tokens, mark_tokens, summary_tokens
+from agent_workbench.engine.prompt.prompt_size import (
+    CHARS_PER_TOKEN,
+    least_answer_tokens,
+    summary_tokens,
+    template_tokens,
+)
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
 from agent_workbench.engine.prompt.step_history import answers_of
 from agent_workbench.engine.runtime.text_limits import clip
@@ -81,7 +86,7 @@ class PromptBudget(Struct, frozen=True):
         parts = build_parts(fold(state, Recorded(state.seq + 1, "", compacted)), self.purpose)
         counts = await self.count([*(part.text for part in parts), SUMMARY])
         # The request and its answer are two more messages.
-        return sum(counts) + ceil(mark_tokens(self.context.run.history) * (len(to_messages(parts)) + 2))
+        return sum(counts) + ceil(template_tokens(self.context.run.history) * (len(to_messages(parts)) + 2))
 
     async def cut(self, text: str, tokens: int) -> str:
         """Return the text in about `tokens` tokens, the cut stated; empty if not even a few lines fit."""

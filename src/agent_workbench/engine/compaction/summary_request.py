@@ -17,10 +17,10 @@ from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
 from agent_workbench.engine.answer.step_protocol import ACTION_LINE
 from agent_workbench.engine.approval.proposals import propose_draft
-from agent_workbench.engine.compaction.compact import TOOL as COMPACT_TOOL
+from agent_workbench.engine.compaction.compact_tool import TOOL as COMPACT_TOOL
 from agent_workbench.engine.compaction.compacted_context import compact_context, estimate_summary
 from agent_workbench.engine.compaction.fallback_summary import fallback_summary
-from agent_workbench.engine.prompt.prompt_size import CHARS_PER_TOKEN, Drawn, draw_up, summary_tokens
+from agent_workbench.engine.prompt.prompt_size import CHARS_PER_TOKEN, PromptDraft, draft_prompt, summary_tokens
 from agent_workbench.engine.prompt.scratchpad import notes_sha, summary_size
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, last_compaction
 from agent_workbench.engine.recorder import Overtaken
@@ -87,22 +87,22 @@ async def _ask(session: SessionContext, tokens: int = 0) -> bool:
     session.publisher.show_activity("waiting for the model")
     try:
         while True:
-            drawn = await draw_up(session, await observe_model(session, Purpose.SUMMARY), Purpose.SUMMARY)
-            wanted = tokens or summary_tokens(drawn.facts.context_tokens)
-            bounds = (wanted, drawn.room, tokens_left(session.run, drawn.likely_size))
+            draft = await draft_prompt(session, await observe_model(session, Purpose.SUMMARY), Purpose.SUMMARY)
+            wanted = tokens or summary_tokens(draft.facts.context_tokens)
+            bounds = (wanted, draft.room, tokens_left(session.run, draft.likely_size))
             most = min(bound for bound in bounds if bound is not None)
             if most < wanted // 2:
                 return False
             with suppress(Overtaken):
-                return await _send(session, drawn, most)
+                return await _send(session, draft, most)
     except ModelError as error:
         await record_failure(session, Purpose.SUMMARY, error)
         return True
 
 
-async def _send(session: SessionContext, drawn: Drawn, tokens: int) -> bool:
+async def _send(session: SessionContext, draft: PromptDraft, tokens: int) -> bool:
     try:
-        await send(session, drawn, tokens)
+        await send(session, draft, tokens)
     except ContextOverflow:
         return False
     except ModelUnavailable as error:

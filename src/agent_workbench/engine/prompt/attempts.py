@@ -1,4 +1,4 @@
-"""Diffs that a task has tried, and the fate of each, read from its events."""
+"""Diffs that a task has proposed, each with its outcome, collected from the task's events."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -30,7 +30,7 @@ NAMED_TESTS = 5
 
 
 class Fate(StrEnum):
-    """Fate of a diff; `checked`: its checks passed."""
+    """Outcome of a diff; `checked`: its checks passed."""
 
     OPEN = "open"
     CHECKED = "checked"
@@ -44,9 +44,9 @@ LOST = frozenset({Fate.FAILED, Fate.REJECTED, Fate.REFUSED, Fate.UNDONE})
 
 
 class Attempt(Struct, frozen=True):
-    """One diff: the step that proposed it, its base tree, and why it was lost, if it was.
+    """One diff: the step that proposed it, its base tree, and why it failed, was rejected or undone (`why`).
 
-    `settled`: the user has said nothing since, so that a diff they rejected they would reject again.
+    `settled`: the user has written nothing since, so they would reject a rejected diff again.
     """
 
     proposal: Proposal
@@ -57,7 +57,7 @@ class Attempt(Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """One line for the model."""
+        """Description for the model, in one line."""
         files = ", ".join(self.proposal.paths)
         edited = ", as the user edited it" if self.proposal.edited else ""
         taken = ", of which the user left something out" if self.proposal.hunks else ""
@@ -72,8 +72,8 @@ class LeftHunk(Struct, frozen=True):
     tree: str
 
 
-class Trying:
-    """Collects the proposed diffs from a task's events, in order."""
+class AttemptCollector:
+    """Collector of the diffs in a task's events (`found`), and of hunks left out with a reason (`left`)."""
 
     def __init__(self) -> None:
         self.found: list[Attempt] = []
@@ -128,18 +128,18 @@ class Trying:
 
 def attempts(history: Sequence[Recorded]) -> tuple[Attempt, ...]:
     """Return the diffs proposed since the task started, in order."""
-    return tuple(_trying(history).found)
+    return tuple(_collect(history).found)
 
 
-def _trying(history: Sequence[Recorded]) -> Trying:
-    trying = Trying()
+def _collect(history: Sequence[Recorded]) -> AttemptCollector:
+    collector = AttemptCollector()
     for recorded in history:
-        trying.take(recorded.event)
-    return trying
+        collector.take(recorded.event)
+    return collector
 
 
 def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | None:
-    """Return the newest lost attempt with this diff on this tree."""
+    """Return the newest attempt with this diff on this tree that failed, was rejected or undone."""
     wanted = patch_hash(diff)
     same = (
         each
@@ -150,8 +150,11 @@ def lost_before(history: Sequence[Recorded], diff: str, tree: str) -> Attempt | 
 
 
 def left_before(history: Sequence[Recorded], patch: Patch, tree: str) -> LeftHunk | None:
-    """Return a hunk of this diff that the user left out with a reason, if nothing was changed or said since."""
-    left = [each for each in _trying(history).left if each.tree == tree]
+    """Return a hunk of this diff that the user left out before, with a reason.
+
+    None if a file was changed or the user wrote something since.
+    """
+    left = [each for each in _collect(history).left if each.tree == tree]
     wanted = frozenset(selectable_ids(patch)) if left else frozenset()
     return next((each for each in left if each.hunk.id in wanted), None)
 

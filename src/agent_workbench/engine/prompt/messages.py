@@ -1,4 +1,4 @@
-"""Messages of the prompt: a pure function of the session's state that grows only at its end."""
+"""Chat messages of the prompt, built from the session's state. Between compactions they only grow at the end."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -15,11 +15,11 @@ from agent_workbench.core.events import (
     ScratchpadChanged,
 )
 from agent_workbench.core.model import Message, Purpose, Role
+from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.core.state.shown_code import chunks_shown_by
-from agent_workbench.engine.prompt.attempts import Trying
-from agent_workbench.engine.prompt.parts import Part, compacted_parts, parts_of, wording_of
-from agent_workbench.engine.prompt.prompt_text import NOTES_SUMMARY, SUMMARY, notes_shown, notes_told, rules
+from agent_workbench.engine.prompt.attempts import AttemptCollector
+from agent_workbench.engine.prompt.parts import Part, compacted_parts, parts_of, wording_version
+from agent_workbench.engine.prompt.prompt_text import NOTES_SUMMARY, SUMMARY, notes_text, rules, visible_notes
 from agent_workbench.engine.prompt.reflexion import reflexion_request
 from agent_workbench.engine.prompt.step_history import steps_of
 
@@ -60,7 +60,7 @@ def to_messages(parts: Iterable[Part]) -> tuple[Message, ...]:
 
 
 def prompt_sha(messages: tuple[Message, ...]) -> str:
-    """Return SHA-256 over roles and texts; the same prompt has the same."""
+    """Return the SHA-256 of a prompt's roles and texts."""
     digest = sha256()
     for message in messages:
         digest.update(f"{message.role}\0{message.text}\0".encode("utf-8", "surrogatepass"))
@@ -68,12 +68,12 @@ def prompt_sha(messages: tuple[Message, ...]) -> str:
 
 
 class _Growth:
-    """A prompt that grows with each event. Each part is stored with the number of its event."""
+    """Builder of a prompt, event by event. Each part is stored with the number of its event."""
 
     def __init__(self, run: TaskRun) -> None:
         self._run = run
-        self._wording = wording_of(run.history)
-        self.tried = Trying()
+        self._wording = wording_version(run.history)
+        self.tried = AttemptCollector()
         self._rules = Part(Role.SYSTEM, "rules", rules(run.specs))
         self._parts: list[tuple[int, Part]] = [(-1, self._rules)]
         # Said after a prompt was sent and before its answer: the model reads it after its answer.
@@ -83,7 +83,7 @@ class _Growth:
         self._shown: set[str] = set()
 
     def take(self, number: int, recorded: Recorded) -> None:
-        """Add what the event at this index of the run's history brings."""
+        """Add the parts of the event at this index of the run's history."""
         seq, event = recorded.seq, recorded.event
         if isinstance(event, ContextFilled):
             self._aside = event.notes
@@ -97,7 +97,7 @@ class _Growth:
             case ScratchpadChanged() if self._wording and not self._sent:
                 # The model has read none of it yet: it need not hear of what was there before.
                 self._parts = [(each, part) for each, part in self._parts if part.label != NOTES]
-                self._parts.append((seq, Part(Role.USER, NOTES, notes_told(notes_shown(event)))))
+                self._parts.append((seq, Part(Role.USER, NOTES, notes_text(visible_notes(event)))))
             case PromptBuilt():
                 self._parts += self._unseen
                 self._parts += ((seq, part) for part in self._question(event.purpose))

@@ -1,4 +1,4 @@
-"""Parts of a prompt: what each event adds, and the start of a prompt after a compaction."""
+"""Parts of a prompt, made from events. `prompt_text` has their words; `messages` joins parts to chat messages."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -20,20 +20,20 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Role
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.state.shown_code import chunks_shown_by
+from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.engine.prompt.prompt_text import (
     FOUND,
     FOUND_NOTHING,
     assignment,
-    beginning,
-    change_told,
-    checks_told,
+    checks_outcome_text,
+    current_change_text,
+    cut_answer_text,
+    event_text,
     label,
-    notes_shown,
-    notes_told,
+    notes_text,
     quoted,
-    summary_told,
-    told,
+    summary_text,
+    visible_notes,
 )
 from agent_workbench.engine.prompt.step_history import steps_of
 from agent_workbench.engine.runtime.text_limits import clip
@@ -50,41 +50,41 @@ class Part(Struct, frozen=True):
     text: str
 
 
-def wording_of(history: Sequence[Recorded]) -> int:
-    """Return the version of the texts for the model in a run, from the first event of its history."""
+def wording_version(history: Sequence[Recorded]) -> int:
+    """Return the version of the prompt texts with which this run was started."""
     started = history[0].event if history else None
     return started.wording if isinstance(started, TaskStarted) else 0
 
 
 def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Part]:
-    """Yield what an event adds to a prompt that already has the code at the locations `shown`."""
+    """Yield the parts that an event adds. Code at the locations `shown` is in the prompt already."""
     match event:
         case TaskStarted():
             yield from _opening(event)
         case ModelAnswered():
             yield Part(Role.ASSISTANT, "answer", event.text)
         case ModelInterrupted(cause=InterruptCause.LENGTH):
-            yield Part(Role.ASSISTANT, "answer", beginning(event, wording))
-            yield Part(Role.USER, "observation", told(event, wording))
+            yield Part(Role.ASSISTANT, "answer", cut_answer_text(event, wording))
+            yield Part(Role.USER, "observation", event_text(event, wording))
         case CodeRetrieved():
             yield from _found(event.chunks)
         case ChunkPinned(pinned=True, chunk=chunk):
             named = f"The user pinned {chunk.place}: it matters, keep to it."
             yield Part(Role.USER, "pinned", named if chunk.place in shown else f"{named}\n{chunk.text}")
         case _:
-            if text := told(event, wording):
+            if text := event_text(event, wording):
                 yield Part(Role.USER, label(event), text)
 
 
 def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Iterator[Part]:
-    """Yield the parts between the rules and the events after the compaction `event`, the last of `history`.
+    """Yield the parts of a compacted prompt after the rules; `event` is the compaction, the last of `history`.
 
-    First what stays as it was said, then the summary, how the task stands, and the newest steps.
+    Their order: task, scratchpad, code and the user's messages; summary, change and checks; the newest steps.
     """
     bound = event.piece_chars
     yield from (part for each in history[:1] if isinstance(each.event, TaskStarted) for part in _opening(each.event))
     if notes := notes_of(history):
-        yield Part(Role.USER, "scratchpad", notes_told(_bounded(notes, event.notes_chars or bound)))
+        yield Part(Role.USER, "scratchpad", notes_text(_bounded(notes, event.notes_chars or bound)))
     for chunk in event.pinned:
         yield Part(Role.USER, f"pinned {chunk.place}", f"The user pinned {_shown(chunk)}")
     if event.code:
@@ -93,10 +93,10 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
         said = "\n".join(quoted(_bounded(word, bound)) for word in words)
         yield Part(Role.USER, "user", f"What the user said meanwhile:\n{said}")
     newest = tuple(_tail(history, event))
-    yield Part(Role.USER, "summary", summary_told(event.summary, shown=bool(newest)))
-    yield Part(Role.USER, "change", change_told(event.diff, newest_apart=event.newest_apart))
+    yield Part(Role.USER, "summary", summary_text(event.summary, shown=bool(newest)))
+    yield Part(Role.USER, "change", current_change_text(event.diff, newest_apart=event.newest_apart))
     if event.failing:
-        yield Part(Role.USER, "failing", checks_told(event.failing, wording_of(history)))
+        yield Part(Role.USER, "failing", checks_outcome_text(event.failing, wording_version(history)))
     for part in newest:
         yield part if part.role is Role.ASSISTANT else Part(part.role, part.label, _bounded(part.text, bound))
 
@@ -114,11 +114,11 @@ def _found(chunks: Sequence[Chunk]) -> Iterator[Part]:
 
 
 def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[Part]:
-    """Yield the parts of the events that were not summarized; the scratchpad is the current one."""
+    """Yield the parts of the steps that the summary does not cover, without older versions of the scratchpad."""
     shown = {chunk.place for chunk in chunks_shown_by(compacted)}
     for recorded in steps_of(history):
         if recorded.seq > compacted.through_seq and not isinstance(recorded.event, PromptBuilt | ScratchpadChanged):
-            yield from parts_of(recorded.event, shown, wording_of(history))
+            yield from parts_of(recorded.event, shown, wording_version(history))
 
 
 def notes_of(history: Sequence[Recorded]) -> str:
@@ -126,7 +126,7 @@ def notes_of(history: Sequence[Recorded]) -> str:
     started = history[0].event
     task = started.task if isinstance(started, TaskStarted) else ""
     changes = (each.event for each in reversed(history) if isinstance(each.event, ScratchpadChanged))
-    return next((notes_shown(change) for change in changes if change.task == task), "")
+    return next((visible_notes(change) for change in changes if change.task == task), "")
 
 
 def _words(history: Sequence[Recorded], through_seq: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Size of the next prompt, and the room that the context leaves for its answer and a later summary."""
+"""Draft of the next prompt with its token count, and the room that it leaves for an answer and a summary."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -28,11 +28,11 @@ def least_answer_tokens(context_tokens: int) -> int:
     return min(512, max(64, context_tokens // 16))
 
 
-class Drawn(Struct, frozen=True):
-    """A prompt as it would be sent now; `after` is the number of its last event.
+class PromptDraft(Struct, frozen=True):
+    """A prompt that is ready to be sent; `after` is the number of its last event.
 
-    `counts` are the tokens of its parts, `size` all that the server will find (0: nobody counts). `question` is what
-    asking for a summary adds.
+    `counts` are the tokens of its parts. `size` adds those of the chat template (0: the server cannot count).
+    `question` are the tokens that a request for a summary adds.
     """
 
     purpose: Purpose
@@ -46,12 +46,12 @@ class Drawn(Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """The tokens of its parts."""
+        """Tokens of all parts."""
         return sum(self.counts)
 
     @property
     def likely_size(self) -> int:
-        """Tokens of the whole prompt with the template's, estimated from its letters if they cannot be counted."""
+        """Tokens of the whole prompt, estimated from its characters if the server cannot count."""
         return self.size or sum(len(part.text) for part in self.parts) // CHARS_PER_TOKEN
 
     @property
@@ -70,19 +70,19 @@ class Drawn(Struct, frozen=True):
         return self.question + summary_tokens(self.context_tokens) if self.context_tokens else 0
 
 
-async def draw_up(session: SessionContext, facts: ModelFacts, purpose: Purpose) -> Drawn:
+async def draft_prompt(session: SessionContext, facts: ModelFacts, purpose: Purpose) -> PromptDraft:
     """Return the next prompt with its size, counted by the model of `purpose`; raise `ModelError`."""
     state = session.state
     parts = build_parts(state, purpose)
     messages = to_messages(parts)
     *counts, question = await session.ports.model.count_tokens([*(part.text for part in parts), SUMMARY], purpose)
-    mark = mark_tokens(session.run.history)
+    mark = template_tokens(session.run.history)
     size = sum(counts) + ceil(mark * len(messages)) if facts.counts_tokens else 0
-    return Drawn(purpose, state.seq, facts, parts, messages, tuple(counts), size, question + ceil(2 * mark))
+    return PromptDraft(purpose, state.seq, facts, parts, messages, tuple(counts), size, question + ceil(2 * mark))
 
 
-def mark_tokens(history: Sequence[Recorded]) -> float:
-    """Return the tokens that the server's template adds to a message, from the last prompt with a known size."""
+def template_tokens(history: Sequence[Recorded]) -> float:
+    """Return the tokens that the chat template adds to each message, measured at the last prompt of known size."""
     told = 0
     for recorded in reversed(history):
         match recorded.event:

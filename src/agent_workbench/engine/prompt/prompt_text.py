@@ -1,4 +1,4 @@
-"""Texts for the model: rules, task and the observation of each event, the same for the same event."""
+"""Words of the prompt: rules, task, and the observation of each event. The same event gives the same text."""
 
 from collections.abc import Iterable, Sequence
 
@@ -110,7 +110,7 @@ def assignment(started: TaskStarted) -> str:
     return "\n\n".join(parts)
 
 
-def told(event: Event, version: int = VERSION) -> str:
+def event_text(event: Event, version: int = VERSION) -> str:
     """Return the text about `event` in this version's words, empty if there is none."""
     match event:
         case UserSaid():
@@ -118,9 +118,9 @@ def told(event: Event, version: int = VERSION) -> str:
         case ChunkDropped():
             return f"The user says that {event.place} does not matter; leave it aside."
         case ScratchpadChanged(by=Author.USER):
-            return f"The user edited the scratchpad. It now says:\n{notes_shown(event)}"
+            return f"The user edited the scratchpad. It now says:\n{visible_notes(event)}"
         case ScratchpadChanged(by=Author.WORKBENCH):
-            return notes_told(notes_shown(event))
+            return notes_text(visible_notes(event))
         case ReflexionNoted():
             return "Take the next step."
         case ActionRejected():
@@ -139,8 +139,8 @@ def told(event: Event, version: int = VERSION) -> str:
             return ""
 
 
-def beginning(event: ModelInterrupted, version: int = VERSION) -> str:
-    """Return the first lines of a cut answer, which are sent back."""
+def cut_answer_text(event: ModelInterrupted, version: int = VERSION) -> str:
+    """Return the first lines of an answer that was cut for its length, for the next prompt."""
     if not version:
         return event.partial
     lines = "\n".join(event.partial.split("\n")[:CUT_LINES])
@@ -152,12 +152,12 @@ def _cut(event: ModelInterrupted) -> str:
     size = f" at {event.figures.answer_tokens:,} tokens" if event.figures.answer_tokens else ""
     lines = event.partial.count("\n") + 1
     counted = f"{lines} line{'s' if lines > 1 else ''}, {len(event.partial):,} characters"
-    rest = "" if beginning(event) == event.partial else f" Only its beginning stands above ({counted} came)."
+    rest = "" if cut_answer_text(event) == event.partial else f" Only its beginning stands above ({counted} came)."
     return f"Your answer was cut{size} because it was too long, and was not taken.{rest} Be shorter."
 
 
-def answered_told(proposal: Proposal) -> str:
-    """Return the note on an action that the user edited or approved in part, else an empty text."""
+def user_change_note(proposal: Proposal) -> str:
+    """Return the note that the user edited an action or approved a part of it, empty if they did neither."""
     return _edited(proposal) + (_taken(proposal.hunks) if proposal.hunks else "")
 
 
@@ -212,25 +212,25 @@ def quoted(text: str) -> str:
     return "\n".join(f"> {line}" for line in text.splitlines())
 
 
-def notes_shown(event: ScratchpadChanged) -> str:
-    """Return the part of a scratchpad that a prompt shows, with the cut stated."""
+def visible_notes(event: ScratchpadChanged) -> str:
+    """Return the scratchpad, or its start and end with a note on the cut if it is too long for prompts."""
     text = event.text.strip()
     return clip(text, event.told_chars) if event.told_chars else text
 
 
-def notes_told(text: str) -> str:
-    """Return the text of a scratchpad that was not just edited."""
+def notes_text(text: str) -> str:
+    """Return the scratchpad with its heading."""
     return f"The task's scratchpad:\n{text}"
 
 
-def summary_told(summary: str, *, shown: bool) -> str:
-    """Return the text of a summary that replaces older steps; `shown`: the newest step follows it."""
+def summary_text(summary: str, *, shown: bool) -> str:
+    """Return a summary of older steps with its heading; `shown`: the newest step follows it."""
     rest = "only the newest of these steps is shown below" if shown else "these steps are not shown any more"
     return f"What was done before, in short; {rest}:\n{summary or 'Nothing yet.'}"
 
 
-def change_told(diff: str, *, newest_apart: bool) -> str:
-    """Return the text of the change so far after a compaction; `newest_apart`: the newest steps show theirs."""
+def current_change_text(diff: str, *, newest_apart: bool) -> str:
+    """Return the task's current diff with its heading; `newest_apart`: without the diffs of the newest steps."""
     if newest_apart:
         return (
             f"The change before the newest steps below:\n{diff}" if diff else "The newest steps below made the change."
@@ -238,8 +238,8 @@ def change_told(diff: str, *, newest_apart: bool) -> str:
     return f"The change so far:\n{diff}" if diff else "Nothing is changed so far."
 
 
-def checks_told(ended: str, version: int = VERSION) -> str:
-    """Return the text of the check results at a compaction; later parts may have newer ones."""
+def checks_outcome_text(ended: str, version: int = VERSION) -> str:
+    """Return the check results at a compaction with their heading."""
     if not version:
         return f"How the checks ended last:\n{ended}"
     return f"How the checks had ended at this point; if they ran again, that is told below:\n{ended}"

@@ -20,7 +20,7 @@ LEAST_SUMMARY_TOKENS, MOST_SUMMARY_TOKENS = 128, 2048
 
 
 def notes_changed(settings: Settings, task: TaskId, text: str, by: Author) -> ScratchpadChanged:
-    """Return the event of a changed scratchpad; prompts show at most the length at which it is summarized."""
+    """Return the event that records a changed scratchpad and how much of it prompts may show."""
     limit = settings.memory.summarise_threshold * MOST_CHARS_PER_TOKEN
     return ScratchpadChanged(task, text, by, limit if 0 < limit < len(text) else 0)
 
@@ -38,7 +38,7 @@ def summary_size(threshold: int) -> int:
 async def too_long(session: SessionContext, purpose: Purpose) -> int:
     """Return the tokens of the task's scratchpad if it must be summarized now, else 0.
 
-    One that was left as it is, or was summarised, is not asked about before it has grown by half.
+    After a summary, made or declined, it must first grow by half.
     """
     run = session.run
     text, threshold = session.state.scratchpad(run.task), session.settings.memory.summarise_threshold

@@ -1,4 +1,4 @@
-"""Steps in a task's events, without the events that belong to compactions only."""
+"""Queries on a task's events: its steps, its answers, and those since the last compaction."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -24,7 +24,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, Verdict
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.state.shown_code import chunks_shown_by
+from agent_workbench.core.state.event_chunks import chunks_shown_by
 
 
 def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
@@ -58,26 +58,26 @@ def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
 
 
 def is_answer(event: Event) -> bool:
-    """Return True if the event is an answer that later prompts contain."""
+    """Return True if the event is an answer that later prompts repeat: complete, or cut for its length."""
     return isinstance(event, ModelAnswered) or (
         isinstance(event, ModelInterrupted) and event.cause is InterruptCause.LENGTH
     )
 
 
 def answers_of(history: Iterable[Recorded]) -> list[Recorded]:
-    """Return the answers of the steps, without summaries."""
+    """Return the model's answers, without summaries."""
     return [recorded for recorded in steps_of(history) if is_answer(recorded.event)]
 
 
 def answers_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
-    """Return the answers of the steps after the newest compaction."""
+    """Return the model's answers after the newest compaction, without summaries."""
     return [recorded for recorded in steps_since_compaction(history) if is_answer(recorded.event)]
 
 
 def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
-    """Return the number of answers: summaries for that purpose, else all others that the user did not take back.
+    """Return the number of summaries, or (for any other purpose) of answers that are still valid.
 
-    One that the user rejected does not count, nor those from a diff on that was taken back.
+    An answer is not valid if the user rejected it, or undid its diff or an earlier one.
     """
     if purpose is Purpose.SUMMARY:
         return sum(isinstance(recorded.event, ModelAnswered) for recorded in history) - sum(

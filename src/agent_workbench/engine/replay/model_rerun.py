@@ -10,7 +10,7 @@ from agent_workbench.core.history.reproduced_prompts import PromptDifference, Re
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelRequest, Purpose, StopCause, TextDelta
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
-from agent_workbench.engine.answer.grammar_choice import grammar_besides, step_granted
+from agent_workbench.engine.answer.grammar_choice import fixed_grammar, possible_steps_grammar
 from agent_workbench.engine.answer.model_request import text_sha
 from agent_workbench.engine.replay.rerun import RecordedPrompt, messages_of, prompts_of, short_diff
 from agent_workbench.engine.runtime.scope import Scope, TaskFiles
@@ -69,11 +69,11 @@ async def _grammar(asked: RecordedPrompt, trees: RecordedTrees, settings: Settin
     if not recorded or run is None:
         return "", ""
     if asked.built.purpose is not Purpose.EXECUTOR:
-        made = grammar_besides(asked.built.purpose)
+        made = fixed_grammar(asked.built.purpose)
     else:
         try:
             files = await trees.recorded_files(run.tree)
-            made = await step_granted(Scope(settings, run.definition, asked.before), files)
+            made = await possible_steps_grammar(Scope(settings, run.definition, asked.before), files)
         except WorkspaceError as error:
             return "", f"asked without a grammar, it could not be made again: {error}"
     return made, "" if text_sha(made) == recorded else "the grammar made again is another one than the recorded"

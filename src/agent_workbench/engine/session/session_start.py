@@ -3,7 +3,7 @@
 import asyncio
 
 from agent_workbench.core.events import SessionConfigured, SessionResumed, SessionStarted
-from agent_workbench.engine.compaction.compact import TOOL as COMPACT_TOOL
+from agent_workbench.engine.compaction.compact_tool import TOOL as COMPACT_TOOL
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.tools.registry import ToolRegistry, builtin_tools

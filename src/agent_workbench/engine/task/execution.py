@@ -20,7 +20,7 @@ from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal
-from agent_workbench.engine.prompt.prompt_text import answered_told
+from agent_workbench.engine.prompt.prompt_text import user_change_note
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS, Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -63,7 +63,7 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
     if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
         await take_checkpoint(session)
     seconds = session.ports.clock.monotonic_seconds() - started
-    observation = answered_told(proposal) + outcome.observation + told
+    observation = user_change_note(proposal) + outcome.observation + told
     await session.record(
         ActionFinished(
             proposal.id,

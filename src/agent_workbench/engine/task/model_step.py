@@ -8,7 +8,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
 from agent_workbench.engine.compaction.full_context import is_exhausted, report_full_context
-from agent_workbench.engine.prompt.prompt_size import Drawn, draw_up, least_answer_tokens
+from agent_workbench.engine.prompt.prompt_size import PromptDraft, draft_prompt, least_answer_tokens
 from agent_workbench.engine.prompt.scratchpad import too_long
 from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.runtime.budget import tokens_left
@@ -25,9 +25,9 @@ async def ask(session: SessionContext, purpose: Purpose) -> None:
     try:
         asked = False
         while not asked and not session.run.paused:
-            drawn = await draw_up(session, await observe_model(session, purpose), purpose)
+            draft = await draft_prompt(session, await observe_model(session, purpose), purpose)
             with suppress(Overtaken):
-                await _ask(session, drawn)
+                await _ask(session, draft)
                 asked = True
     except ContextOverflow as full:
         await _overflowed(session, purpose, full)
@@ -35,43 +35,43 @@ async def ask(session: SessionContext, purpose: Purpose) -> None:
         await record_failure(session, purpose, error)
 
 
-async def _ask(session: SessionContext, drawn: Drawn) -> None:
+async def _ask(session: SessionContext, draft: PromptDraft) -> None:
     """Send the prompt if there is room for the answer; else start a compaction, or roll the task back."""
     run = session.run
-    if size := await too_long(session, drawn.purpose):
-        step, context = run.answered_step + 1, drawn.facts.context_tokens
-        await session.record(ContextFilled(step, drawn.purpose, size, context, notes=True))
+    if size := await too_long(session, draft.purpose):
+        step, context = run.answered_step + 1, draft.facts.context_tokens
+        await session.record(ContextFilled(step, draft.purpose, size, context, notes=True))
         return
-    room = _room(run, drawn)
-    if room is not None and room < least_answer_tokens(drawn.context_tokens):
-        await report_full_context(session, drawn.purpose, drawn.size, drawn.context_tokens, drawn.reserve)
+    room = _room(run, draft)
+    if room is not None and room < least_answer_tokens(draft.context_tokens):
+        await report_full_context(session, draft.purpose, draft.size, draft.context_tokens, draft.reserve)
         return
     if run.compaction_asked:
-        size, context = drawn.size or drawn.tokens, drawn.facts.context_tokens
-        await report_full_context(session, drawn.purpose, size, context, drawn.reserve, Author.USER)
+        size, context = draft.size or draft.tokens, draft.facts.context_tokens
+        await report_full_context(session, draft.purpose, size, context, draft.reserve, Author.USER)
         return
-    left = tokens_left(run, drawn.likely_size)
+    left = tokens_left(run, draft.likely_size)
     if left is not None and left < LEAST_ANSWER_TOKENS:
         budget = run.definition.budget.tokens
-        needs = f"the next prompt has {'' if drawn.size else 'about '}{drawn.likely_size} tokens"
+        needs = f"the next prompt has {'' if draft.size else 'about '}{draft.likely_size} tokens"
         await roll_back(session, f"{run.tokens} tokens were used of the {budget} in the task's budget, and {needs}")
         return
-    wanted = REFLEXION_TOKENS if drawn.purpose is Purpose.REFLEXION else session.settings.model.answer_tokens
+    wanted = REFLEXION_TOKENS if draft.purpose is Purpose.REFLEXION else session.settings.model.answer_tokens
     # A model that thinks first takes as much again for its thoughts.
-    most = None if room is None else room // 2 if drawn.facts.thinks else room
-    await send(session, drawn, min(each for each in (wanted, most, left) if each is not None))
+    most = None if room is None else room // 2 if draft.facts.thinks else room
+    await send(session, draft, min(each for each in (wanted, most, left) if each is not None))
 
 
-def _room(run: TaskRun, drawn: Drawn) -> int | None:
+def _room(run: TaskRun, draft: PromptDraft) -> int | None:
     """Return the tokens that the answer may have, so that a summary can still be requested after it.
 
     If there is nothing left to summarize, the answer gets the room of the summary request too.
     """
-    if drawn.room is None:
+    if draft.room is None:
         return None
-    reserved = drawn.room - drawn.reserve
-    tight = reserved < least_answer_tokens(drawn.context_tokens)
-    return drawn.room if tight and is_exhausted(run, drawn.context_tokens) else reserved
+    reserved = draft.room - draft.reserve
+    tight = reserved < least_answer_tokens(draft.context_tokens)
+    return draft.room if tight and is_exhausted(run, draft.context_tokens) else reserved
 
 
 async def _overflowed(session: SessionContext, purpose: Purpose, full: ContextOverflow) -> None:

@@ -18,8 +18,8 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.proposals import COMPACT, Proposal
 from agent_workbench.core.state.session_state import Phase, TaskRun
-from agent_workbench.engine.compaction.compact import TOOL as COMPACT_TOOL
-from agent_workbench.engine.prompt.prompt_text import WHILE_RUNNING, answered_told
+from agent_workbench.engine.compaction.compact_tool import TOOL as COMPACT_TOOL
+from agent_workbench.engine.prompt.prompt_text import WHILE_RUNNING, user_change_note
 from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import take_checkpoint
@@ -50,7 +50,7 @@ async def recover(session: SessionContext, proposal: Proposal) -> None:
         return
     if any(isinstance(effect, PatchApplied) for effect in effects):
         await take_checkpoint(session)
-    await session.record(ActionFinished(proposal.id, ActionResult.OK, answered_told(proposal) + "\n".join(known)))
+    await session.record(ActionFinished(proposal.id, ActionResult.OK, user_change_note(proposal) + "\n".join(known)))
 
 
 def _who_stopped(run: TaskRun) -> str:

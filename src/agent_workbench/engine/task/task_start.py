@@ -20,7 +20,7 @@ from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.tools.check_runs import CheckList, check_list, refuse_denied
-from agent_workbench.engine.tools.failures import latest_failures
+from agent_workbench.engine.tools.failure_search import latest_failures
 
 MOST_NAMED = 3
 SETTINGS = ".agent.yml"

@@ -1,1 +1,1 @@
-"""Tools: what the model may call, what the workbench itself proposes, and what a source such as a server brings."""
+"""Tools: those that the model calls, those that only the workbench calls, and external ones (MCP, skills)."""

@@ -1,4 +1,4 @@
-"""Base of the built-in tools: fixed facts, from which the spec is made."""
+"""Base class of the built-in tools."""
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ from agent_workbench.engine.runtime.tool_context import ToolContext
 
 
 class BuiltinTool(Struct, frozen=True):
-    """A tool of the workbench; subclasses add `run`, and `draft` or `choices` where they have their own.
+    """Base class with name, permission and arguments. Subclasses add `run`, and may override `draft` and `choices`.
 
     `raw`: the model writes a unified diff instead of arguments.
     """
@@ -33,11 +33,11 @@ class BuiltinTool(Struct, frozen=True):
 
     @property
     def spec(self) -> ToolSpec:
-        """Name, summary, permission and schema."""
+        """Spec of the tool: name, summary, permission and JSON schema."""
         return ToolSpec(self.name, self.summary, self.permission, "" if self.raw else schema_of(self.arguments))
 
     async def choices(self, scope: Scope, present: TaskFiles) -> Choices | None:
-        """Return no choices: any value that fits the schema may be tried."""
+        """Return no choices: every value that fits the schema is allowed."""
         return {}
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
@@ -49,5 +49,5 @@ class BuiltinTool(Struct, frozen=True):
         return Draft(text)
 
     def read(self, text: str) -> Arguments:
-        """Return the arguments of a proposal of this tool; raise `ArgumentFault`."""
+        """Parse the arguments in the text of a proposal; raise `ArgumentFault`."""
         return read_arguments(text, self.spec)

@@ -1,4 +1,4 @@
-"""Tool that runs checks: the baseline, those after a diff, and the final ones before a commit."""
+"""Tool of the workbench that runs the checks: baseline, after a diff, and before the commit."""
 
 from asyncio import to_thread
 
@@ -11,13 +11,13 @@ from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.check_runs import describe_checks, run_checks
-from agent_workbench.engine.tools.failures import code_for_failure, code_told
+from agent_workbench.engine.tools.failure_search import code_for_failure, code_text
 
 HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "The final checks:\n"}
 
 
 class Checks(BuiltinTool, frozen=True):
-    """Tool that runs the commands of a check proposal."""
+    """Tool of the workbench that runs the commands of an approved check proposal."""
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Run every command and report the results."""
@@ -28,7 +28,7 @@ class Checks(BuiltinTool, frozen=True):
         described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history)))
         told = HEADINGS.get(finished.purpose, "") + described
         new = await code_for_failure(context, kept)
-        return ToolResult("\n\n".join((told, *code_told(new))), effects=(finished,), shown=new)
+        return ToolResult("\n\n".join((told, *code_text(new))), effects=(finished,), shown=new)
 
 
 CHECKS_TOOL = Checks(name=CHECKS, summary="run the task's checks", permission=Permission.CHECK)

@@ -17,7 +17,7 @@ TITLE_CHARS = 72
 
 
 class Commit(BuiltinTool, frozen=True):
-    """Tool that commits the approved tree."""
+    """Tool of the workbench that commits the tree of all approved diffs."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the message (`text` if it was edited) and the complete diff of the task."""

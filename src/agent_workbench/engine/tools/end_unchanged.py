@@ -11,7 +11,7 @@ from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 
 class EndUnchanged(BuiltinTool, frozen=True):
-    """Tool that ends a task as done without a commit."""
+    """Tool of the workbench that ends a task as done without a commit."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the model's reason; raise `UsageError` for an edited one, because nothing uses it."""

@@ -20,7 +20,7 @@ DETACHED = "HEAD"
 
 
 class Merge(BuiltinTool, frozen=True):
-    """Tool that merges the task's commit."""
+    """Tool of the workbench that merges the task's commit into the user's branch."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the merge as it would be made now, with its obstacles."""

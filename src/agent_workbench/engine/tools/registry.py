@@ -1,4 +1,4 @@
-"""Registry of a session's tools: built in, proposed by the workbench itself, and brought by sources."""
+"""Registry of a session's tools: built-in ones, the workbench's own, and those of external sources."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ def builtin_specs(names: Iterable[str]) -> tuple[ToolSpec, ...]:
 
 
 class ToolRegistry:
-    """The tools of one session. `own` are further steps that the workbench itself proposes."""
+    """The tools of one session. `own` are tools that only the workbench calls, such as commit and merge."""
 
     def __init__(self, sources: Sequence[ToolSource], schemas: SchemaValidator, own: Iterable[Tool] = ()) -> None:
         self._sources = tuple(sources)
@@ -54,7 +54,7 @@ class ToolRegistry:
         return (*builtin_specs(names), *(tool.spec for tool in (self._listed or {}).values()))
 
     async def tool(self, name: str) -> Tool:
-        """Return a tool; raise `ToolError` if no source brings it now."""
+        """Return a tool by name; raise `ToolError` if no source provides it now."""
         found = builtin_tools().get(name) or self._own.get(name)
         if found is not None:
             return found
@@ -66,7 +66,7 @@ class ToolRegistry:
         return listed
 
     async def refresh(self) -> tuple[str, ...]:
-        """Ask the sources for their tools; return a sentence for each problem."""
+        """List the tools of all sources again; return a sentence for each problem."""
         answers = await asyncio.gather(*map(_list_tools, self._sources))
         problems = [problem for _, problem in answers if problem]
         listed = [(source, spec) for source, (specs, _) in zip(self._sources, answers, strict=True) for spec in specs]
@@ -76,7 +76,7 @@ class ToolRegistry:
         return (*problems[:MOST_PROBLEMS], f"and {more} more problems with tools") if more > 0 else tuple(problems)
 
     async def _usable(self, listed: list[tuple[ToolSource, ToolSpec]]) -> tuple[dict[str, SourceTool], list[str]]:
-        """Return the tools that can be used, and why the others cannot."""
+        """Return the usable tools, and the reasons why others are not."""
         taken = {*builtin_tools(), *self._own, *TOOL_ALIASES}
         chosen = list(select_specs((spec for _, spec in listed), taken))
         problems = [
@@ -118,7 +118,7 @@ class ToolRegistry:
 
 
 async def _list_tools(source: ToolSource) -> tuple[Sequence[ToolSpec], str]:
-    """Return the tools of a source, and what is wrong with its answer."""
+    """Return the tools of a source, and the problem if it cannot list them."""
     try:
         async with asyncio.timeout(LIST_SECONDS):
             listed = await source.list_tools()

@@ -1,4 +1,4 @@
-"""Tool of a source: its arguments and its spec are checked before it is proposed, and its spec again before it runs."""
+"""Adapter of an external tool: one that an MCP server, a skill or the consultant (a `ToolSource`) provides."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ KEPT_CHARS = 200_000
 
 
 class SourceTool:
-    """The tool `spec` of `source`; `schemas` checks its arguments in full."""
+    """The tool `spec` of `source`. Its spec must not change during a task; `schemas` checks its arguments."""
 
     def __init__(self, spec: ToolSpec, source: ToolSource, schemas: SchemaValidator) -> None:
         self.spec = spec
@@ -27,11 +27,11 @@ class SourceTool:
         self._schemas = schemas
 
     async def choices(self, scope: Scope, present: TaskFiles) -> Choices | None:
-        """Return no choices: the schema alone says what may be tried."""
+        """Return no choices: every value that fits the schema is allowed."""
         return {}
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return the call with its arguments on one line; raise `UsageError` for arguments that the schema refuses."""
+        """Return the arguments as one line of JSON; raise `UsageError` if they do not match the schema."""
         self._check_unchanged(context)
         line = one_line(dict(arguments.values))
         if problem := await self._schemas.problem(self.spec.input_schema, line):
@@ -39,7 +39,7 @@ class SourceTool:
         return Draft(line)
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Call the tool with the approved arguments, for as long as a command may run."""
+        """Call the tool with the approved arguments; the time limit is that of a command."""
         self._check_unchanged(context)
         seconds = context.command_seconds()
         try:
@@ -58,7 +58,7 @@ class SourceTool:
         )
 
     def _unanswered(self, reason: str) -> ToolResult:
-        """Return the result of a call that may have had an effect, and of which nothing else is known."""
+        """Return the result of a failed call, which may have had effects nevertheless."""
         what = f"{self.spec.name} of {self.spec.source} failed: {clip(reason, OBSERVED_CHARS)}"
         return ToolResult(f"{what}\nWhat it did until then is unknown.", ActionResult.FAILED)
 

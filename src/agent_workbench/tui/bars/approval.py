@@ -11,7 +11,7 @@ from agent_workbench.views.gate.gate_bar import Waiting
 
 
 class Approval:
-    """Remembers which decision the user was asked to confirm. `taking` returns the selected part of a diff."""
+    """Approval in progress, with its request for confirmation. `taking` returns the selected part of a diff."""
 
     def __init__(self, taking: Callable[[], PartialDiff | None]) -> None:
         self._taking = taking
@@ -19,14 +19,14 @@ class Approval:
 
     def taking(self, waiting: Waiting | None) -> PartialDiff | None:
         """Return the selected part of the diff, None for all of it."""
-        return self._taking() if is_by_hunk(waiting) else None
+        return self._taking() if can_select_hunks(waiting) else None
 
     def asked_about(self, waiting: Waiting | None) -> tuple[str, ...]:
         """Return the special paths that the user was asked about and is about to change."""
         return self._special(waiting) if self._asked and self._asked == self._decision(waiting) else ()
 
     def ask(self, waiting: Waiting) -> bool:
-        """Return whether the user has to confirm special paths first; from then on they count as asked about."""
+        """Return True if the user has to confirm special paths first, and remember that they were asked."""
         if not self._special(waiting) or self.asked_about(waiting):
             return False
         self._asked = self._decision(waiting)
@@ -48,13 +48,13 @@ class Approval:
         )
 
     def _decision(self, waiting: Waiting | None) -> str:
-        """Return a key of this decision: the proposal with the selected part."""
+        """Return an identifier of this decision: the proposal with the selected part."""
         taking = self.taking(waiting)
         return "" if waiting is None else f"{waiting.key}:{taking.result_sha if taking is not None else ''}"
 
 
-def is_by_hunk(waiting: Waiting | None) -> bool:
-    """Return whether a diff waits of which hunks can be left out."""
+def can_select_hunks(waiting: Waiting | None) -> bool:
+    """Return True if a proposed diff waits whose hunks can be selected."""
     if waiting is None or waiting.proposal.kind is not Permission.DIFF:
         return False
     return waiting.proposal.tool != KEEP_CHANGES

@@ -10,7 +10,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import Intent, PauseTask, RetryTrouble, SkipProposal, StartTask
 from agent_workbench.core.patch.selection.choice import PartialDiff
 from agent_workbench.tui.bars.approval import Approval
-from agent_workbench.tui.bars.gate_view import GateShown
+from agent_workbench.tui.bars.gate_text import GateText
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock
 
 
-class GateBar(GateShown):
-    """Shows a `GateView`. Keys decide on the proposal that waits, or start, pause and retry a task."""
+class GateBar(GateText):
+    """Gate bar with its keys. They decide on the pending proposal, or start, pause and retry a task."""
 
     BINDINGS = bindings(Scope.GATE, Scope.SCROLL)
     scope = Scope.GATE

@@ -9,7 +9,7 @@ GAP = 2
 
 
 class Hint(Struct, frozen=True):
-    """A key as people write it, a label, and the action."""
+    """A key hint: the key's name, a label, and the action of a click."""
 
     key: str
     label: str

@@ -45,8 +45,8 @@ def text_body(lines: Sequence[str]) -> VerticalScroll:
     return VerticalScroll(Static(text, markup=False), classes="text", can_focus=True)
 
 
-def why_fixed(update: SessionUpdate) -> str:
-    """Return the reason why the prompt cannot be changed, empty if it can."""
+def prompt_lock_reason(update: SessionUpdate) -> str:
+    """Return the reason why the prompt cannot be changed now, empty if it can."""
     if update.live.replay is not None:
         return "this is a recording; nothing in it can be changed"
     return "" if update.state.unfinished else "the task is over; nothing can be changed any more"

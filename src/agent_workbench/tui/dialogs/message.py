@@ -13,8 +13,8 @@ from agent_workbench.tui.dialogs.dialog import Dialog
 LIMIT_CHARS = 4_000
 
 
-class WordArea(TextArea):
-    """Text area of the message. Enter sends it; pasted line breaks stay."""
+class MessageArea(TextArea):
+    """Text area in which Enter sends the message; pasted line breaks stay."""
 
     class Sent(Message):
         """The message is sent."""
@@ -42,10 +42,10 @@ class MessageDialog(Dialog[str | None]):
         super().__init__("Message to the model, read with its next step", self._keys_line, name="say")
 
     def body(self) -> Iterable[Widget]:
-        return (WordArea(soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True),)
+        return (MessageArea(soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True),)
 
-    def on_word_area_sent(self) -> None:
-        text = self.query_one(WordArea).text.strip()
+    def on_message_area_sent(self) -> None:
+        text = self.query_one(MessageArea).text.strip()
         if len(text) > LIMIT_CHARS:
             self.show_keys(f"too long: {len(text):,} of at most {LIMIT_CHARS:,} characters   {self._keys_line}")
         else:

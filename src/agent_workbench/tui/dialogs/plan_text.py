@@ -22,7 +22,7 @@ _FAULT = re.compile(r":(\d+):(\d+): ")
 
 
 class PlanTextDialog(Dialog[None]):
-    """Opens a text of the plan, and closes when the edited text was written.
+    """Editor for a part of the plan; it closes when the edited text was written.
 
     A text with an error stays open, with the error shown and the cursor at its place.
     """

@@ -25,7 +25,7 @@ PLACES = tuple(RuleScope)
 
 
 class OfferList(EntryList):
-    """The offered rules, one of them selected, and facts about it below."""
+    """List of the offered rules, with details of the selected one below."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.ALLOW
@@ -79,7 +79,7 @@ class RuleOfferDialog(Dialog[StoredRule | None]):
             self.app.notify(sanitize(outcome.reason, limit_chars=2000), markup=False)
 
     def show(self, update: SessionUpdate) -> None:
-        """Close if the proposal does not wait any more."""
+        """Close the dialog if the proposal was decided meanwhile."""
         run = update.state.run
         if self.is_current and (run is None or run.waiting != self._proposal):
             self.dismiss(None)

@@ -9,7 +9,7 @@ from textual.widget import Widget
 from agent_workbench.core.intents import DropChunk, Intent, PinChunk
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.dialogs.dialog import Dialog, why_fixed
+from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.code_colours import Lines, coloured_lines
@@ -58,7 +58,7 @@ class PieceLines(RowList):
 
 
 class PieceScreen(Dialog[None]):
-    """Follows the session. Pins and drops the piece."""
+    """Shows one piece of code, updated with the session; its keys pin and drop the piece."""
 
     BINDINGS = bindings(Scope.PIECE)
 
@@ -82,7 +82,7 @@ class PieceScreen(Dialog[None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Show the piece as it is now."""
-        self._fixed = why_fixed(update)
+        self._fixed = prompt_lock_reason(update)
         rows = {row.key: row for row in view_code(update.state).rows}
         piece = rows.get(self._key, self._piece)
         if piece != self._piece:

@@ -1,4 +1,4 @@
-"""Search for code to add to the prompt, by path or words."""
+"""Screen to search for code by path or words, and to add it to the prompt."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -9,7 +9,7 @@ from agent_workbench.core.intents import FindCode, Intent, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize
-from agent_workbench.tui.dialogs.dialog import Dialog, why_fixed
+from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.piece_list import PieceList
@@ -21,15 +21,15 @@ INDEX_BEGINS = "the index has only begun"
 HELP = "path, path:line, path:first-last, or words to search for"
 
 
-class FoundList(PieceList):
-    """Search results; Enter is a key of the screen."""
+class ResultList(PieceList):
+    """List of search results. Enter is handled by the screen, not by the list."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.FIND
 
 
 class CodeSearchScreen(Dialog[None]):
-    """Searches, and pins what the user selects. It follows the session."""
+    """Searches code and pins the selected result; updated with the session."""
 
     BINDINGS = bindings(Scope.FIND)
 
@@ -52,7 +52,7 @@ class CodeSearchScreen(Dialog[None]):
         self._update: SessionUpdate | None = None
 
     def body(self) -> Iterable[Widget]:
-        found = FoundList(id="found")
+        found = ResultList(id="found")
         found.display = False
         return Input(placeholder=HELP, max_length=MOST_CHARS, compact=True), Static("", id="find-said"), found
 
@@ -63,7 +63,7 @@ class CodeSearchScreen(Dialog[None]):
     def show(self, update: SessionUpdate) -> None:
         """Show the results, and which of them are in the prompt now."""
         self._update = update
-        self._fixed = why_fixed(update)
+        self._fixed = prompt_lock_reason(update)
         if self._found is not None:
             self._rows = view_search_results(update.state, self._found)
         if self.is_mounted:
@@ -80,7 +80,7 @@ class CodeSearchScreen(Dialog[None]):
             self._rows = view_search_results(self._update.state, outcome)
             index = self._update.live.index
             self._partial = index is not None and not (index.complete and index.files)
-        results = self.query_one(FoundList)
+        results = self.query_one(ResultList)
         results.display = bool(self._rows)
         results.show_pieces(self._rows, empty="")
         results.select(0)
@@ -89,7 +89,7 @@ class CodeSearchScreen(Dialog[None]):
         self._show()
 
     def _show(self) -> None:
-        self.query_one(FoundList).show_pieces(self._rows, empty="")
+        self.query_one(ResultList).show_pieces(self._rows, empty="")
         self.query_one("#find-said", Static).update(self._said())
         key = {action: self._keymap.first(Scope.FIND, action) for action in ("take", "expand", "ask", "close_found")}
         close = f"{key['close_found']} closes"
@@ -128,12 +128,12 @@ class CodeSearchScreen(Dialog[None]):
         self._show()
 
     async def action_take(self) -> None:
-        piece = self.query_one(FoundList).selected_piece
+        piece = self.query_one(ResultList).selected_piece
         if piece is not None and not self._fixed:
             await self._want(PinChunk(piece.place, piece.state is not CodeState.PINNED))
 
     def action_expand(self) -> None:
-        self.query_one(FoundList).action_expand()
+        self.query_one(ResultList).action_expand()
 
     def action_ask(self) -> None:
         self.query_one(Input).focus()

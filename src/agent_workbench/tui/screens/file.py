@@ -56,7 +56,7 @@ class FileLines(RowList):
 
 
 class FileScreen(Dialog[None]):
-    """Reads a file and shows it as it was then."""
+    """Shows the content of a file as of the opening."""
 
     BINDINGS = bindings(Scope.FILE)
 

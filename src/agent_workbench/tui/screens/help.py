@@ -1,4 +1,4 @@
-"""Help: all keys, those of the focused pane first, with a search."""
+"""Help screen: all keys, those of the focused pane first, with a search."""
 
 from collections.abc import Iterable, Iterator
 
@@ -31,7 +31,7 @@ class HelpList(EntryList):
 
 
 class HelpScreen(Dialog[None]):
-    """Made from the keymap, so that it cannot be wrong. In a wide terminal the keys of other places are beside."""
+    """Lists the keys of the keymap. A wide terminal shows the keys of the other panes in a second column."""
 
     BINDINGS = bindings(Scope.HELP)
 

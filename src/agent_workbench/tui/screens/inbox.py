@@ -95,7 +95,7 @@ class InboxScreen(Dialog[SessionRequest]):
         self.reload()
 
     def reload(self, remark: str = "") -> None:
-        """Read the inbox again, and say what happened before."""
+        """Read the inbox again, and show a remark on the last action."""
         self._say(remark or LOADING)
         self._run(self._show_items(remark))
 
@@ -105,7 +105,7 @@ class InboxScreen(Dialog[SessionRequest]):
         self._say(remark)
 
     def _run(self, work: Coroutine[None, None, None]) -> None:
-        """Run one thing after the other; show an error in the screen."""
+        """Run an action after those before it; show an error in the screen."""
 
         async def guarded() -> None:
             async with self._turn:

@@ -9,7 +9,7 @@ from textual.widgets import Static
 from agent_workbench.core.intents import DropChunk, Intent, PinChunk
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import Phase, SessionState
-from agent_workbench.tui.dialogs.dialog import Dialog, why_fixed
+from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.receipt_list import ReceiptList
@@ -44,7 +44,7 @@ class ReceiptScreen(Dialog[None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Show the receipt of the current state; streamed text does not change it."""
-        self._fixed = why_fixed(update)
+        self._fixed = prompt_lock_reason(update)
         if update.state is not self._state:
             self._state = update.state
             if self.is_mounted:

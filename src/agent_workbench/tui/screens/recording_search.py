@@ -1,4 +1,4 @@
-"""Search of a recording, while the user types: matching lines, and the event to go to."""
+"""Screen to search a recording: lists the matches while the user types, and returns the chosen one."""
 
 from collections.abc import Iterable, Sequence
 
@@ -34,7 +34,7 @@ class ChosenMatch(Struct, frozen=True):
 
 
 class MatchList(EntryList):
-    """Shows matches; Enter is a key of the screen."""
+    """List of matches. Enter is handled by the screen, not by the list."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.SEARCH
@@ -87,13 +87,13 @@ class RecordingSearchScreen(Dialog[ChosenMatch]):
         self._show()
 
     def on_input_changed(self, message: Input.Changed) -> None:
-        """Start a new search; the one for other words stops."""
+        """Start a new search; stop the previous one."""
         if message.value.strip() != self._found.asked:
             self._found = RecordMatches(message.value.strip())
             self._go_on(self._found.asked)
 
     def _go_on(self, asked: str) -> None:
-        """Search a slice, and the next one after all waiting messages."""
+        """Search a slice of the recording, and continue after the pending messages."""
         if asked != self._found.asked or not self.is_mounted:
             return
         self._found = search_more(self._found, self._events, SLICE_EVENTS)

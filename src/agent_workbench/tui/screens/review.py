@@ -13,7 +13,7 @@ from agent_workbench.views.diff.review import ReviewView
 
 
 class ReviewScreen(Dialog[None]):
-    """Shows a review as it was when it was opened; `go_to` shows a step of it."""
+    """Shows a review as of its opening; `go_to` goes to the step of a change."""
 
     BINDINGS = bindings(Scope.REVIEW)
 

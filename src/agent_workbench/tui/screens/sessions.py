@@ -67,7 +67,7 @@ class SessionsScreen(Dialog[SessionRequest]):
         self._do(self._load())
 
     def _do(self, doing: Coroutine[None, None, None]) -> None:
-        """Run one thing after the other in the background; show an error in the screen."""
+        """Run an action in the background, after those before it; show an error in the screen."""
 
         async def guarded() -> None:
             async with self._turn:

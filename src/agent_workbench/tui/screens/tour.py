@@ -85,7 +85,7 @@ def tour_pages(keymap: Keymap) -> tuple[Page, ...]:
 
 
 class _Keys:
-    """Lines with a key and its effect."""
+    """Lines of the tour, each with a key and its effect."""
 
     def __init__(self, keymap: Keymap) -> None:
         self._keymap = keymap

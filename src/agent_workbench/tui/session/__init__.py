@@ -1,1 +1,1 @@
-"""One session in the window: its tab, its main screen, and the dialogs that its user opens."""
+"""Session tabs of the app: the tab of each session, its main screen, and its dialogs."""

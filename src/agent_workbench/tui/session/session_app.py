@@ -1,4 +1,4 @@
-"""App as the tabs of its sessions use it."""
+"""Base class of the Textual app: the members that session tabs may use. `tui.app` adds the rest."""
 
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,7 +20,7 @@ NOTICE_SECONDS = 8.0
 
 
 class SessionApp(TerminalApp[Result]):
-    """App with a host of sessions. `notifier` is there before the first tab."""
+    """Base class of the app that shows sessions. Subclasses set `notifier` before they open a tab."""
 
     notifier: "Notifier"
 

@@ -1,4 +1,4 @@
-"""Dialogs of one session, by subject, and those that open by themselves: tour and preflight questions."""
+"""Facade over all `*_dialogs` modules of a session, with the tour and the preflight question."""
 
 from typing import Protocol, cast
 
@@ -27,7 +27,7 @@ class LiveScreen(Protocol):
 
 
 class SessionDialogs:
-    """Service for all dialogs of a session; screens and tabs call it, dialogs do not know who opened them."""
+    """Facade over the dialogs of a session, one attribute for each subject; screens and tabs open them here."""
 
     def __init__(self, window: SessionWindow) -> None:
         self.gate = GateDialogs(window)

@@ -1,4 +1,4 @@
-"""Main screen of a session's tab: what the user asks for goes to the session, or to a dialog first."""
+"""Main screen of a session's tab. It forwards key actions to the session, or opens a dialog for them."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from agent_workbench.views.sessions.tabs import TabView
 
 
 class SessionScreen(WorkbenchScreen):
-    """Main screen that hands on what the user asks for."""
+    """Workbench screen connected to a session: key actions become intents or open dialogs."""
 
     class LeaveWanted(Message):
         """The user leaves this session."""
@@ -41,7 +41,7 @@ class SessionScreen(WorkbenchScreen):
             self.query_one(SessionStrip).show(tabs, front)
 
     def shown_again(self) -> None:
-        """Let no proposal count as seen that another tab covered until now."""
+        """Reset the delay before a decision: another tab covered the proposal until now."""
         if self.is_mounted:
             self.query_one(GateBar).shown_again()
 

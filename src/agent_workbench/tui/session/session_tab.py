@@ -1,4 +1,4 @@
-"""Tab of one session: its screens, its newest update, and what the user has begun in it."""
+"""Tab of one session: its stack of screens, its newest update, and its unsent drafts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -91,7 +91,7 @@ class SessionTab:
         self._note_state(update)
 
     def _note_state(self, update: SessionUpdate) -> None:
-        """Show the state of the session in the strip, and notify the user of what waits."""
+        """Show the session's state in the strip of tabs, and notify the user of a pending proposal."""
         view, notification = view_tab(update), view_notification(update)
         if view != self.view:
             self.view = view

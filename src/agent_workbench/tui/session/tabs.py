@@ -70,7 +70,7 @@ class Tabs:
         await self.add(session)
 
     def _with(self, request: "SessionRequest") -> "SessionTab | None":
-        """Return the tab that shows the session already."""
+        """Return the tab of the session, None if it has none."""
         for tab in self._all:
             update = tab.update_shown
             if update is not None and request.session and update.state.session == request.session and not update.ended:

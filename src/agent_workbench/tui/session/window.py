@@ -118,7 +118,7 @@ class TabNavigation(Protocol):
 
 
 def has_open_task(window: SessionWindow) -> bool:
-    """Return whether a task can be steered now; tell the user if not."""
+    """Return True if a task is unfinished; show a notice if not."""
     update = window.update_shown
     if update is not None and update.live.replay is not None:
         window.tell(REPLAYED, "warning")

@@ -1,4 +1,4 @@
-"""Editing of texts in the user's own editor."""
+"""External editor: runs the user's own editor on a text while the app is suspended."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
@@ -11,19 +11,19 @@ from agent_workbench.core.errors import WorkbenchError
 Result = TypeVar("Result")
 
 
-class Tell(Protocol):
-    """Function that shows a notice."""
+class ShowNotice(Protocol):
+    """Callback that shows a notice to the user."""
 
     def __call__(self, text: str, severity: SeverityLevel = "information") -> None:
         """Show a notice."""
 
 
 async def edit_outside(
-    app: App[Result], edit_text: Callable[[str, str], Awaitable[str]] | None, text: str, suffix: str, tell: Tell
+    app: App[Result], edit_text: Callable[[str, str], Awaitable[str]] | None, text: str, suffix: str, tell: ShowNotice
 ) -> str | None:
-    """Return `text` as edited in an external editor, which has the terminal meanwhile; None if it cannot run.
+    """Return `text` as edited in an external editor; None if it cannot run.
 
-    The session goes on and is drawn afterwards.
+    The editor has the terminal meanwhile. The session continues and is drawn afterwards.
     """
     if edit_text is None:
         tell("there is no editor here; e edits in the workbench", "warning")

@@ -20,10 +20,10 @@ MOST_LOOKS = 50
 
 
 class KeyQueueApp(App[Result]):
-    """Gives each key and paste to the widget or screen that the key before it led to.
+    """App that handles a key or paste only after the previous key took effect.
 
-    Textual gives a key to the widget that has the focus when the key is read, before the key ahead of it took effect:
-    of `:` and `add`, the `a` would approve.
+    Textual sends fast keys to the widget that has the focus when they are read. After a quick `:add`, the `a` would
+    approve a proposal, because the input that `:` opens is not focused yet.
     """
 
     @dataclass

@@ -1,4 +1,4 @@
-"""List of entries that can be selected and expanded; long lists are laid out near the screen only."""
+"""List widget whose entries can be selected and expanded; `entry_rows` lays them out."""
 
 from collections.abc import Iterable, Sequence
 

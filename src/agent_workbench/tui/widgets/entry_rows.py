@@ -1,4 +1,4 @@
-"""Rows of a long list of entries: only the entries near the screen are laid out."""
+"""Virtual layout of an `EntryList`: keeps the rows of the entries near the screen."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ WINDOW = 300
 
 
 class EntryRows:
-    """Window of laid out entries, and behind the last entry the `unsettled` ones that may still change.
+    """Rows of a window of entries. `unsettled` entries follow the last one and may still change.
 
     `rows_of` returns the rows of an entry for a width.
     """

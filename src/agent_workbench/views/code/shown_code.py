@@ -1,4 +1,4 @@
-"""Code that a run has shown its model, folded event by event, so that long runs stay cheap."""
+"""Record of the code that a run has shown to the model, with its token costs; updated event by event."""
 
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
@@ -15,9 +15,9 @@ from agent_workbench.core.events import (
     Recorded,
 )
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.growing_tuple import GrowingTuple
-from agent_workbench.core.state.shown_code import chunks_shown_by
 from agent_workbench.views.receipt.counted_parts import counted_parts
 
 

@@ -1,4 +1,4 @@
-"""Lines of a unified diff for display, numbered; the diff may be unfinished or malformed."""
+"""Single lines of a unified diff: kind and line numbers of each. `diff_document` builds whole diffs from them."""
 
 import re
 from collections.abc import Iterator

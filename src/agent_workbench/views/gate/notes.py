@@ -12,8 +12,8 @@ from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS
 from agent_workbench.core.tools.strict_json import indented_json
 from agent_workbench.views.blocks import Block, Tone
+from agent_workbench.views.diff.diff_document import DiffReader
 from agent_workbench.views.diff.file_headers import FileHead
-from agent_workbench.views.diff.shown_diff import DiffReader
 
 MAX_FILES = 200
 OF_APPROVAL = "<hash of your approval>"

@@ -28,8 +28,8 @@ class Stage:
         self.model = ChainedModel({Purpose.EXECUTOR: self.links}, self.said.append, loading_seconds=loading_seconds)
 
     def _link(self, name: str, url: str, rest_seconds: float) -> ChainLink:
-        voice = StatusRelay(self.said.append)
-        return ChainLink(name, LlamaCppModel(url, on_status=voice), voice, rest_seconds=rest_seconds)
+        status_relay = StatusRelay(self.said.append)
+        return ChainLink(name, LlamaCppModel(url, on_status=status_relay), status_relay, rest_seconds=rest_seconds)
 
     async def end(self) -> str:
         """Return who answers the next step."""

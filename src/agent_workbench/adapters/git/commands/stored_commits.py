@@ -1,4 +1,4 @@
-"""Commits as git stores them, and the anchors of journals in every commit that refs and reflogs reach.
+"""Reader of commits as git stores them, and search of their messages for journal hashes (`core.history.anchors`).
 
 The repository is not trusted. Objects are read without replacements, grafts and commit graph, and the content of each
 must have the hash that is its id. An object that git cannot read costs its own history, not that of the other refs.

@@ -21,13 +21,13 @@ HasBegun = Callable[[SessionId, str], bool]
 """Returns True if a session's journal says that it began a task on a branch, or if the journal cannot be read."""
 
 
-def always_begun(_session: SessionId, _branch: str) -> bool:
-    """Return True: without journals nothing counts as an orphan."""
+def assume_begun(_session: SessionId, _branch: str) -> bool:
+    """Return True. Default of `HasBegun`: without journals, no branch can be recognized as an orphan."""
     return True
 
 
 class Orphans:
-    """Orphans among the worktrees in `folder`. Blocking."""
+    """Finder of orphans among the worktrees in `folder`. Its methods block."""
 
     def __init__(self, worktrees: Worktrees, folder: Path, checkout: str, has_begun: HasBegun) -> None:
         self._worktrees, self._refs = worktrees, worktrees.refs

@@ -84,7 +84,7 @@ class ChainedModel:
         link = await self._asked(state)
         state.prompt_tokens = request.prompt_tokens
         others = state.worth_waiting() or [each for each in state.untried() if each is not link]
-        link.voice.heard = True
+        link.status_relay.heard = True
         try:
             asked = replace(request, patient=request.patient and not others)
             async with contextlib.aclosing(link.model.answer(asked)) as items:
@@ -101,7 +101,7 @@ class ChainedModel:
             self._failed(state, link, error)
             raise
         finally:
-            link.voice.heard = False
+            link.status_relay.heard = False
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         state = self._state(purpose)

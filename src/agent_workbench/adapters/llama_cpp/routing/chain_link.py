@@ -1,4 +1,4 @@
-"""One endpoint of a chain: its model, how long it rests after a failure, and how fast it reads prompts."""
+"""One endpoint of a fallback chain: its model, its pause after failures, and its measured prompt speed."""
 
 import asyncio
 
@@ -35,22 +35,22 @@ class StatusRelay:
 
 
 class ChainLink:
-    """The endpoint `name` of a chain with its model and price; the model reports its status through `voice`.
+    """The endpoint `name` of a chain with its model and price. `status_relay` forwards the status lines of the model.
 
-    After its first failure it rests for `rest_seconds`. Times are those of the event loop.
+    After its first failure it is not asked for `rest_seconds`. Times are those of the event loop.
     """
 
     def __init__(
         self,
         name: str,
         model: Model,
-        voice: StatusRelay,
+        status_relay: StatusRelay,
         price: TokenPrice | None = None,
         rest_seconds: float = FIRST_REST_SECONDS,
     ) -> None:
         self.name = name
         self.model = model
-        self.voice = voice
+        self.status_relay = status_relay
         self.dearness = price.input + price.output if price else 0.0
         self.why = ""
         self._first_rest_seconds = rest_seconds
@@ -67,7 +67,7 @@ class ChainLink:
         return self._observing is not None and not self._observing.done()
 
     def rest_seconds(self) -> float:
-        """Return the rest of its pause in seconds, 0.0 if it is not resting."""
+        """Return the seconds left of its pause, 0.0 without one."""
         return max(0.0, self._rests_until - asyncio.get_running_loop().time())
 
     def barred_seconds(self) -> float:
@@ -88,7 +88,7 @@ class ChainLink:
             self._observing = in_background(self.model.observe(), expected=(WorkbenchError,))
         observing = self._observing
         self._waiting += 1
-        self.voice.heard = True
+        self.status_relay.heard = True
         try:
             done, _ = await asyncio.wait({observing}, timeout=patience_seconds)
         except asyncio.CancelledError:
@@ -97,7 +97,7 @@ class ChainLink:
             raise
         finally:
             self._waiting -= 1
-            self.voice.heard = self._waiting > 0
+            self.status_relay.heard = self._waiting > 0
         if not done:
             raise NotReady("it is not ready yet", advice="check its log")
         if observing.cancelled():
@@ -106,15 +106,15 @@ class ChainLink:
         return replace(facts, endpoint=self.label(facts.endpoint))
 
     def label(self, endpoint: str) -> str:
-        """Return how the journal calls it: with its name, where it was given one."""
+        """Return the endpoint's name for the journal: with the name in the settings, if it has one."""
         return endpoint if self.name == SHORT_FORM else f"{self.name} ({endpoint})"
 
     def signed(self, end: AnswerEnd) -> AnswerEnd:
-        """Return the end of an answer with who gave it."""
+        """Return the end of an answer with the name of this endpoint."""
         return replace(end, endpoint=self.label(end.endpoint))
 
     def failed(self, error: ModelError) -> None:
-        """Let it rest: twice as long after each failure, and at least for as long as it asked for."""
+        """Pause the endpoint: twice as long after each failure, and at least as long as it asked for."""
         self.why = error.why if isinstance(error, CostCapExceeded) else str(error)
         now = asyncio.get_running_loop().time()
         seconds = min(self._first_rest_seconds * 2**self._failures, MOST_REST_SECONDS)
@@ -136,6 +136,6 @@ class ChainLink:
             await asyncio.gather(self._observing, return_exceptions=True)
 
     async def close(self) -> None:
-        """Let go of its server."""
+        """Close the model."""
         await self.stop_observing()
         await self.model.close()

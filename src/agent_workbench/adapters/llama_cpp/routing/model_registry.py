@@ -87,11 +87,11 @@ class ModelRegistry:
     def _link(self, name: str) -> ChainLink:
         if name not in self._links:
             endpoint = self._endpoint(name)
-            model, voice = self._model(name, endpoint)
+            model, status_relay = self._model(name, endpoint)
             price = endpoint.dollars_per_million_tokens
             if not price.is_free:
                 model = PricedModel(model, name, price, self._settings.cost_cap_daily, self.ledger, self._on_status)
-            self._links[name] = ChainLink(name, model, voice, price)
+            self._links[name] = ChainLink(name, model, status_relay, price)
         return self._links[name]
 
     def _endpoint(self, name: str) -> EndpointSettings:
@@ -104,14 +104,14 @@ class ModelRegistry:
         shared = (endpoint.path, endpoint.server)
         if endpoint.path and shared in self._served:
             return self._served[shared]
-        voice = StatusRelay(self._on_status)
-        model = self._usable(name, endpoint, voice)
+        status_relay = StatusRelay(self._on_status)
+        model = self._usable(name, endpoint, status_relay)
         self._made.append(model)
         if endpoint.path:
-            self._served[shared] = model, voice
-        return model, voice
+            self._served[shared] = model, status_relay
+        return model, status_relay
 
-    def _usable(self, name: str, endpoint: EndpointSettings, voice: StatusRelay) -> Model:
+    def _usable(self, name: str, endpoint: EndpointSettings, status_relay: StatusRelay) -> Model:
         key = endpoint.api_key_env
         if name != SHORT_FORM and key and not self._environ.get(key, "").strip():
             what = f"the environment variable {key} with the API key of {name} is not set"
@@ -121,7 +121,7 @@ class ModelRegistry:
                 _as_model(endpoint, self._context_tokens(endpoint)),
                 self._environ,
                 self._log_of(name),
-                voice,
+                status_relay,
                 self._shared,
             )
         except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Structure of a view that all its searches share: chunks grouped by file, words of folders, lookup of paths."""
+"""Lookup tables of an index view, shared by its searches: chunks by file, words of folders, paths by name."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -38,7 +38,7 @@ class ViewPaths(PathLookup):
 
 
 class ViewLayout:
-    """Chunks of a view grouped by file. Numbers are those of the view."""
+    """Lookup tables of one view. Chunks and files have the numbers that the view gives them."""
 
     def __init__(self, view: IndexView) -> None:
         import numpy as np
@@ -88,5 +88,5 @@ class ViewLayout:
 
 
 def layout_of(view: IndexView) -> ViewLayout:
-    """Return the layout of the view, cached with it."""
+    """Return the lookup tables of the view, which caches them."""
     return view.cached(ViewLayout)

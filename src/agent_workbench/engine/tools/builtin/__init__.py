@@ -1,1 +1,1 @@
-"""Tools that the workbench brings for the model: each module holds one as `TOOL`."""
+"""Built-in tools for the model; each module defines one as `TOOL`."""

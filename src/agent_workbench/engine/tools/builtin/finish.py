@@ -25,8 +25,8 @@ TOOL = Finish(
 )
 
 
-def why_returned(run: TaskRun) -> str:
-    """Return why a finish is rejected, empty if it is accepted. The first one without changes is rejected."""
+def why_rejected(run: TaskRun) -> str:
+    """Return the reason to reject a finish, empty to accept it. The first one without any changes is rejected."""
     if run.changed or run.finish_returned:
         return ""
     tried = attempts(run.history)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from agent_workbench.tui.widgets.code_colours import coloured_lines
 from agent_workbench.tui.widgets.rows import Span
 from agent_workbench.views.blocks import Tone
+from agent_workbench.views.diff.diff_document import DiffDocument
 from agent_workbench.views.diff.lines import DiffLine
-from agent_workbench.views.diff.shown_diff import ShownDiff
 
 PART_LINES = 120
 """Lines that are highlighted together: few enough that the lexer takes no noticeable time."""
@@ -18,13 +18,13 @@ class DiffColours:
     """Highlighted lines, known for those that were drawn; asks for a part of the diff when its lines are drawn."""
 
     def __init__(self) -> None:
-        self._shown = ShownDiff()
+        self._shown = DiffDocument()
         self._dark = self._whole = True
         self._known: dict[int, list[Span]] = {}
         self._asked: set[int] = set()
         self._waiting: list[tuple[int, int]] = []
 
-    def begin(self, shown: ShownDiff, *, dark: bool, whole: bool = True) -> None:
+    def begin(self, shown: DiffDocument, *, dark: bool, whole: bool = True) -> None:
         """Take the next version of the diff; lines that are unchanged stay highlighted.
 
         While it is not `whole`, its last part is not highlighted: it would be again with every token.

@@ -1,4 +1,4 @@
-"""Actions on the hunks of a proposed diff: leave out, explain, edit, show the result."""
+"""Key actions on hunks in the diff pane: leave out, give a reason, edit, show the result."""
 
 import asyncio
 
@@ -12,8 +12,8 @@ from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted
 from agent_workbench.tui.panes.diff.rendering import LineMarks
 from agent_workbench.tui.panes.diff.viewer import DiffViewer
 from agent_workbench.views.blocks import Block, Tone
+from agent_workbench.views.diff.diff_document import DiffReader
 from agent_workbench.views.diff.lines import DiffLine
-from agent_workbench.views.diff.shown_diff import DiffReader
 from agent_workbench.views.gate.diff_pane import DiffView
 
 PARSED_AT_ONCE_CHARS = 50_000
@@ -21,7 +21,7 @@ PARSED_AT_ONCE_CHARS = 50_000
 
 
 class HunkActions(LineMarks):
-    """Selection of hunks in a viewer, shown as marks on its lines. `shows_result`: the viewer shows what is taken."""
+    """Handler of the keys that change a `HunkSelection`. `shows_result`: the viewer shows the result."""
 
     def __init__(self, viewer: DiffViewer, cursor: DiffCursor) -> None:
         self.shows_result = False

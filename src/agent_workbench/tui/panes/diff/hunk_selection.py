@@ -17,8 +17,8 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.panes.diff.rows import LEFT, PARTLY, TAKEN
 from agent_workbench.tui.widgets.rows import SIGNS
 from agent_workbench.views.blocks import Tone
+from agent_workbench.views.diff.diff_document import DiffDocument
 from agent_workbench.views.diff.lines import DiffLine
-from agent_workbench.views.diff.shown_diff import ShownDiff
 
 FATES = {HunkFate.TAKEN: TAKEN, HunkFate.PARTLY: PARTLY, HunkFate.LEFT: LEFT}
 
@@ -26,11 +26,11 @@ FATES = {HunkFate.TAKEN: TAKEN, HunkFate.PARTLY: PARTLY, HunkFate.LEFT: LEFT}
 class HunkSelection:
     """Hunks of a proposed diff, and which of them the user leaves out."""
 
-    def __init__(self, proposal: Proposal | None = None, shown: ShownDiff | None = None) -> None:
+    def __init__(self, proposal: Proposal | None = None, shown: DiffDocument | None = None) -> None:
         self.choice = HunkChoice()
         self.taking: PartialDiff | None = None
         self._proposal = proposal
-        self._shown = shown or ShownDiff()
+        self._shown = shown or DiffDocument()
         self._patch: Patch | None = None
         self._parts: tuple[SelectablePart, ...] = ()
         self._whole_files_before: list[int] = []

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from agent_workbench.tui.widgets.rows import cut_line
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.changed_words import similar_lines
+from agent_workbench.views.diff.diff_document import DiffDocument, change_pairs, change_start, context_folds
 from agent_workbench.views.diff.lines import DiffLine
-from agent_workbench.views.diff.shown_diff import ShownDiff, change_pairs, change_start, context_folds
 
 LEAST_ROOM = 8
 SIGN_CELLS = 2
@@ -41,7 +41,7 @@ class DiffLayout:
     """Rows of each line. `text_of` returns the text of lines that are not code."""
 
     def __init__(self) -> None:
-        self.shown = ShownDiff()
+        self.shown = DiffDocument()
         self.look = Look(0)
         self.partner: dict[int, int] = {}
         self.folds: dict[int, int] = {}
@@ -49,7 +49,7 @@ class DiffLayout:
         self._heights: list[int] = []
         self._starts: list[int] = [0]
 
-    def lay_out(self, shown: ShownDiff, look: Look, text_of: Callable[[int], str]) -> None:
+    def lay_out(self, shown: DiffDocument, look: Look, text_of: Callable[[int], str]) -> None:
         """Lay the lines out; with the same look and as wide line numbers, only those that changed."""
         grown = look == self.look and not look.whole and shown.digits == self.shown.digits
         start = change_start(shown, shown.same) if grown else 0

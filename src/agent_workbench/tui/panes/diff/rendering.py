@@ -11,7 +11,7 @@ from agent_workbench.tui.panes.diff.rows import DiffRows
 from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.tui.widgets.tones import Tones
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.diff.shown_diff import ShownDiff
+from agent_workbench.views.diff.diff_document import DiffDocument
 
 SPLIT_CELLS = 140
 """From this width on, old and new stand side by side unless the user chose otherwise."""
@@ -45,7 +45,7 @@ class DiffRendering:
     """Layout, rows and colours of one diff, and what of it is folded, wrapped and split. Rows count from 0."""
 
     def __init__(self, tones: Tones) -> None:
-        self.shown = ShownDiff()
+        self.shown = DiffDocument()
         self.layout = DiffLayout()
         self.marks = LineMarks()
         self.wraps = True
@@ -74,7 +74,7 @@ class DiffRendering:
         """Forget which files are folded, and which unchanged lines are not."""
         self._folded_files = self._unfolded = frozenset()
 
-    def show(self, shown: ShownDiff, *, dark: bool, whole: bool) -> None:
+    def show(self, shown: DiffDocument, *, dark: bool, whole: bool) -> None:
         """Take another diff; `lay_out` must follow. While it is not `whole`, lines are added at its end."""
         self.shown, self._whole = shown, whole
         self._rows.forget(words=True)

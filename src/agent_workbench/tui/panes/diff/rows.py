@@ -21,8 +21,11 @@ KEPT_ROWS = 2000
 
 
 class DiffRows:
-    """Makes rows for a layout. `mark_of` returns the sign of a selection (empty: none), `pointed` whether the
-    cursor or the range is on a line."""
+    """Maker of screen rows for a diff layout, with a cache.
+
+    `mark_of` returns the selection sign of a line (empty: none). `pointed` returns True if the cursor or the selected
+    range is on a line.
+    """
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from agent_workbench.tui.panes.diff.seen_lines import SeenLines, SeenProposal
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Piece, Row, entry_rows
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff, context_folds, line_in_diff
+from agent_workbench.views.diff.diff_document import DiffDocument, DiffReader, context_folds, line_in_diff
 from agent_workbench.views.gate.diff_pane import DiffView
 
 NOTE_LABEL_CELLS = 2
@@ -53,7 +53,7 @@ class DiffViewer(RowList):
             self._seen = SeenProposal(lines, len(self.rows)) if view.proposal else SeenProposal()
             self._report()
 
-    def show_lines(self, shown: ShownDiff) -> None:
+    def show_lines(self, shown: DiffDocument) -> None:
         """Show these lines below the notes."""
         self.diff.show(shown, dark=self.app.current_theme.dark, whole=not self.view.grows)
         self.lay_out_again()

@@ -1,8 +1,8 @@
-"""Content of the gate bar: proposal, activity, error or next task, and hints for the keys that apply."""
+"""Text of the gate bar: proposal, activity, error or next task, and hints for the keys that apply."""
 
 from collections.abc import Mapping
 
-from agent_workbench.tui.bars.approval import Approval, is_by_hunk
+from agent_workbench.tui.bars.approval import Approval, can_select_hunks
 from agent_workbench.tui.bars.bar import Bar
 from agent_workbench.tui.bars.hints import Hint
 from agent_workbench.tui.keymap import Keymap
@@ -26,8 +26,8 @@ FAR_ACTS = 2
 MODE_CLASSES = {f"-{mode}": mode for mode in GateMode}
 
 
-class GateShown(Bar):
-    """Shows a `GateView`."""
+class GateText(Bar):
+    """Base of the gate bar that only renders a `GateView` as text; `GateBar` adds the keys."""
 
     def __init__(self, keymap: Keymap, approval: Approval) -> None:
         super().__init__(id="gate")
@@ -37,7 +37,7 @@ class GateShown(Bar):
         self._unseen = 0
 
     def show(self, view: GateView) -> None:
-        """Show a view."""
+        """Render this view from now on."""
         if view == self._view:
             return
         if view.waiting != self._view.waiting:
@@ -93,7 +93,7 @@ class GateShown(Bar):
             far = [] if all(act in SCOPES for act in acts) else [self._go_there, *named[:FAR_ACTS]]
             return [*far, *self._pane_hints(), *([] if far else named), *self._general_hints()]
         parts = [Hint(self._keymap.first(Scope.EVERYWHERE, "focus_diff"), "by hunk", "screen.focus_diff")]
-        by_hunk = parts if self._is_by_hunk else []
+        by_hunk = parts if self._can_select_hunks else []
         return [*named, *by_hunk, *self._pane_hints(), *self._general_hints()]
 
     @property
@@ -103,14 +103,14 @@ class GateShown(Bar):
         return self.has_focus or starts
 
     @property
-    def _is_by_hunk(self) -> bool:
-        """True while a diff waits of which hunks can be left out."""
-        return bool(self._view.acts) and is_by_hunk(self._view.waiting)
+    def _can_select_hunks(self) -> bool:
+        """True while a proposed diff waits whose hunks can be selected."""
+        return bool(self._view.acts) and can_select_hunks(self._view.waiting)
 
     @property
     def _in_diff(self) -> bool:
         """True while the focus is on such a diff."""
-        return self._is_by_hunk and getattr(self.screen.focused, "scope", None) is Scope.DIFF
+        return self._can_select_hunks and getattr(self.screen.focused, "scope", None) is Scope.DIFF
 
     @property
     def _go_there(self) -> Hint:

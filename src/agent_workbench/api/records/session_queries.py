@@ -1,4 +1,4 @@
-"""Recorded sessions: their events, prompts and summaries, and their prompts built or asked again."""
+"""Queries of the CLI and the host about recorded sessions: find one, read its events, rebuild or re-ask its prompts."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -130,7 +130,7 @@ def _with_version(events: "Sequence[Recorded]", prompt: "ReproducedPrompt") -> "
 async def session_against(
     invocation: Invocation, session: str, named: str, say: Say
 ) -> "AsyncGenerator[ReproducedPrompt]":
-    """Ask a model (a GGUF file, an address, an endpoint by its name) every prompt of a session again.
+    """Send every prompt of a session to another model (a GGUF file, an address, or the name of an endpoint).
 
     Raises `UsageError` for an unknown model, `ModelError`.
     """

@@ -1,4 +1,4 @@
-"""Pieces of code that an event puts before the model."""
+"""Chunks of code that an event adds to the prompt."""
 
 from agent_workbench.core.events import (
     ActionFinished,
@@ -13,7 +13,7 @@ from agent_workbench.core.retrieval import Chunk
 
 
 def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
-    """Return the chunks that the model sees with this event. A pinned chunk it has seen before."""
+    """Return the chunks that this event adds to the prompt. A pinned chunk may be in it already."""
     match event:
         case CodeRetrieved():
             return event.chunks

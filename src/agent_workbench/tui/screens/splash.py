@@ -1,4 +1,4 @@
-"""First frame, shown while the panes are being loaded."""
+"""Splash screen: the first frame, shown while session and panes are loaded."""
 
 from textual.app import ComposeResult
 from textual.message import Message
@@ -6,8 +6,8 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 
-class OpeningScreen(Screen[None]):
-    """Posts `Shown` when it is on screen. It needs nothing of a session, so that it is there at once."""
+class SplashScreen(Screen[None]):
+    """Splash screen; posts `Shown` when it is visible. It needs no session, so it appears at once."""
 
     class Shown(Message):
         """The first frame was sent to the terminal."""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.changed_words import changed_words, similar_lines
-from agent_workbench.views.diff.shown_diff import DiffReader, ShownDiff, change_pairs, context_folds
+from agent_workbench.views.diff.diff_document import DiffDocument, DiffReader, change_pairs, context_folds
 
 DIFF = """\
 diff --git a/x.py b/x.py
@@ -38,7 +38,7 @@ diff --git a/y.py b/y.py
 """
 
 
-def read(text: str) -> ShownDiff:
+def read(text: str) -> DiffDocument:
     return DiffReader().read(text)
 
 
@@ -70,7 +70,7 @@ def test_lines_know_hunk_and_place_in_it() -> None:
 @example([208, 227])  # Both end in `r`: the same line, but the header above it is another.
 def test_a_diff_that_grows_is_shown_as_if_read_at_once(ends: list[int]) -> None:
     reader = DiffReader()
-    before: ShownDiff = ShownDiff()
+    before: DiffDocument = DiffDocument()
     for end in sorted(ends):
         shown = reader.read(DIFF[:end])
         whole = read(DIFF[:end])

@@ -1,4 +1,4 @@
-"""Latest failures as queries for the code search, and the code that a new failure points to."""
+"""Code search for failing checks: their output is the query, the chunks found go to the model."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,8 +7,8 @@ from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import TaskRun
-from agent_workbench.core.state.shown_code import chunks_shown_by
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
 OUTPUT_CHARS = 1_500
@@ -28,7 +28,7 @@ def latest_failures(run: TaskRun) -> str:
 async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tuple[Chunk, ...]:
     """Return the best chunks for a new failure after a change, without those that the model was shown.
 
-    None where it fails as it did before: what that points to was looked for then.
+    Empty if the failure is the same as before.
     """
     failing = _failing(finished.results)
     asked = finished.purpose in (CheckPurpose.AFTER_DIFF, CheckPurpose.FINAL)
@@ -43,8 +43,8 @@ async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tup
     )
 
 
-def code_told(chunks: Sequence[Chunk]) -> tuple[str, ...]:
-    """Return the text of these chunks for the model, empty if there are none."""
+def code_text(chunks: Sequence[Chunk]) -> tuple[str, ...]:
+    """Return these chunks as text for the model, empty if there are none."""
     return (POINTS_TO, *(f"{chunk.place}\n{chunk.text}" for chunk in chunks)) if chunks else ()
 
 

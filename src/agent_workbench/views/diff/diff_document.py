@@ -1,4 +1,4 @@
-"""A parsed diff for display: one header for each file, hunks, and lines with positions; it may still grow."""
+"""Whole diff for display: its files, hunks and lines, read incrementally while the model still writes it."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -16,8 +16,8 @@ KEPT_CONTEXT = 3
 MIN_FOLDED = 6
 
 
-class ShownDiff(Struct, frozen=True):
-    """Lines of a diff and the headers of their files. `same`: number of first lines unchanged since the last read."""
+class DiffDocument(Struct, frozen=True):
+    """A diff for display: all lines and file headers. `same`: number of first lines unchanged since the last read."""
 
     lines: tuple[DiffLine, ...] = ()
     files: tuple[FileHead, ...] = ()
@@ -27,21 +27,21 @@ class ShownDiff(Struct, frozen=True):
 
 
 class DiffReader:
-    """Incremental reader of a diff that may grow."""
+    """Incremental parser of a diff that may grow."""
 
     def __init__(self) -> None:
         self._whole = _LineBuilder()
         self._text = ""
         self._chars = 0
-        self._shown = ShownDiff()
+        self._shown = DiffDocument()
 
-    def read(self, text: str, *, grows: bool = False) -> ShownDiff:
+    def read(self, text: str, *, grows: bool = False) -> DiffDocument:
         """Return the diff of `text`, including an unfinished last line.
 
         While it `grows`, an unfinished line outside of hunks is left out: half a path is the path of another file.
         """
         if not text.startswith(self._text):
-            self._whole, self._chars, self._shown = _LineBuilder(), 0, ShownDiff()
+            self._whole, self._chars, self._shown = _LineBuilder(), 0, DiffDocument()
         self._text = text
         # Only the last finished line can change: a header that continues, and the unfinished line after it.
         same = max(len(self._whole.lines) - 1, 0)
@@ -121,17 +121,17 @@ class _LineBuilder:
         head = self._heads[-1] = with_header(self._heads[-1], raw)
         self.lines[-1] = DiffLine(head.text, Tone.FILE, file=len(self._heads) - 1)
 
-    def shown(self, same: int) -> ShownDiff:
+    def shown(self, same: int) -> DiffDocument:
         """Return the lines as a value."""
         files = tuple(
             replace(head, added=added, removed=removed, hunks=hunks)
             for head, (added, removed, hunks) in zip(self._heads, self._counts, strict=True)
         )
         hunks = sum(each.hunks for each in files)
-        return ShownDiff(tuple(self.lines), files, hunks, len(str(self._highest)) if self._highest else 0, same)
+        return DiffDocument(tuple(self.lines), files, hunks, len(str(self._highest)) if self._highest else 0, same)
 
 
-def context_folds(shown: ShownDiff) -> Iterator[tuple[int, int]]:
+def context_folds(shown: DiffDocument) -> Iterator[tuple[int, int]]:
     """Yield the folded runs of unchanged lines: the first line, and the one after the last.
 
     Only complete runs are folded, and never the lines next to a change.
@@ -146,7 +146,7 @@ def context_folds(shown: ShownDiff) -> Iterator[tuple[int, int]]:
         start = number + 1
 
 
-def change_pairs(shown: ShownDiff, start: int = 0) -> Iterator[tuple[list[int], list[int]]]:
+def change_pairs(shown: DiffDocument, start: int = 0) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the removed lines with the added ones that replace them, from line `start` on."""
     removed: list[int] = []
     added: list[int] = []
@@ -165,14 +165,14 @@ def change_pairs(shown: ShownDiff, start: int = 0) -> Iterator[tuple[list[int], 
         yield removed, added
 
 
-def change_start(shown: ShownDiff, line: int) -> int:
+def change_start(shown: DiffDocument, line: int) -> int:
     """Return the first line of the change, or of the header, to which `line` belongs."""
     while line > 0 and shown.lines[line - 1].tone in {Tone.ADDED, Tone.REMOVED, Tone.DIM}:
         line -= 1
     return line
 
 
-def line_in_diff(shown: ShownDiff, place: CodePlace) -> int:
+def line_in_diff(shown: DiffDocument, place: CodePlace) -> int:
     """Return the number of the diff's line that shows this line of the changed file, -1 if none does.
 
     A path that a test run printed matches a file that ends with it, or that it ends with.

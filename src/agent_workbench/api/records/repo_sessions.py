@@ -1,4 +1,4 @@
-"""Recorded sessions of a repository, for a screen: list, proof, fork, export, comparison."""
+"""Implementation of the port `PastSessions`: what screens do with the recorded sessions of a repository."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from agent_workbench.api.records.comparison import compare_sessions
 from agent_workbench.api.records.export import ExportFormat, keep_picture, write_export
 from agent_workbench.api.records.fork import foresee_fork, fork_session
 from agent_workbench.api.records.proofs import prove_session
-from agent_workbench.api.records.recorded_sessions import session_summaries
+from agent_workbench.api.records.session_queries import session_summaries
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.invocation import Invocation
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RepoSessions:
-    """Implements `core.history.summaries.PastSessions` for the repository around `invocation`."""
+    """Port `core.history.summaries.PastSessions` of the repository in which the command was started."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation

@@ -1,4 +1,4 @@
-"""Putting a summary in place of the older steps of a task, or of what its scratchpad says."""
+"""Tool `compact`: the workbench, not the model, calls it to replace older steps or the scratchpad with a summary."""
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionResult, Author, Event
@@ -13,11 +13,11 @@ from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 
-class Compact(BuiltinTool, frozen=True):
-    """Makes room in the context."""
+class CompactTool(BuiltinTool, frozen=True):
+    """Tool of the workbench that applies an approved summary, which frees room in the context."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return the summary as the user wrote it; raise `UsageError` for one that is empty or leaves no room."""
+        """Return the summary as edited by the user; raise `UsageError` if it is empty or too long."""
         if not text.strip():
             raise UsageError("a summary needs words", advice="reject it with a reason to have the model write another")
         waiting = context.run.proposal
@@ -31,7 +31,7 @@ class Compact(BuiltinTool, frozen=True):
         return Draft(text.strip(), outlook=await estimate_summary(context, text.strip(), Author.USER))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
-        """Compact the context; there is nothing to tell of it but what the next prompt says."""
+        """Compact the context, or replace the scratchpad. The observation is empty: the next prompt has the summary."""
         by = Author.USER if proposal.edited else Author.WORKBENCH if proposal.fallback else Author.MODEL
         if context.run.notes_full:
             return await _replace_notes(context, proposal)
@@ -39,9 +39,9 @@ class Compact(BuiltinTool, frozen=True):
 
 
 async def _replace_notes(context: ToolContext, proposal: Proposal) -> ToolResult:
-    """Archive the scratchpad and put the summary in its place, if it still says what the summary was made of.
+    """Archive the scratchpad and write the summary in its place, unless it changed since it was summarized.
 
-    Done once already, before a stop, there is nothing left but to record it.
+    If a crash came after the summary was written, it is only recorded.
     """
     memory, task, fork = context.ports.memory, context.task.id, context.run.fork
     text, (shown,) = f"{proposal.text}\n", proposal.preimages
@@ -57,4 +57,4 @@ async def _replace_notes(context: ToolContext, proposal: Proposal) -> ToolResult
     return ToolResult("", ActionResult.OK if done else ActionResult.REFUSED, effects)
 
 
-TOOL = Compact(name=COMPACT, summary="sum up the older steps", permission=Permission.SUMMARY)
+TOOL = CompactTool(name=COMPACT, summary="sum up the older steps", permission=Permission.SUMMARY)
