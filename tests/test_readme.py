@@ -108,7 +108,7 @@ def test_the_first_session(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert "wrote .agent.yml" in init
     assert add.startswith("T-1")
     assert "pytest -q tests/test_cart.py" in add
-    assert "the plan holds: 1 task\n" in check
+    assert "the plan is valid: 1 task\n" in check
     assert "✓ model" in doctor
     assert "✓ context" in doctor
     found, index = [run(line, repo, shell) for line in block("search")]

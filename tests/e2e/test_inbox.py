@@ -98,7 +98,7 @@ def test_what_is_wrong_with_a_decision_is_said(served: Machine) -> None:
         (("approve", f"../../x/P-1@{'0' * 32}"), 2, "is not a reference"),
         (("approve", ref, "--hunks", "1"), 2, "has no hunks to choose from"),
         (("approve", ref, "--hunks", "a"), 2, "does not list hunks"),
-        (("show", "T-9"), 2, "nothing that waits is called 'T-9'"),
+        (("show", "T-9"), 2, "no pending proposal is called 'T-9'"),
     ):
         done = served.agent("inbox", *words, cwd=repo)
         assert (done.code, why in done.err) == (code, True), done.said

@@ -160,7 +160,7 @@ class ScriptedHost:
         for each, state in self.waiting:
             if each.id == item.id:
                 return state
-        raise UsageError(f"nothing that waits is called {item.id!r}")
+        raise UsageError(f"no pending proposal is called {item.id!r}")
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
         """Record a decision, and keep what waits no longer out of the inbox; refuse it with `refusal`."""

@@ -339,12 +339,12 @@ async def test_an_item_is_found_by_its_names(repo: Repo, name: str) -> None:
 @pytest.mark.parametrize("name", ["", "/P-3", "T-2", "xyz", "abc234/P-4"])
 async def test_what_has_another_name_is_not_found(repo: Repo, name: str) -> None:
     await repo.parked()
-    with pytest.raises(UsageError, match="nothing that waits is called"):
+    with pytest.raises(UsageError, match="no pending proposal is called"):
         await repo.inbox.find(name)
 
 
 async def test_a_name_of_two_is_refused(repo: Repo) -> None:
     await repo.parked()
     await repo.parked()
-    with pytest.raises(UsageError, match="2 proposals that wait"):
+    with pytest.raises(UsageError, match="2 pending proposals"):
         await repo.inbox.find("T-1")

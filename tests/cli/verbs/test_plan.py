@@ -24,7 +24,7 @@ def test_what_holds_is_written(machine: Machine) -> None:
     repo = calc_repo(machine)
     added = "path.write_text(text + '  - {id: T-2, description: More}\\n')"
     done = machine.agent("plan", "edit", cwd=repo, environ=editor(machine, added))
-    assert (done.code, done.out) == (0, "the plan holds: 2 tasks\n"), done.said
+    assert (done.code, done.out) == (0, "the plan is valid: 2 tasks\n"), done.said
     assert (repo / FILE).read_text() == PLAN + "  - {id: T-2, description: More}\n"
 
 

@@ -204,7 +204,7 @@ async def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path) -> N
 
 
 def test_settings_tell_who_said_them() -> None:
-    assert examine_settings({}, ())[0].seen == "all as they come"
+    assert examine_settings({}, ())[0].seen == "all at their defaults"
     found = examine_settings({"python": "environment", "lint_command": "default"}, ("python",))
     assert found[0].seen == "python (environment)"
     assert (found[1].part, found[1].health) == ("trust", Health.WARNING)

@@ -87,10 +87,10 @@ class RepoInbox:
         """
         found = [each for each in await self._all() if _has_name(each.item, name)]
         if not found:
-            raise UsageError(f"nothing that waits is called {name!r}", advice=_LISTS)
+            raise UsageError(f"no pending proposal is called {name!r}", advice=_LISTS)
         if len(found) > 1:
             names = ", ".join(each.item.id for each in found)
-            raise UsageError(f"{len(found)} proposals that wait are called {name!r}", advice=f"one of {names}")
+            raise UsageError(f"{len(found)} pending proposals are called {name!r}", advice=f"one of {names}")
         return found[0]
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:

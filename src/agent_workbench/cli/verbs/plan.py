@@ -62,7 +62,7 @@ def check(_: argparse.Namespace) -> int:
     from agent_workbench.api.plans import checked_plan
 
     plan = asyncio.run(checked_plan(Invocation(Path.cwd(), os.environ, {})))
-    say(f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
+    say(f"the plan is valid: {counted_text(len(plan.tasks), 'task')}")
     return ExitCode.DONE
 
 
@@ -84,7 +84,7 @@ def edit(_: argparse.Namespace) -> int:
             raise PlanError(str(edited.fault), advice=advice) from edited.fault
         edited = asyncio.run(edit_plan(invocation, edited))
     plan = edited.plan
-    say("nothing was changed" if plan is None else f"the plan holds: {counted_text(len(plan.tasks), 'task')}")
+    say("nothing was changed" if plan is None else f"the plan is valid: {counted_text(len(plan.tasks), 'task')}")
     return ExitCode.DONE
 
 

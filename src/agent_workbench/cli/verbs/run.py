@@ -43,7 +43,7 @@ def add_policy_flags(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the policy."""
     rule = verb.add_mutually_exclusive_group()
     rule.add_argument("--yes", action="store_true", help="approve diffs, checks and commits (never merges)")
-    verb.add_argument("--commands", action="store_true", help="with --yes: approve commands too, where a sandbox holds")
+    verb.add_argument("--commands", action="store_true", help="with --yes: approve commands too, where a sandbox works")
     rule.add_argument("--policy", metavar="FILE", type=Path, help="approvals and limits from this YAML file")
     verb.add_argument("--unconfined", action="store_true", help="run although no sandbox confines tests and commands")
 

@@ -45,7 +45,7 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
 
 def examine_settings(origins: Mapping[str, str], untrusted: Sequence[str]) -> tuple[Finding, ...]:
     """Return the settings in force with their origins; `untrusted` are the names of ignored ones."""
-    findings = [Finding("settings", Health.GOOD, "; ".join(_origin_lines(origins)) or "all as they come")]
+    findings = [Finding("settings", Health.GOOD, "; ".join(_origin_lines(origins)) or "all at their defaults")]
     if untrusted:
         seen = f"{_count_are(len(untrusted), 'setting')} not trusted: {named(untrusted)}"
         findings.append(Finding("trust", Health.WARNING, seen, TRUST_ADVICE))
@@ -171,7 +171,7 @@ async def _sandbox(ports: Ports) -> Sequence[Finding]:
     facts = await ports.shell.observe()
     if facts.holds:
         network = "network open" if facts.network else "no network"
-        return [Finding("sandbox", Health.GOOD, f"{facts.kind} holds, {network}")]
+        return [Finding("sandbox", Health.GOOD, f"{facts.kind} confines tests and commands, {network}")]
     return [Finding("sandbox", Health.WARNING, "commands are not confined", facts.why)]
 
 
