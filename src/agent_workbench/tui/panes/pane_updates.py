@@ -132,6 +132,6 @@ class PaneUpdates:
 
 
 def _plan_differs(before: SessionUpdate, now: SessionUpdate) -> bool:
-    """Return whether the plan may have changed; a long one takes a while, and a stream of tokens does not change it."""
+    """Return True if the plan may have changed. Streamed tokens do not change it, and a long plan is slow to show."""
     here = (now.live.no_plan, now.live.taken)
     return before.state is not now.state or (before.live.no_plan, before.live.taken) != here

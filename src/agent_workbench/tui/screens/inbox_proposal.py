@@ -122,7 +122,7 @@ class InboxProposalScreen(Dialog[str]):
             self._submit(InboxChoice(Verdict.REJECT, reason.strip()))
 
     def _can(self, act: GateAct) -> bool:
-        """Return whether a decision applies and was long enough on screen."""
+        """Return True if a decision applies and was long enough on screen."""
         if act not in self._acts or self._deciding:
             return False
         queued = 0.0 if self._pressed_at is None else queued_seconds(self._pressed_at)

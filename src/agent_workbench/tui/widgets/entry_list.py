@@ -52,7 +52,7 @@ class EntryList(RowList):
         return entry_rows(entry, number, width, self.label_cells, expanded=self.is_expanded(entry))
 
     def is_expanded(self, entry: Entry) -> bool:
-        """Return whether an entry is shown in full."""
+        """Return True if an entry is shown in full."""
         return self._all_expanded != (entry.key in self._expanded)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:

@@ -28,7 +28,7 @@ class Readiness:
         self._since = self._clock.monotonic_seconds()
 
     def ready(self, key: str, queued_seconds: float = 0.0) -> bool:
-        """Return whether a decision about `key` counts that was made `queued_seconds` ago."""
+        """Return True if a decision about `key` counts; it was made `queued_seconds` ago."""
         return key == self._key and self._clock.monotonic_seconds() - queued_seconds - self._since >= MOMENT_SECONDS
 
 

@@ -30,7 +30,7 @@ class DiffCursor:
         self.at = self.anchor = -1
 
     def covers(self, number: int) -> bool:
-        """Return whether the cursor or the range is on a line, or on the line beside it."""
+        """Return True if the cursor or the range is on a line, or on the line beside it."""
         if not self.active:
             return False
         first, last = self._range()

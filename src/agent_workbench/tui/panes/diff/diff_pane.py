@@ -1,4 +1,4 @@
-"""Diff pane: a proposed diff of which hunks and lines can be left out, or what runs and what was applied."""
+"""Diff pane: a proposed diff whose hunks and lines can be selected, else the running action or the applied diff."""
 
 from collections.abc import Mapping
 

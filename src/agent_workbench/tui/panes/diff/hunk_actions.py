@@ -50,7 +50,7 @@ class HunkActions(LineMarks):
         return self._selection.taking
 
     def is_edited_by(self, view: DiffView) -> bool:
-        """Return whether a view is the shown proposal with another content, so that the user goes on in it."""
+        """Return True if a view is an edited version of the shown proposal."""
         shown = self._viewer.view.proposal
         return view.by_hunk and not view.partial and shown != view.proposal and _id(shown) == _id(view.proposal)
 
@@ -63,7 +63,7 @@ class HunkActions(LineMarks):
         return before
 
     def begin(self, view: DiffView, edited: HunkSelection | None, hunk: int) -> None:
-        """Select in a new proposal; from the one before that was `edited` the selection and the place are kept."""
+        """Start the selection in a new proposal. An `edited` version of the last one keeps selection and cursor."""
         self._selection = HunkSelection(view.source, self._viewer.diff.shown)
         lost = self._selection.carry(edited) if edited is not None else []
         self._explained = {left.id for left in self._selection.choice.left}

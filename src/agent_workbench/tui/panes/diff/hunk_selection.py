@@ -1,4 +1,4 @@
-"""Selection of hunks and lines: which parts of a proposed diff are left out, and how its lines show that."""
+"""Selection state of a proposed diff: the hunks and lines left out, and the sign of each line."""
 
 from collections.abc import Collection, Iterable
 
@@ -24,7 +24,7 @@ FATES = {HunkFate.TAKEN: TAKEN, HunkFate.PARTLY: PARTLY, HunkFate.LEFT: LEFT}
 
 
 class HunkSelection:
-    """Hunks of a proposed diff, and which of them the user leaves out."""
+    """Hunks of a proposed diff, and those that the user leaves out."""
 
     def __init__(self, proposal: Proposal | None = None, shown: DiffDocument | None = None) -> None:
         self.choice = HunkChoice()
@@ -72,7 +72,7 @@ class HunkSelection:
         return self._parts[number + self._whole_files_before[line.file]]
 
     def is_whole_file(self, line: DiffLine) -> bool:
-        """Return whether a line is the header of a file without hunks, such as a renamed one."""
+        """Return True if a line is the header of a file without hunks, such as a renamed one."""
         return line.tone is Tone.FILE and line.file >= 0 and not self._shown.files[line.file].hunks
 
     def at(self, line: DiffLine) -> list[tuple[SelectablePart, None]]:

@@ -108,7 +108,7 @@ class DiffLayout:
         return max(LEAST_ROOM, self.look.width - self.gutter)
 
     def has_blank(self, number: int) -> bool:
-        """Return whether an empty row precedes this line."""
+        """Return True if an empty row precedes this line."""
         above = number > 0 or self.look.below
         return above and (self.shown.lines[number].tone is Tone.FILE or number == 0)
 

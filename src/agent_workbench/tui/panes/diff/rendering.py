@@ -31,7 +31,7 @@ class LineMarks:
         return ""
 
     def covers_cursor(self, number: int) -> bool:
-        """Return whether the cursor or the range is on a line."""
+        """Return True if the cursor or the range is on a line."""
         del number
         return False
 
@@ -176,7 +176,7 @@ class DiffRendering:
         ]
 
     def is_split(self, width: int) -> bool:
-        """Return whether old and new stand side by side in this width."""
+        """Return True if old and new lines are side by side in this width."""
         return width >= SPLIT_CELLS if self._split is None else self._split
 
     def toggle_split(self, width: int) -> None:
