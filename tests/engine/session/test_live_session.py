@@ -227,7 +227,7 @@ async def test_an_approval_counts_for_what_was_shown_only(tmp_path: Path) -> Non
         edited = await front.edit(Permission.DIFF, diff("wrong", "left"))
         assert edited.id == shown.id
         assert "look again" in await front.notice(ApproveProposal(shown.id, shown_sha(shown)))
-        assert "not waiting" in await front.notice(ApproveProposal(type(shown.id)("P-999"), shown_sha(shown)))
+        assert "no longer waits" in await front.notice(ApproveProposal(type(shown.id)("P-999"), shown_sha(shown)))
         assert await front.gate(Permission.DIFF) == edited
 
 
