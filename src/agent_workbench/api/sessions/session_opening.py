@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
     from agent_workbench.engine.session.live_session import LiveSession
 
 UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
-MANY_EVENTS = 1_000
 
 
 class AttendedRepo:
@@ -116,8 +115,9 @@ def _recorder(opened: "HeldSession", publisher: "UpdatePublisher", events: Event
     from agent_workbench.engine.recorder import Recorder
 
     state = fold_all(opened.events)
-    if len(opened.events) > MANY_EVENTS:
-        gc.freeze()  # they are kept to the end, and a collection that goes through them blocks the screen for 0.5 s
+    # Modules and recorded events are kept to the end. A full collection that goes through them blocks the screen, for
+    # 0.1 s while a model streams and 0.5 s after a long journal was read.
+    gc.freeze()
     publisher.show_state(state)
 
     def on_recorded(recorded: "Recorded", after: "SessionState") -> None:
