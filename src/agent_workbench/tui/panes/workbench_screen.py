@@ -83,6 +83,8 @@ class WorkbenchScreen(SelectableScreen[None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Show an update in every part of the screen."""
+        if not self.query(StepsPane):  # an update that comes while the app ends finds the panes removed
+            return
         self.updates.show(update)
 
     @property
