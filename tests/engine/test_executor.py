@@ -36,7 +36,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import RetryTrouble, StartTask
 from agent_workbench.core.model_settings import ModelSettings
-from agent_workbench.core.plan import Budget, Constraints, Scope, TaskStatus
+from agent_workbench.core.plan import Budget, Constraints, PathScope, TaskStatus
 from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.session_end import SessionEnd
@@ -396,7 +396,7 @@ async def test_malformed_answers_are_told_exactly(tmp_path: Path) -> None:
 async def test_what_cannot_be_read_is_not_shown(tmp_path: Path) -> None:
     secret = Chunk("secret.txt", 1, 1, "hush", 2.0)
     public = Chunk("README.md", 1, 1, "# Hello", 1.0)
-    narrow = replace(task(), scope=Scope(allowed_read_globs=("*.md", "answer.txt")))
+    narrow = replace(task(), scope=PathScope(allowed_read_globs=("*.md", "answer.txt")))
     sayings = [
         call("read_file", '{"path": "secret.txt"}'),
         call("list_files"),

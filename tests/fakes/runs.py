@@ -28,7 +28,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.plan import Budget, Owner, Plan, Scope, Task, TaskStatus
+from agent_workbench.core.plan import Budget, Owner, PathScope, Plan, Task, TaskStatus
 from agent_workbench.core.proposals import COMMIT, MERGE, Proposal, Verdict
 from agent_workbench.core.retrieval import Chunk, Signal, SignalKind
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission
@@ -47,7 +47,7 @@ TASK_1 = Task(
     suggested_approach="Look at total() first.",
     accept_tests=(PYTEST,),
     budget=Budget(tokens=40_000, minutes=20),
-    scope=Scope(("shop/**", "tests/**")),
+    scope=PathScope(("shop/**", "tests/**")),
     status=TaskStatus.PENDING,
 )
 TASK_2 = Task(

@@ -7,11 +7,11 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from agent_workbench.tui.panes.diff.colours import DiffColours
-from agent_workbench.tui.panes.diff.layout import DiffLayout, Look
+from agent_workbench.tui.panes.diff.layout import DiffLayout, LayoutOptions
 from agent_workbench.tui.panes.diff.rows import DiffRows
 from agent_workbench.tui.panes.diff.seen_lines import SeenLines
 from agent_workbench.tui.widgets.rows import Piece, cut_line
-from agent_workbench.tui.widgets.tones import Look as ToneLook
+from agent_workbench.tui.widgets.tones import LayoutOptions as ToneLook
 from agent_workbench.tui.widgets.tones import Tones
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.diff_document import DiffDocument, DiffReader
@@ -37,7 +37,7 @@ def shown(lines: list[tuple[str, str]]) -> DiffDocument:
     return DiffReader().read(f"--- a/x\n+++ b/x\n@@ -1,{old} +1,{new} @@\n{body}")
 
 
-def rows_of(diff: DiffDocument, look: Look) -> tuple[DiffLayout, DiffRows]:
+def rows_of(diff: DiffDocument, look: LayoutOptions) -> tuple[DiffLayout, DiffRows]:
     layout = DiffLayout()
     rows = DiffRows(
         layout,
@@ -57,7 +57,7 @@ def test_every_line_is_drawn_to_its_end_within_the_edge(
     split: bool, lines: list[tuple[str, str]], width: int, marks: bool
 ) -> None:
     diff = shown(lines)
-    layout, rows = rows_of(diff, Look(width, split=split, marks=marks, whole=True))
+    layout, rows = rows_of(diff, LayoutOptions(width, split=split, marks=marks, whole=True))
     seen = SeenLines(len(diff.lines))
     for number in range(layout.row_count):
         row = rows.row(number)
@@ -73,7 +73,7 @@ def test_a_diff_that_grows_is_laid_out_as_if_at_once(lines: list[tuple[str, str]
     reader, layout = DiffReader(), DiffLayout()
     body = "".join(f"{sign}{text}\n" for sign, text in lines)
     text = f"--- a/x\n+++ b/x\n@@ -1,99 +1,99 @@\n{body}"
-    look = Look(30, split=True)
+    look = LayoutOptions(30, split=True)
     begun = reader.read(text[:end])
     layout.lay_out(begun, look, lambda number: begun.lines[number].text)
     diff = reader.read(text)
@@ -104,9 +104,9 @@ def test_what_is_drawn_behind_a_gap_does_not_count() -> None:
 
 def test_unchanged_lines_fold_and_a_folded_file_is_its_header() -> None:
     diff = shown([*((" ", f"line {number}") for number in range(30)), ("+", "new")])
-    layout, rows = rows_of(diff, Look(60, whole=True))
+    layout, rows = rows_of(diff, LayoutOptions(60, whole=True))
     assert layout.row_count == 2 + 3 + 1 + 3 + 1
     assert "24 unchanged lines" in "".join(text for text, _ in rows.row(5).spans)
-    folded, rows = rows_of(diff, Look(60, whole=True, files=frozenset({0})))
+    folded, rows = rows_of(diff, LayoutOptions(60, whole=True, files=frozenset({0})))
     assert folded.row_count == 1
     assert "folded" in "".join(text for text, _ in rows.row(0).spans)

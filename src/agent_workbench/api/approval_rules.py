@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.api.trusted_repo import repo_or_folder
 from agent_workbench.bootstrap.repo_context import Say
-from agent_workbench.bootstrap.rule_store import rule_store
+from agent_workbench.bootstrap.stores import rule_store
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loaded when they are needed
 
 
 async def configured_model(invocation: Invocation, say: Say) -> "Model":
-    """Return the configured model; `say` is told what it waits for. The caller closes it."""
+    """Return the configured model; `say` gets progress messages. The caller closes it."""
     repo, settings = await repo_or_folder(invocation, say)
     return await asyncio.to_thread(repo.model, settings, say)
 

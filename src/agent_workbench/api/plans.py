@@ -90,7 +90,7 @@ async def _tasks_of(plans: "PlanFile") -> "tuple[Task, ...]":
 
 
 async def planned_tasks(invocation: Invocation, goal: str, existing: "Plan", say: Say) -> "tuple[Task, ...]":
-    """Ask the model for tasks that reach `goal`; `say` is told what is waited for. Raises `ModelError`."""
+    """Ask the model for tasks that reach `goal`; `say` gets progress messages. Raises `ModelError`."""
     from agent_workbench.engine.task.planner import make_plan
 
     repo, settings = await repo_or_folder(invocation, say)

@@ -46,7 +46,7 @@ def system_clock() -> "Clock":
 
 
 async def serve_workbench(folder: Path, words: Sequence[str], port: int, on_ready: Callable[[str], None]) -> None:
-    """Serve `agent` with these arguments on loopback until a signal ends it; `on_ready` is told the address to open.
+    """Serve `agent` with these arguments on loopback until a signal ends it; `on_ready` gets the address to open.
 
     Raises `UsageError` if `port` is not free.
     """

@@ -1,7 +1,7 @@
-"""Construction of the code search and of the server that embeds for it."""
+"""Construction of the code search, of the server that embeds for it, and of the ranking of small collections."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,3 +59,10 @@ def _embedding_server(path: str, settings: "Settings", environ: Mapping[str, str
         start_seconds=_START_SECONDS,
         embeddings=True,
     )
+
+
+def rank_texts(texts: Sequence[str], query: str, limit: int) -> tuple[int, ...]:
+    """Return the positions of at most `limit` texts that contain a word of the query, best first. Blocks."""
+    from agent_workbench.ranking.small_collection import SmallCollection
+
+    return tuple(each.number for each in SmallCollection(texts).best(query, limit))

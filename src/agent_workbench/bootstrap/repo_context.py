@@ -5,10 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.bootstrap.rule_store import rule_store
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
-from agent_workbench.bootstrap.stores import local_inbox, session_store, system_clock
+from agent_workbench.bootstrap.stores import local_inbox, rule_store, session_store, system_clock
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs

@@ -1,4 +1,4 @@
-"""Wiring of this machine's stores: the sessions of a repository, and decisions made in other processes."""
+"""Wiring of this machine's stores: sessions, rules, and decisions made in other processes."""
 
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from agent_workbench.core.invocation import Invocation
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.core.ports.machine import Clock
+    from agent_workbench.core.ports.repo_files import RuleStore
     from agent_workbench.core.ports.stores import Inbox
     from agent_workbench.core.settings import Settings
 
@@ -22,6 +23,19 @@ def session_store(invocation: Invocation, folder: Path, settings: "Settings") ->
 
     redactor = partial(environment_redactor, invocation.environ, settings.key_variables)
     return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor)
+
+
+def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleStore":
+    """Return the store of the rules in force in the repo at `root`."""
+    from agent_workbench.adapters.journal.past_actions import past_actions
+    from agent_workbench.adapters.rules.rule_files import RuleFiles
+    from agent_workbench.config.rule_trust import RuleTrust
+    from agent_workbench.config.trust_store import TrustStore
+    from agent_workbench.config.yaml_parser import compose_text
+    from agent_workbench.system.user_dirs import config_dir, state_dir
+
+    trust = RuleTrust(root, invocation.environ, invocation.flags, TrustStore(state_dir()))
+    return RuleFiles(root, config_dir(), compose_text, trust.change, partial(past_actions, sessions_dir))
 
 
 def local_inbox() -> "Inbox":

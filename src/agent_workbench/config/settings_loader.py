@@ -88,7 +88,7 @@ def combine_layers(
 
 
 def _alternatives(layer: Layer) -> list[tuple[str, ...]]:
-    """Return groups of keys of which only one may be set: of `model`, the embeddings and each endpoint."""
+    """Return groups of keys that exclude each other: in `model`, the embeddings and each endpoint."""
     groups = ("model", "retrieval.embeddings", *(f"endpoints.{name}" for name in endpoint_names(layer)))
     return [tuple(f"{group}.{key}" for key in ALTERNATIVES) for group in groups]
 

@@ -41,7 +41,7 @@ class Budget(RecordedValue, frozen=True):
     minutes: float | None = None
 
 
-class Scope(RecordedValue, frozen=True):
+class PathScope(RecordedValue, frozen=True):
     """Paths that a task may write and read, as globs over repo-relative POSIX paths."""
 
     allowed_write_globs: tuple[str, ...] = ("**",)
@@ -70,7 +70,7 @@ class Task(RecordedValue, frozen=True):
     status: TaskStatus = TaskStatus.PENDING
     depends_on: tuple[TaskId, ...] = ()
     applicable_skills: tuple[str, ...] = ()
-    scope: Scope = field(default_factory=Scope)
+    scope: PathScope = field(default_factory=PathScope)
     constraints: Constraints = field(default_factory=Constraints)
     source: str = ""
     parent_issue: OrNumber = ""

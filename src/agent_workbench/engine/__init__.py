@@ -1,1 +1,1 @@
-"""What the workbench does with a task: prompt, step, gate, record, replay."""
+"""Execution of tasks: prompt, step, gate, record, replay."""

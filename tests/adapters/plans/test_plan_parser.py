@@ -4,7 +4,7 @@ import pytest
 
 from agent_workbench.core.errors import PlanError, StorageError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Budget, Constraints, Owner, Plan, Scope, Task, TaskStatus
+from agent_workbench.core.plan import Budget, Constraints, Owner, PathScope, Plan, Task, TaskStatus
 from tests.adapters.plans.plan_files import PATH, plan_file
 
 WHOLE = """\
@@ -53,7 +53,7 @@ async def test_every_field_arrives(tmp_path: Path) -> None:
         owner=Owner.HUMAN,
         status=TaskStatus.DONE,
         applicable_skills=("python-style",),
-        scope=Scope(("src/**",), ("**",)),
+        scope=PathScope(("src/**",), ("**",)),
         constraints=Constraints(3, 4000, 60.0, ("rm",)),
         source="gitea:owner/repo#7",
         parent_issue="#7",

@@ -8,7 +8,7 @@ from agent_workbench.adapters.plans.plan_renderer import render_flow, render_pla
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Budget, Constraints, Owner, Plan, Scope, Task, TaskStatus
+from agent_workbench.core.plan import Budget, Constraints, Owner, PathScope, Plan, Task, TaskStatus
 
 AWKWARD = [
     "",
@@ -60,7 +60,7 @@ def tasks(number: int) -> st.SearchStrategy[Task]:
         if number > 1
         else st.just(()),
         applicable_skills=MANY,
-        scope=st.builds(Scope, MANY, MANY),
+        scope=st.builds(PathScope, MANY, MANY),
         constraints=st.builds(Constraints, COUNTS, COUNTS, NUMBERS, DENIED),
         source=TEXTS,
         parent_issue=TEXTS,
@@ -103,7 +103,7 @@ def test_a_plan_reads_well() -> None:
         suggested_approach="look\n\n  then leap",
         accept_tests=("pytest -q tests/test_greet.py", "true"),
         budget=Budget(minutes=30.0),
-        scope=Scope(("src/**",)),
+        scope=PathScope(("src/**",)),
         source="gitea:owner/repo#7",
         applicable_skills=(),
     )
@@ -154,7 +154,7 @@ def test_every_field_of_a_task_is_written() -> None:
         owner=Owner.HUMAN,
         depends_on=(TaskId("T-2"),),
         applicable_skills=("x",),
-        scope=Scope(("x",)),
+        scope=PathScope(("x",)),
         constraints=Constraints(1),
         source="x",
         parent_issue="x",

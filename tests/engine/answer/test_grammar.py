@@ -13,7 +13,7 @@ from agent_workbench.core.model import Message, ModelRequest, Role, StopCause
 from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
-from agent_workbench.core.plan import Scope, Task
+from agent_workbench.core.plan import PathScope, Task
 from agent_workbench.core.settings import DEFAULT_TOOLS, RetrievalSettings
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
@@ -119,7 +119,7 @@ async def demo_grammars(folder: Path) -> dict[str, str]:
 
 
 def task(name: str, check: str, waits_for: tuple[TaskId, ...]) -> Task:
-    scope = Scope(allowed_write_globs=("shop/**", "tests/**"))
+    scope = PathScope(allowed_write_globs=("shop/**", "tests/**"))
     description = {"T-1": "Make the cart's total count quantities", "T-2": "Give the cart a discount in percent"}[name]
     return Task(TaskId(name), description, accept_tests=(check,), depends_on=waits_for, scope=scope)
 

@@ -24,7 +24,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch import FileContent
 from agent_workbench.core.patch.alignment import Line, SharedBlock, shared_blocks
-from agent_workbench.core.plan import Scope
+from agent_workbench.core.plan import PathScope
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.answer import offered_lines as offers
@@ -151,7 +151,7 @@ def test_what_a_compaction_left_out_is_shown_no_more() -> None:
 
 
 async def test_only_files_that_may_be_changed_are_offered(tmp_path: Path) -> None:
-    scope = Scope(allowed_write_globs=("*.txt",), allowed_read_globs=("[!s]*", "*/**"))
+    scope = PathScope(allowed_write_globs=("*.txt",), allowed_read_globs=("[!s]*", "*/**"))
     names = ("answer.txt", "other.txt", "README.md", "secret.txt", "memory/n.txt", "gone.txt", "bytes.txt", "void.txt")
     retriever = GivenChunks(tuple(chunk(name, 1, "wrong") for name in names))
     start = {**dict.fromkeys(names, "wrong\n"), "bytes.txt": "wrong\n\0", "void.txt": ""}
@@ -202,7 +202,7 @@ async def test_a_grammar_follows_what_was_read_and_what_became_of_it(tmp_path: P
 
 
 async def test_no_diff_is_offered_where_nothing_may_be_written(tmp_path: Path) -> None:
-    nowhere = replace(task(accept=()), scope=Scope(allowed_write_globs=()))
+    nowhere = replace(task(accept=()), scope=PathScope(allowed_write_globs=()))
     async with a_stage(tmp_path, ["?"], tasks=(nowhere,)) as stage:
         await start_task(stage.session, T1)
         grammar = await choose_grammar(stage.session, Purpose.EXECUTOR)
@@ -211,7 +211,7 @@ async def test_no_diff_is_offered_where_nothing_may_be_written(tmp_path: Path) -
 
 
 async def test_only_what_makes_sense_now_is_offered(tmp_path: Path) -> None:
-    hidden = replace(task(accept=()), scope=Scope(allowed_read_globs=("*.txt",)))
+    hidden = replace(task(accept=()), scope=PathScope(allowed_read_globs=("*.txt",)))
     async with a_stage(tmp_path, ["?"], tasks=(hidden,)) as stage:
         await start_task(stage.session, T1)
         grammar = await choose_grammar(stage.session, Purpose.EXECUTOR)

@@ -30,7 +30,7 @@ from agent_workbench.core.intents import ApproveProposal, EditProposal
 from agent_workbench.core.patch import patch_hash, selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.values import PatchBounds
-from agent_workbench.core.plan import Constraints, Scope
+from agent_workbench.core.plan import Constraints, PathScope
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope
@@ -341,7 +341,7 @@ async def test_what_a_command_changed_can_be_refused(tmp_path: Path) -> None:
 
 
 async def test_what_a_command_may_not_change_is_put_back(tmp_path: Path) -> None:
-    narrow = replace(task(), scope=Scope(allowed_write_globs=("src/**",)))
+    narrow = replace(task(), scope=PathScope(allowed_write_globs=("src/**",)))
     sayings = [kept("echo right > answer.txt"), FINISH]
     async with (
         a_stage(

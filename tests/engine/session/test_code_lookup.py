@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agent_workbench.core import events as e
 from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound
-from agent_workbench.core.plan import Scope
+from agent_workbench.core.plan import PathScope
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Approval, Permission
@@ -76,7 +76,7 @@ async def test_a_place_is_pinned_and_told_once_at_the_end_of_the_prompt(tmp_path
 async def test_words_bring_a_choice_of_what_may_be_read_and_one_is_taken(tmp_path: Path) -> None:
     chunks = tuple(Chunk(path, 1, 1, f"in {path}", 0.5) for path in ("src/cart.py", "secret/x.py"))
     retriever = GivenChunks()
-    scoped = replace(task(), scope=Scope(allowed_read_globs=("src/**", "answer.txt")))
+    scoped = replace(task(), scope=PathScope(allowed_read_globs=("src/**", "answer.txt")))
     async with a_stage(tmp_path, HANG, approvals=OPEN, retriever=retriever, start=FILES, tasks=(scoped,)) as stage:
         async with in_front_of(stage) as front:
             assert "no task is being worked on" in await front.notice(FindCode("cart"))

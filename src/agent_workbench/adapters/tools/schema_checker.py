@@ -17,7 +17,7 @@ _ANSWER_BYTES = 1_000_000
 
 
 class SchemaChecker:
-    """Checks values and schemas. `environ` is the user's environment, of which the process gets what it needs."""
+    """Checks values and schemas. The process gets the variables it needs from `environ`, the user's environment."""
 
     def __init__(self, environ: Mapping[str, str], *, seconds: float = _SECONDS) -> None:
         self._environ = environ

@@ -60,7 +60,7 @@ async def repo_inbox(invocation: Invocation) -> "RepoInbox":
 
 
 class RepoInbox:
-    """What waits in the sessions of one repository.
+    """Pending proposals in the sessions of one repository.
 
     `decider` names the person who decides, or raises `TrustError` if no person started this process. It may block.
     """

@@ -17,7 +17,7 @@ class UnattendedRule(StrEnum):
     SANDBOX = "sandbox"
     """As `policy`, but only where a sandbox confines it; elsewhere it is rejected."""
     WORKBENCH = "workbench"
-    """The workbench approves it: the task cannot go on without."""
+    """The workbench approves it: the task cannot continue without it."""
     PARKED = "parked"
     """It always waits for a person."""
 
@@ -26,8 +26,9 @@ class PermissionFacts(Struct, frozen=True):
     """Facts of one permission.
 
     `plural` names several proposals. `default` is the setting where `.agent.yml` has none. `rule_fields` are the fields
-    of which a rule names exactly one; none: no rule matches. `opened_by` is the flag of `agent run` that approves it.
-    `edits` names what the user may edit before approving (empty: nothing). `skips`: the task can go on without it.
+    that a rule may name, exactly one of them; none: no rule matches. `opened_by` is the flag of `agent run` that
+    approves it. `edits` names what the user may edit before approving (empty: nothing). `skips`: the task can go on
+    without it.
     `calls`: the proposal is the call of a source's tool, whose arguments are shown in full.
     """
 

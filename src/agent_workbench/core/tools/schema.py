@@ -80,7 +80,10 @@ _ASSERTIONS = _HELD | _UNHELD
 
 
 class SchemaReading(Struct, frozen=True):
-    """What a grammar can hold of a schema: `shape`. `unheld` are the keywords that it cannot, each with its place."""
+    """The part of a schema that a grammar can enforce: `shape`.
+
+    `unheld` are the keywords that it cannot, with their places.
+    """
 
     shape: ObjectShape | UnionShape
     unheld: tuple[str, ...] = ()
@@ -100,7 +103,7 @@ def read_schema(text: str) -> SchemaReading:
     for reference in _references(schema):
         if not reference.startswith("#"):
             raise SchemaError(f"refers to {reference[:200]!r}, which is outside of it; nothing is fetched")
-    reader = _Reader(schema)
+    reader = _SchemaReader(schema)
     shape = reader.read(schema, "", 0, ())
     return SchemaReading(_objects_only(shape), tuple(dict.fromkeys(reader.unheld)))
 
@@ -128,7 +131,7 @@ def _references(value: JsonValue) -> Iterator[str]:
             yield from _references(each)
 
 
-class _Reader:
+class _SchemaReader:
     """Walks one schema; `unheld` collects the keywords that the shapes leave out."""
 
     def __init__(self, root: JsonObject) -> None:

@@ -7,7 +7,7 @@ from agent_workbench.core.patch import FileContent
 from agent_workbench.core.patch.grammar.diff_grammar import diff_rules
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.answer.offered_lines import edit_scope
-from agent_workbench.engine.runtime.scope import Scope, TaskFiles
+from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.tools.registry import builtin_tools
 
@@ -27,7 +27,7 @@ def fixed_grammar(purpose: Purpose) -> str:
     return reflexion_grammar() if purpose is Purpose.REFLEXION else ""
 
 
-async def possible_steps_grammar(scope: Scope, present: TaskFiles) -> str:
+async def possible_steps_grammar(scope: TaskBounds, present: TaskFiles) -> str:
     """Return the grammar for a step: only tools and arguments that are possible with these files."""
     present = _ListedOnce(present)
     specs, tools = scope.run.specs, builtin_tools()

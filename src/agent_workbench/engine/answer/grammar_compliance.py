@@ -1,4 +1,4 @@
-"""Detection of a server that ignores grammars: its answer ended by itself and is not a step."""
+"""Detection of a server that ignores grammars: its answer is complete and is not a step."""
 
 from agent_workbench.core.events import GrammarIgnored, ModelAnswered, PromptBuilt
 from agent_workbench.core.state.session_state import SessionState

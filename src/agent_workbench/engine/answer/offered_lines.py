@@ -14,7 +14,7 @@ from agent_workbench.core.patch.grammar.editable_file import EditableFile, edita
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by
-from agent_workbench.engine.runtime.scope import Scope, TaskFiles
+from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 
 MAX_OFFERED_LINES = 600
 MAX_OFFERED_BYTES = 60_000
@@ -74,7 +74,7 @@ def _moved(lines: Sequence[str], shown: Sequence[str], standing: Mapping[str, in
         yield from range(low + block.new, low + block.new + block.size)
 
 
-async def edit_scope(scope: Scope, present: TaskFiles) -> EditScope:
+async def edit_scope(scope: TaskBounds, present: TaskFiles) -> EditScope:
     """Return the files that the next diff may change: those that the prompt shows, and new ones."""
     chunks: dict[str, list[Chunk]] = {}
     for chunk in shown_chunks(scope.run.history):
@@ -113,7 +113,7 @@ def _within(lines: Sequence[str], chunks: Iterable[Chunk], most_lines: int, most
     return sizes
 
 
-def _may_be_changed(scope: Scope, bounds: PatchBounds, path: str) -> bool:
+def _may_be_changed(scope: TaskBounds, bounds: PatchBounds, path: str) -> bool:
     folded = fold_path(path)
     return (
         path.isprintable()

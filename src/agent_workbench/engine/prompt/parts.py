@@ -39,7 +39,7 @@ from agent_workbench.engine.prompt.step_history import steps_of
 from agent_workbench.engine.runtime.text_limits import clip
 
 MOST_WORDS = 12
-"""How many of the user's words survive a compaction, the newest ones."""
+"""Number of the user's newest messages that survive a compaction."""
 
 
 class Part(Struct, frozen=True):

@@ -15,7 +15,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 CHARS_PER_TOKEN = 3
 """A low estimate, for servers that cannot count."""
 MARK_TOKENS = 12
-"""What a chat template puts around a message, as long as the server has not shown what it is."""
+"""Tokens a chat template adds to a message, until the server has shown the true number."""
 
 
 def summary_tokens(context_tokens: int) -> int:

@@ -13,7 +13,7 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.engine.answer.grammar_choice import fixed_grammar, possible_steps_grammar
 from agent_workbench.engine.answer.model_request import text_sha
 from agent_workbench.engine.replay.rerun import RecordedPrompt, messages_of, prompts_of, short_diff
-from agent_workbench.engine.runtime.scope import Scope, TaskFiles
+from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 
 CUT = "… cut at the token limit"
 
@@ -73,7 +73,7 @@ async def _grammar(asked: RecordedPrompt, trees: RecordedTrees, settings: Settin
     else:
         try:
             files = await trees.recorded_files(run.tree)
-            made = await possible_steps_grammar(Scope(settings, run.definition, asked.before), files)
+            made = await possible_steps_grammar(TaskBounds(settings, run.definition, asked.before), files)
         except WorkspaceError as error:
             return "", f"asked without a grammar, it could not be made again: {error}"
     return made, "" if text_sha(made) == recorded else "the grammar made again is another one than the recorded"

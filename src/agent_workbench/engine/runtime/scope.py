@@ -1,4 +1,4 @@
-"""Scope of a task: the files it may read and change, from its definition, the settings and the session's state."""
+"""Bounds of a task: the files it may read and change, from its definition, the settings and the session's state."""
 
 from pathlib import PurePosixPath
 from typing import Protocol
@@ -40,7 +40,7 @@ class TaskFiles(Protocol):
         """Return a regular file's content, None if there is none; raise `WorkspaceError`."""
 
 
-class Scope(Struct, frozen=True):
+class TaskBounds(Struct, frozen=True):
     """Bounds of a task at one state of a session."""
 
     settings: Settings

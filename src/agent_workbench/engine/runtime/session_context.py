@@ -19,7 +19,7 @@ TAIL_CHARS = 4_000
 
 
 class SessionContext:
-    """What all functions of the engine share that work for one session."""
+    """Ports, recorder and settings that the functions of the engine share in one session."""
 
     def __init__(
         self, ports: Ports, settings: Settings, recorder: Recorder, publisher: UpdatePublisher, tools: Tools

@@ -21,7 +21,7 @@ from agent_workbench.core.proposals import Preimage, Proposal, SummaryEstimate
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Arguments, Choices
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.engine.runtime.scope import Scope, TaskFiles
+from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 
 if TYPE_CHECKING:
     from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -68,7 +68,7 @@ class Tool(Protocol):
     def spec(self) -> ToolSpec:
         """Name, summary, permission, schema and source."""
 
-    async def choices(self, scope: Scope, present: TaskFiles) -> Choices | None:
+    async def choices(self, scope: TaskBounds, present: TaskFiles) -> Choices | None:
         """Return the values that arguments may have now; None if no call makes sense now."""
 
     async def draft(self, context: "ToolContext", arguments: Arguments, text: str) -> Draft:

@@ -16,7 +16,7 @@ from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
 from agent_workbench.core.ports.workspace import OnOutput, Shell, Workspace, Workspaces
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.engine.runtime.scope import Scope
+from agent_workbench.engine.runtime.scope import TaskBounds
 
 
 class Ports(Struct, frozen=True):
@@ -53,9 +53,9 @@ class ToolContext(Struct, frozen=True):
     on_output: OnOutput
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> TaskBounds:
         """The files that the task may read and change."""
-        return Scope(self.settings, self.task, self.state)
+        return TaskBounds(self.settings, self.task, self.state)
 
     @property
     def run(self) -> TaskRun:

@@ -88,7 +88,7 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
 
 
 async def _tool_specs(session: SessionContext) -> tuple[ToolSpec, ...]:
-    """Return the tools of a new task; the user is told which of a source are left out, or not held by a grammar."""
+    """Return the tools of a new task. Notify the user of tools that are left out or not held by a grammar."""
     problems = await session.tools.refresh()
     specs = session.tools.allowed_specs(session.settings.tools_allowed)
     for notice in (*problems, *describe_unheld(specs)):

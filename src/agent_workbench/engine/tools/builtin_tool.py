@@ -14,7 +14,7 @@ from agent_workbench.core.tools.arguments import (
     schema_of,
 )
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.engine.runtime.scope import Scope, TaskFiles
+from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import Draft
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
@@ -36,7 +36,7 @@ class BuiltinTool(Struct, frozen=True):
         """Spec of the tool: name, summary, permission and JSON schema."""
         return ToolSpec(self.name, self.summary, self.permission, "" if self.raw else schema_of(self.arguments))
 
-    async def choices(self, scope: Scope, present: TaskFiles) -> Choices | None:
+    async def choices(self, scope: TaskBounds, present: TaskFiles) -> Choices | None:
         """Return no choices: every value that fits the schema is allowed."""
         return {}
 

@@ -12,10 +12,10 @@ from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
 OUTPUT_CHARS = 1_500
-"""How much of each failing check's output the search is told."""
+"""Characters of each failing check's output in the query."""
 MOST_PIECES = 2
 MOST_CHARS = 4_000
-"""How much code one failure may bring: a prompt grows by it and keeps it until the next summary."""
+"""Limit of code for one failure: it stays in the prompt until the next summary."""
 LOOKED_AT = 8
 POINTS_TO = "Code that this failure may be about:"
 

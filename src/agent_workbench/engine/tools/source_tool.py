@@ -9,7 +9,7 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.tools.arguments import Arguments, Choices
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.tools.strict_json import one_line
-from agent_workbench.engine.runtime.scope import Scope, TaskFiles
+from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -26,7 +26,7 @@ class SourceTool:
         self._source = source
         self._schemas = schemas
 
-    async def choices(self, scope: Scope, present: TaskFiles) -> Choices | None:
+    async def choices(self, scope: TaskBounds, present: TaskFiles) -> Choices | None:
         """Return no choices: every value that fits the schema is allowed."""
         return {}
 

@@ -10,7 +10,7 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.gate.gate_bar import Waiting
 
 
-class Approval:
+class PendingApproval:
     """Approval in progress, with its request for confirmation. `taking` returns the selected part of a diff."""
 
     def __init__(self, taking: Callable[[], PartialDiff | None]) -> None:

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from agent_workbench.tui.bars.hints import Hint, PlacedHint, hint_at, place_hints
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.rows import Span, wrap
-from agent_workbench.tui.widgets.tones import Look, Tones
+from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
 from agent_workbench.views.blocks import Tone
 
 INDENT = 1
@@ -89,7 +89,9 @@ class Bar(Widget, can_focus=True):
         left, right = self.headline()
         if self.remark:
             right = [(self.remark, Tone.WARN)]
-        badge = Segment(f" {self.badge()} ", self._tones[Look("background", bold=True, behind=self.badge_color())])
+        badge = Segment(
+            f" {self.badge()} ", self._tones[ThemeStyle("background", bold=True, behind=self.badge_color())]
+        )
         right_cells = min(sum(cell_len(text) for text, _ in right), width // 2 if not self.remark else width - 12)
         room = width - INDENT - cell_len(badge.text) - right_cells - 3
         segments = [Segment(" " * INDENT, self.rich_style), badge, Segment(" ", self.rich_style)]

@@ -9,7 +9,7 @@ from textual.message import Message
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import Intent, PauseTask, RetryTrouble, SkipProposal, StartTask
 from agent_workbench.core.patch.selection.choice import PartialDiff
-from agent_workbench.tui.bars.approval import Approval
+from agent_workbench.tui.bars.approval import PendingApproval
 from agent_workbench.tui.bars.gate_text import GateText
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -55,7 +55,7 @@ class GateBar(GateText):
         """Some lines of the proposal were not on screen: show them."""
 
     def __init__(self, clock: "Clock", keymap: Keymap, taking: Callable[[], PartialDiff | None] = lambda: None) -> None:
-        super().__init__(keymap, Approval(taking))
+        super().__init__(keymap, PendingApproval(taking))
         self._readiness = Readiness(clock)
         self._answered = ""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agent_workbench.tui.bars.approval import Approval, can_select_hunks
+from agent_workbench.tui.bars.approval import PendingApproval, can_select_hunks
 from agent_workbench.tui.bars.bar import Bar
 from agent_workbench.tui.bars.hints import Hint
 from agent_workbench.tui.keymap import Keymap
@@ -29,7 +29,7 @@ MODE_CLASSES = {f"-{mode}": mode for mode in GateMode}
 class GateText(Bar):
     """Base of the gate bar that only renders a `GateView` as text; `GateBar` adds the keys."""
 
-    def __init__(self, keymap: Keymap, approval: Approval) -> None:
+    def __init__(self, keymap: Keymap, approval: PendingApproval) -> None:
         super().__init__(id="gate")
         self.approval = approval
         self._keymap = keymap

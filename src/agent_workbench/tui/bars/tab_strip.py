@@ -9,10 +9,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_workbench.tui.bars.hints import Hint, PlacedHint, hint_at, place_hints
-from agent_workbench.tui.widgets.tones import Look, Tones
+from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
 
-FRONT = Look("background", bold=True, behind="primary")
-OTHER = Look(text_percent=70)
+FRONT = ThemeStyle("background", bold=True, behind="primary")
+OTHER = ThemeStyle(text_percent=70)
 
 
 class TabStrip(Widget):

@@ -22,7 +22,7 @@ ABOVE = 5
 MOST_CHARS = 2_000_000
 
 
-class FileLines(RowList):
+class NumberedLines(RowList):
     """Numbered lines of a file; the line that it was opened for is marked."""
 
     BINDINGS = bindings(Scope.SCROLL)
@@ -65,10 +65,10 @@ class FileScreen(Dialog[None]):
         self._read_file = read
 
     def body(self) -> Iterable[Widget]:
-        return FileLines(), Static("reading the file …", id="file-said", markup=False)
+        return NumberedLines(), Static("reading the file …", id="file-said", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(FileLines).focus()
+        self.query_one(NumberedLines).focus()
         self.run_worker(self._read(), group="file")
 
     async def _read(self) -> None:
@@ -82,14 +82,16 @@ class FileScreen(Dialog[None]):
         file = replace(opened, text=sanitize(opened.text, limit_chars=MOST_CHARS))
         self.query_one("#file-said").display = False
         self.query_one(".frame").border_title = Content(sanitize_line(f"{file.path}:{file.line}", 300))
-        shown = self.query_one(FileLines)
+        shown = self.query_one(NumberedLines)
         shown.show_file(file, None)
         self.call_after_refresh(shown.go_to_line, file.line)
         self.run_worker(self._colour(file), group="colours")
 
     async def _colour(self, file: FileOpened) -> None:
         dark = self.app.current_theme.dark
-        self.query_one(FileLines).show_file(file, await asyncio.to_thread(coloured_lines, file.path, file.text, dark))
+        self.query_one(NumberedLines).show_file(
+            file, await asyncio.to_thread(coloured_lines, file.path, file.text, dark)
+        )
 
     def action_close_file(self) -> None:
         self.dismiss(None)

@@ -3,7 +3,7 @@
 from agent_workbench.core.intents import EditProposal, RejectProposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.tui.panes.diff import DiffPane
-from agent_workbench.tui.session.window import Draft, SessionWindow
+from agent_workbench.tui.session.window import SessionWindow, UserDraft
 from agent_workbench.views.gate.gate_bar import Waiting
 
 NO_REASON = "no reason given"
@@ -47,7 +47,7 @@ class GateDialogs:
             window.draft = None
             if text is not None and text != proposal.text:
                 # If the text is accepted, another proposal waits; while this one does, the draft is not lost.
-                window.draft = Draft(proposal, text)
+                window.draft = UserDraft(proposal, text)
                 await window.want(EditProposal(proposal.id, text))
 
         text = draft.text if draft is not None else proposal.text

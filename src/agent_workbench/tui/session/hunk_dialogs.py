@@ -6,7 +6,7 @@ from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted
-from agent_workbench.tui.session.window import Draft, SessionWindow
+from agent_workbench.tui.session.window import SessionWindow, UserDraft
 
 
 class HunkDialogs:
@@ -60,5 +60,5 @@ class HunkDialogs:
         if not diff:
             self._window.tell("nothing would be left of the diff; reject it instead", "warning")
             return
-        self._window.draft = Draft(proposal, diff)
+        self._window.draft = UserDraft(proposal, diff)
         await self._window.want(EditProposal(proposal.id, diff))

@@ -14,7 +14,7 @@ from agent_workbench.tui.bridge import carry_updates
 from agent_workbench.tui.session.session_app import SessionApp
 from agent_workbench.tui.session.session_dialogs import SessionDialogs
 from agent_workbench.tui.session.session_screen import SessionScreen
-from agent_workbench.tui.session.window import Draft, TabNavigation
+from agent_workbench.tui.session.window import TabNavigation, UserDraft
 from agent_workbench.tui.terminal.external_editor import edit_outside
 from agent_workbench.views.sessions.tabs import TabView, view_notification, view_tab
 
@@ -51,7 +51,7 @@ class SessionTab:
         self.host = app.host
         self.update_shown: SessionUpdate | None = None
         self.view = TabView()
-        self.draft: Draft | None = None
+        self.draft: UserDraft | None = None
         self.leaving = False
         self.notified = ""
         self.dialogs = SessionDialogs(self)

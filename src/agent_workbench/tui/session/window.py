@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 REPLAYED = "this is a recording; nothing in it can be changed"
 
 
-class Draft(Struct, frozen=True):
+class UserDraft(Struct, frozen=True):
     """Text that the user wrote for a proposal, kept until the session takes it."""
 
     proposal: Proposal
@@ -36,7 +36,7 @@ class SessionWindow(Protocol):
     """Tab of a session as its dialogs use it."""
 
     update_shown: "SessionUpdate | None"
-    draft: Draft | None
+    draft: UserDraft | None
 
     @property
     def clock(self) -> "Clock":

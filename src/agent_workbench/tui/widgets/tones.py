@@ -10,7 +10,7 @@ from textual.widget import Widget
 from agent_workbench.views.blocks import Tone
 
 
-class Look(Struct, frozen=True):
+class ThemeStyle(Struct, frozen=True):
     """Style in terms of a theme: variables for text and background with their shares in percent, and attributes."""
 
     text: str = "foreground"
@@ -22,29 +22,29 @@ class Look(Struct, frozen=True):
 
 
 LOOKS = {
-    Tone.PLAIN: Look(),
-    Tone.DIM: Look(text_percent=62),
-    Tone.STRONG: Look(bold=True),
-    Tone.TITLE: Look("text-primary", bold=True),
-    Tone.ACCENT: Look("text-accent", bold=True),
-    Tone.GOOD: Look("text-success"),
-    Tone.BAD: Look("text-error"),
-    Tone.WARN: Look("text-warning"),
-    Tone.ADDED: Look(behind="success", behind_percent=18),
-    Tone.REMOVED: Look(behind="error", behind_percent=20),
-    Tone.ADDED_WORD: Look(bold=True, behind="success", behind_percent=42),
-    Tone.REMOVED_WORD: Look(bold=True, behind="error", behind_percent=45),
-    Tone.HUNK: Look("text-secondary"),
-    Tone.FILE: Look(bold=True),
-    Tone.NUMBER: Look(text_percent=38),
-    Tone.KEY: Look("text-accent"),
-    Tone.RULE: Look(text_percent=22),
-    Tone.GONE: Look(text_percent=62, struck=True),
-    Tone.HIT: Look(bold=True, behind="warning", behind_percent=35),
+    Tone.PLAIN: ThemeStyle(),
+    Tone.DIM: ThemeStyle(text_percent=62),
+    Tone.STRONG: ThemeStyle(bold=True),
+    Tone.TITLE: ThemeStyle("text-primary", bold=True),
+    Tone.ACCENT: ThemeStyle("text-accent", bold=True),
+    Tone.GOOD: ThemeStyle("text-success"),
+    Tone.BAD: ThemeStyle("text-error"),
+    Tone.WARN: ThemeStyle("text-warning"),
+    Tone.ADDED: ThemeStyle(behind="success", behind_percent=18),
+    Tone.REMOVED: ThemeStyle(behind="error", behind_percent=20),
+    Tone.ADDED_WORD: ThemeStyle(bold=True, behind="success", behind_percent=42),
+    Tone.REMOVED_WORD: ThemeStyle(bold=True, behind="error", behind_percent=45),
+    Tone.HUNK: ThemeStyle("text-secondary"),
+    Tone.FILE: ThemeStyle(bold=True),
+    Tone.NUMBER: ThemeStyle(text_percent=38),
+    Tone.KEY: ThemeStyle("text-accent"),
+    Tone.RULE: ThemeStyle(text_percent=22),
+    Tone.GONE: ThemeStyle(text_percent=62, struck=True),
+    Tone.HIT: ThemeStyle(bold=True, behind="warning", behind_percent=35),
 }
-CURSOR = Look(behind="primary", behind_percent=28)
-CURSOR_BLURRED = Look(behind="foreground", behind_percent=7)
-SELECTED = Look(behind="primary", behind_percent=60)
+CURSOR = ThemeStyle(behind="primary", behind_percent=28)
+CURSOR_BLURRED = ThemeStyle(behind="foreground", behind_percent=7)
+SELECTED = ThemeStyle(behind="primary", behind_percent=60)
 
 
 LEAST_CONTRAST = 4.5
@@ -68,7 +68,9 @@ def _luminance(color: Color) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def mixed(look: Look, variables: Mapping[str, str], own: Color, *, coarse: bool = False) -> tuple[Color, Color | None]:
+def mixed(
+    look: ThemeStyle, variables: Mapping[str, str], own: Color, *, coarse: bool = False
+) -> tuple[Color, Color | None]:
     """Return the colours of a look's text and of its background (None for the widget's own, `own`).
 
     `variables` are a theme's; `coarse` means 256 colours. Text is always mixed strongly enough to be read, also under
@@ -82,7 +84,7 @@ def mixed(look: Look, variables: Mapping[str, str], own: Color, *, coarse: bool 
     return text, behind if look.behind else None
 
 
-def _behind(look: Look, variables: Mapping[str, str], own: Color, least: float, *, coarse: bool) -> Color:
+def _behind(look: ThemeStyle, variables: Mapping[str, str], own: Color, least: float, *, coarse: bool) -> Color:
     """Return the background, weakened until text on it can be read."""
     if not look.behind:
         return own
@@ -98,7 +100,7 @@ def _legible(text: Color, grounds: tuple[Color, ...], least: float) -> Color:
     return next((each for each in tries if all(contrast(each, ground) >= least for ground in grounds)), pole)
 
 
-class Tones(dict[Tone | Look, Style]):
+class Tones(dict[Tone | ThemeStyle, Style]):
     """Looks as styles on a widget's background. Clear it when the styles of the widget change."""
 
     def __init__(self, widget: Widget) -> None:
@@ -110,7 +112,7 @@ class Tones(dict[Tone | Look, Style]):
         """True if colours can be mixed: not with the terminal's own 16."""
         return self._color("foreground").ansi is None
 
-    def __missing__(self, tone: Tone | Look) -> Style:
+    def __missing__(self, tone: Tone | ThemeStyle) -> Style:
         look = LOOKS[tone] if isinstance(tone, Tone) else tone
         text = self._color(look.text)
         style = self._unmixed(look) if text.ansi is not None else self._mixed(look)
@@ -120,7 +122,7 @@ class Tones(dict[Tone | Look, Style]):
     def _color(self, variable: str) -> Color:
         return Color.parse(self._widget.app.theme_variables[variable])
 
-    def _mixed(self, look: Look) -> Style:
+    def _mixed(self, look: ThemeStyle) -> Style:
         app, own = self._widget.app, self._widget.background_colors[1]
         coarse = app.console.color_system == "256" and not app.is_headless
         text, behind = mixed(look, app.theme_variables, own, coarse=coarse)
@@ -131,7 +133,7 @@ class Tones(dict[Tone | Look, Style]):
             strike=look.struck or None,
         )
 
-    def _unmixed(self, look: Look) -> Style:
+    def _unmixed(self, look: ThemeStyle) -> Style:
         """Return a look in the terminal's own colours, which cannot be mixed: dim, reversed, or coloured text."""
         if not look.behind:
             dim = look.text_percent < 100 or None

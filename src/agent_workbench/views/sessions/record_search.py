@@ -53,7 +53,7 @@ class RecordMatch(Struct, frozen=True):
 
 
 class RecordMatches(Struct, frozen=True):
-    """Result for the first `searched` events: `count` matching lines, of which `matches` are the first."""
+    """Result for the first `searched` events: `count` matching lines. `matches` are the first of them."""
 
     asked: str
     searched: int = 0

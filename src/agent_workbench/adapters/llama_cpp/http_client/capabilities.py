@@ -42,7 +42,7 @@ _CONTEXT_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length
 
 
 class ServerCapabilities(Struct, frozen=True):
-    """What a server supports: the facts, the model's name for requests, how it marks thoughts, how it counts tokens.
+    """Capabilities of a server: the facts, the model's name for requests, how it marks thoughts, how it counts tokens.
 
     `fields` may be in a request besides OpenAI's own. `heard` is the server's description of itself, from which the
     rest was detected. A `plain` server has no description but its list of models.

@@ -27,7 +27,7 @@ class Deadline:
 
     @property
     def why(self) -> str:
-        """What the server did wrong if the deadline passed, as the end of a sentence."""
+        """Clause of an error message: the failure of the server if the deadline passed."""
         if self.at < self._last:
             return f"was silent for {self._silence_seconds:g} s"
         return f"was not done in time ({WHOLE_FACTOR * self._silence_seconds:g} s)"
@@ -49,5 +49,5 @@ class FixedDeadline(Deadline):
 
     @property
     def why(self) -> str:
-        """What the server did wrong if the deadline passed, as the end of a sentence."""
+        """Clause of an error message: the failure of the server if the deadline passed."""
         return "was not done in time"

@@ -17,7 +17,7 @@ _THOUGHT = r'( [^<] | "<"+ ( [^/<] | "/" ( [^t<] | "t" ( [^h<] | "h" [^i<] ) ) )
 
 
 class Thinking(StrEnum):
-    """How a chat template treats thoughts: not at all, it opens one itself, or it lets the model open one."""
+    """A chat template's treatment of thoughts: none, it opens one itself, or it lets the model open one."""
 
     NONE = "none"
     OPENED = "opened"

@@ -57,21 +57,21 @@ class ServerError(Struct, frozen=True):
 
     @property
     def passes(self) -> bool:
-        """Whether asking again later may help: the server loads its model, or has too much to do."""
+        """True if a later request may succeed: the server loads its model, or is overloaded."""
         return self.status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}
 
     @property
     def is_overflow(self) -> bool:
-        """Whether the prompt was too long."""
+        """True if the prompt was too long."""
         return self.kind in _OVERFLOW_TYPES or bool(_OVERFLOW.search(self.message))
 
     @property
     def is_of_history(self) -> bool:
-        """Whether the conversation as such is refused: roles or texts that the chat template does not know."""
+        """True if the conversation is refused: roles or texts that the chat template does not know."""
         return self.status in _OF_HISTORY and bool(_HISTORY.search(self.message))
 
     def blames(self, field: str) -> bool:
-        """Whether the request is refused and the message names `field`, which so is what was wrong with it."""
+        """Return True if the request is refused and the message names `field` as the reason."""
         named = re.search(rf"(?<![\w-]){re.escape(field)}(?![\w-])", self.message)
         return self.status in _OF_FIELDS and named is not None
 

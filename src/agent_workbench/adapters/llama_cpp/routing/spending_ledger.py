@@ -38,7 +38,7 @@ class Reservation(Struct, frozen=True):
 
 
 class SpendingCapReached(Exception):
-    """A reservation would exceed the cap, of which `spent` dollars are used."""
+    """A reservation would exceed the cap. `spent` dollars are already used."""
 
     def __init__(self, spent: float) -> None:
         super().__init__(f"${spent:.4f} were spent")

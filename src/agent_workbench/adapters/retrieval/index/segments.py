@@ -188,7 +188,7 @@ class Segment(Struct, frozen=True, dict=True):
     @classmethod
     def from_arrays(cls, arrays: "Mapping[str, Array]", prefix: str = "") -> "Segment":
         """Return the segment from the result of `arrays(prefix)`; raise `DamagedIndex` for inconsistent arrays."""
-        read = _Reader(arrays, prefix)
+        read = _ArrayReader(arrays, prefix)
         kinds = cast("Kinds", take_array(arrays, f"{prefix}kinds", ("int8",)))
         first_chunks = read.ints("first_pieces", len(kinds) + 1)
         first_lines = read.ints("first_lines", int(first_chunks[-1]))
@@ -204,7 +204,7 @@ class Segment(Struct, frozen=True, dict=True):
         return cls(vocabulary, fields, files, extents)
 
 
-class _Reader(Struct, frozen=True):
+class _ArrayReader(Struct, frozen=True):
     """Reads arrays by name; raises `DamagedIndex` for one that does not fit the others."""
 
     arrays: "Mapping[str, Array]"

@@ -58,7 +58,7 @@ def placements_at(piece: HunkPiece, file: FileLines, start: int, most: float) ->
 
 
 def _seeds(old: Sequence[WrittenLine], keys: Sequence[str], file: FileLines) -> list[int] | None:
-    """Return old lines of which every relevant position has at least one, None if they are all over the file."""
+    """Return old lines such that every relevant position has at least one; None if they occur all over the file."""
     counts = {at: len(file.positions.get(key, ())) for at, key in enumerate(keys)}
     removed = [at for at, line in enumerate(old) if line.sign == "-"]
     if removed:

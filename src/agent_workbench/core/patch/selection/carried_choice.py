@@ -99,7 +99,7 @@ def _left_after(old: Sequence[_ComparedLine], new: Sequence[_ComparedLine]) -> I
 def _sources(
     old: Sequence[_ComparedLine], new: Sequence[_ComparedLine], around: Sequence[_ComparedLine], *, same: bool
 ) -> Sequence[Sequence[_ComparedLine]]:
-    """Return for each new line the old lines because of which it stays left out, none for a line that is taken."""
+    """Return for each new line the old lines that keep it left out; none for a line that is taken."""
     if same or [each.line.kind for each in old] == [each.line.kind for each in new]:
         return [[each] if each.left else [] for each in old]
     decisive = [each for each in old if each.changes]

@@ -8,7 +8,7 @@ from agent_workbench.core.patch import similar_paths
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
-from agent_workbench.engine.runtime.scope import Scope, TaskFiles
+from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
@@ -21,7 +21,7 @@ MAX_CHARS = 24_000
 class ReadFile(BuiltinTool, frozen=True):
     """Tool that shows lines of a file, at most `MAX_LINES` at a time."""
 
-    async def choices(self, scope: Scope, present: TaskFiles) -> Choices:
+    async def choices(self, scope: TaskBounds, present: TaskFiles) -> Choices:
         """Return the readable files; if they are too many to list, any path may be tried."""
         longest = self.arguments[0].max_length
         readable = (path for path in await present.list_files() if len(path) <= longest and scope.may_read(path))

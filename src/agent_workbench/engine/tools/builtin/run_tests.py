@@ -4,7 +4,7 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments, Choices
-from agent_workbench.engine.runtime.scope import Scope, TaskFiles
+from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import Draft
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.check_tool import Checks
@@ -13,7 +13,7 @@ from agent_workbench.engine.tools.check_tool import Checks
 class RunTests(Checks, frozen=True):
     """Tool that proposes the acceptance commands and the repo's tests."""
 
-    async def choices(self, scope: Scope, present: TaskFiles) -> Choices | None:
+    async def choices(self, scope: TaskBounds, present: TaskFiles) -> Choices | None:
         """Return no choices; None if there is nothing to run."""
         return {} if tuple(line for line in scope.run.checks if line != scope.settings.lint_command) else None
 

@@ -136,7 +136,7 @@ class DiffPane(DiffViewer):
 
 
 class ReadOnlyDiff(DiffPane, inherit_bindings=False):
-    """Diff of which nothing is selected: it has the keys of the diff pane that move, wrap, split and fold."""
+    """Diff without selection, with those keys of the diff pane that move, wrap, split and fold."""
 
     BINDINGS = [
         each

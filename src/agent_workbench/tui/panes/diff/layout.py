@@ -19,7 +19,7 @@ MARK_CELLS = 3
 HALF_MARK_CELLS = 2
 
 
-class Look(Struct, frozen=True):
+class LayoutOptions(Struct, frozen=True):
     """Options of a layout: width, side by side or not, wrapped or not, with marks for a selection or not.
 
     `files` are folded, `folds` (by their first lines) are not; `special` files need a second look. `below`: rows stand
@@ -42,14 +42,14 @@ class DiffLayout:
 
     def __init__(self) -> None:
         self.shown = DiffDocument()
-        self.look = Look(0)
+        self.look = LayoutOptions(0)
         self.partner: dict[int, int] = {}
         self.folds: dict[int, int] = {}
         self._uneven: dict[int, tuple[list[int], list[int]]] = {}
         self._heights: list[int] = []
         self._starts: list[int] = [0]
 
-    def lay_out(self, shown: DiffDocument, look: Look, text_of: Callable[[int], str]) -> None:
+    def lay_out(self, shown: DiffDocument, look: LayoutOptions, text_of: Callable[[int], str]) -> None:
         """Lay the lines out; with the same look and as wide line numbers, only those that changed."""
         grown = look == self.look and not look.whole and shown.digits == self.shown.digits
         start = change_start(shown, shown.same) if grown else 0

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agent_workbench.tui.panes.diff.colours import DiffColours
-from agent_workbench.tui.panes.diff.layout import DiffLayout, Look
+from agent_workbench.tui.panes.diff.layout import DiffLayout, LayoutOptions
 from agent_workbench.tui.panes.diff.rows import DiffRows
 from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.tui.widgets.tones import Tones
@@ -87,7 +87,7 @@ class DiffRendering:
 
     def lay_out(self, width: int, *, below: bool, special: Collection[str]) -> None:
         """Find the rows of all lines. `below`: rows stand above them; `special`: paths that need a second look."""
-        look = Look(
+        look = LayoutOptions(
             width,
             split=self.is_split(width),
             wraps=self.wraps,
