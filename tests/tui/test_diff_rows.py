@@ -11,8 +11,7 @@ from agent_workbench.tui.panes.diff.layout import DiffLayout, LayoutOptions
 from agent_workbench.tui.panes.diff.rows import DiffRows
 from agent_workbench.tui.panes.diff.seen_lines import SeenLines
 from agent_workbench.tui.widgets.rows import Piece, cut_line
-from agent_workbench.tui.widgets.tones import LayoutOptions as ToneLook
-from agent_workbench.tui.widgets.tones import Tones
+from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.diff_document import DiffDocument, DiffReader
 
@@ -27,7 +26,7 @@ class PlainTones(Tones):
     def __init__(self) -> None:
         pass
 
-    def __missing__(self, tone: Tone | ToneLook) -> Style:
+    def __missing__(self, tone: Tone | ThemeStyle) -> Style:
         return Style()
 
 
