@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.config.settings_loader import load_settings
-from agent_workbench.config.trust_question import trust_question, untrusted_settings
+from agent_workbench.config.trust_question import trust_question, without_untrusted
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.model import Purpose, Sampling
 from agent_workbench.core.model_settings import EndpointSettings, RoleSampling, TokenPrice
@@ -201,7 +201,7 @@ def test_a_flag_that_names_a_model_means_it_for_every_role(tmp_path: Path) -> No
 
 def test_endpoints_of_an_untrusted_repo_count_for_nothing(tmp_path: Path) -> None:
     loaded = load(tmp_path, WHOLE)
-    kept = untrusted_settings(loaded)
+    kept = without_untrusted(loaded).settings
     assert (kept.endpoints, kept.roles, kept.cost_cap_daily) == ((), Settings().roles, 0.0)
     lines = trust_question(tmp_path, loaded).lines
     for line in (
@@ -216,9 +216,9 @@ def test_endpoints_of_an_untrusted_repo_count_for_nothing(tmp_path: Path) -> Non
 
 def test_what_the_user_chains_survives_without_the_repos_endpoints(tmp_path: Path) -> None:
     environ = {"AGENT_ENDPOINTS__MINE__URL": "http://127.0.0.1:1", "AGENT_ROLES__EXECUTOR": "mine"}
-    kept = untrusted_settings(load(tmp_path, WHOLE, environ))
+    kept = without_untrusted(load(tmp_path, WHOLE, environ)).settings
     assert kept.chain(Purpose.EXECUTOR) == ("mine",)
-    mixed = untrusted_settings(load(tmp_path, WHOLE, {**environ, "AGENT_ROLES__EXECUTOR": "mine,gpu"}))
+    mixed = without_untrusted(load(tmp_path, WHOLE, {**environ, "AGENT_ROLES__EXECUTOR": "mine,gpu"})).settings
     assert mixed.chain(Purpose.EXECUTOR) == ("mine",), "the chain is gone, the endpoint is not"
 
 

@@ -10,7 +10,7 @@ import pytest
 from agent_workbench.config import trust_store
 from agent_workbench.config.schema import setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
-from agent_workbench.config.trust_question import TrustQuestion, trust_question, untrusted_settings
+from agent_workbench.config.trust_question import TrustQuestion, trust_question, without_untrusted
 from agent_workbench.config.trust_store import TrustStore
 from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.settings import Approval, Settings
@@ -115,7 +115,9 @@ RISKY = {
     "skills.max_tokens": ("skills: {max_tokens: 2001}", "skills: {max_tokens: 2002}"),
     "sandbox.network": ("sandbox: {network: true}", "sandbox: {network: false}"),
     "ui.keys": ("ui: {keys: {approve: j}}", "ui: {keys: {approve: k}}"),
+    "ui.review_context": ("ui: {review_context: false}", "ui: {review_context: true}"),
 }
+REFUSED = {"ui.mode"}
 HARMLESS = {
     **{
         f"sampling.{role}.{name}": f"sampling: {{{role}: {{{name}: 1}}}}"
@@ -134,7 +136,7 @@ HARMLESS = {
 
 
 def test_every_key_is_either_asked_about_or_known_to_be_harmless() -> None:
-    assert set(RISKY) | set(HARMLESS) == set(setting_keys())
+    assert set(RISKY) | set(HARMLESS) | REFUSED == set(setting_keys())
 
 
 @pytest.mark.parametrize("key", RISKY)
@@ -151,14 +153,14 @@ def test_a_change_of_anything_that_is_obeyed_asks_again(tmp_path: Path, key: str
 
 @pytest.mark.parametrize("key", RISKY)
 def test_what_is_not_trusted_is_not_obeyed(tmp_path: Path, key: str) -> None:
-    assert untrusted_settings(load(tmp_path, RISKY[key][0])) == untrusted_settings(load(tmp_path))
+    assert without_untrusted(load(tmp_path, RISKY[key][0])).settings == without_untrusted(load(tmp_path)).settings
 
 
 @pytest.mark.parametrize("key", HARMLESS)
 def test_what_is_harmless_is_obeyed_unasked(tmp_path: Path, key: str) -> None:
     loaded = load(tmp_path, HARMLESS[key])
     assert trust_question(tmp_path, loaded).items == {}
-    assert untrusted_settings(loaded) != untrusted_settings(load(tmp_path))
+    assert without_untrusted(loaded).settings != without_untrusted(load(tmp_path)).settings
 
 
 @pytest.mark.parametrize(
@@ -173,7 +175,7 @@ def test_what_is_harmless_is_obeyed_unasked(tmp_path: Path, key: str) -> None:
 def test_what_asks_for_less_is_obeyed_unasked(tmp_path: Path, file: str) -> None:
     loaded = load(tmp_path, file)
     assert trust_question(tmp_path, loaded).items == {}
-    kept = untrusted_settings(loaded)
+    kept = without_untrusted(loaded).settings
     assert (kept.limits, kept.approvals) == (loaded.settings.limits, loaded.settings.approvals)
     assert (kept.tools_allowed, kept.model) == (loaded.settings.tools_allowed, loaded.settings.model)
 
@@ -181,7 +183,7 @@ def test_what_asks_for_less_is_obeyed_unasked(tmp_path: Path, file: str) -> None
 def test_what_the_user_says_is_obeyed_in_an_untrusted_repo(tmp_path: Path) -> None:
     environ = {"AGENT_TEST_COMMAND": "mine", "LLAMA_SERVER_URL": "http://127.0.0.1:1", "AGENT_APPROVALS__DIFF": "auto"}
     loaded = load(tmp_path, "test_command: theirs\nlint_command: theirs\nmodel: {url: 'http://evil'}\n", environ)
-    settings = untrusted_settings(loaded)
+    settings = without_untrusted(loaded).settings
     assert (settings.test_command, settings.lint_command) == ("mine", "")
     assert settings.model.url == "http://127.0.0.1:1"
     assert settings.approvals.diff is Approval.AUTO
@@ -194,7 +196,7 @@ def test_a_repo_without_settings_and_skills_asks_nothing(tmp_path: Path) -> None
     assert (question.items, question.lines) == ({}, ())
     assert TrustStore(tmp_path / "state").is_trusted(tmp_path, question)
     assert not (tmp_path / "state").exists()
-    assert untrusted_settings(loaded).approvals == Settings().approvals
+    assert without_untrusted(loaded).settings.approvals == Settings().approvals
 
 
 def test_two_values_that_look_alike_are_told_apart(tmp_path: Path) -> None:
@@ -281,7 +283,7 @@ class TestSkills:
 
     def test_skills_of_an_untrusted_repo_are_not_read(self, tmp_path: Path) -> None:
         self.skill(tmp_path)
-        assert untrusted_settings(load_settings(tmp_path, {}, {})).skills.dirs == ()
+        assert without_untrusted(load_settings(tmp_path, {}, {})).settings.skills.dirs == ()
 
 
 class TestStore:

@@ -31,6 +31,16 @@ def test_a_folder_that_is_not_absolute_is_ignored(value: str, tmp_path: Path, mo
     assert state_dir() != cache_dir()
 
 
+@pytest.mark.parametrize("home", ["", ".", "here", None])
+def test_no_folder_is_relative_to_the_repo(home: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+    assert all(folder().is_absolute() for folder in (state_dir, cache_dir, config_dir))
+
+
 def test_a_repo_is_named_after_its_folder(tmp_path: Path) -> None:
     name, _, digest = repo_key(str(tmp_path / "my shop" / ".git")).rpartition("-")
     assert name == "my-shop"

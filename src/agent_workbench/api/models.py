@@ -88,7 +88,8 @@ async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
     ports = await asyncio.to_thread(repo.ports, settings, say_nothing)
     try:
         loaded = repo.load()
-        about_settings = examine_settings(loaded.origins, untrusted)
+        used = repo.in_force(trusted=not untrusted)
+        about_settings = examine_settings(used.origins, used.unused, untrusted)
         log = repo.endpoints(settings, say_nothing).log
         about_parts = await examine(ports, settings, loaded.settings, str(log))
         return (*about_settings, *about_parts, *await _examine_chains(invocation, repo, settings))

@@ -64,9 +64,10 @@ class RepoContext:
         if self._loaded is None:
             from agent_workbench.config.policy_file import with_policy
             from agent_workbench.config.settings_loader import load_settings
+            from agent_workbench.system.user_dirs import config_dir
 
             environ, policy = self.invocation.environ, self.invocation.policy
-            loaded = load_settings(self.root, environ, self.invocation.flags)
+            loaded = load_settings(self.root, environ, self.invocation.flags, config_dir())
             self._loaded = with_policy(loaded, policy, environ) if policy else loaded
         return self._loaded
 
@@ -78,11 +79,15 @@ class RepoContext:
 
         return RepoTrust(self.root, await asyncio.to_thread(self.load), TrustStore(state_dir()))
 
+    def in_force(self, *, trusted: bool) -> "LoadedSettings":
+        """Return the settings with their origins, without those that need trust if it is missing; blocks."""
+        from agent_workbench.config.trust_question import without_untrusted
+
+        return self.load() if trusted else without_untrusted(self.load())
+
     def settings(self, *, trusted: bool) -> "Settings":
         """Return the settings, without those that need trust if it is missing; blocks."""
-        from agent_workbench.config.trust_question import untrusted_settings
-
-        return self.load().settings if trusted else untrusted_settings(self.load())
+        return self.in_force(trusted=trusted).settings
 
     @property
     def model_log(self) -> Path:

@@ -30,11 +30,13 @@ def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleS
     from agent_workbench.adapters.journal.past_actions import past_actions
     from agent_workbench.adapters.rules.rule_files import RuleFiles
     from agent_workbench.config.rule_trust import RuleTrust
+    from agent_workbench.config.settings_loader import load_settings
     from agent_workbench.config.trust_store import TrustStore
     from agent_workbench.config.yaml_parser import compose_text
     from agent_workbench.system.user_dirs import config_dir, state_dir
 
-    trust = RuleTrust(root, invocation.environ, invocation.flags, TrustStore(state_dir()))
+    load = partial(load_settings, root, invocation.environ, invocation.flags, config_dir())
+    trust = RuleTrust(root, load, TrustStore(state_dir()))
     return RuleFiles(root, config_dir(), compose_text, trust.change, partial(past_actions, sessions_dir))
 
 

@@ -5,6 +5,8 @@ import select
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from agent_workbench.config.layers import Layer, file_layer
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers
 from agent_workbench.config.yaml_parser import read_node
@@ -33,9 +35,9 @@ def load_policy(path: Path) -> Layer:
 
 
 def with_policy(loaded: LoadedSettings, policy: Path, environ: Mapping[str, str]) -> LoadedSettings:
-    """Return the settings with the policy above file and environment and below the flags. Blocks."""
-    lowest, environment, flags = loaded.others
-    return combine_layers(loaded.file, (lowest, environment, {**load_policy(policy), **flags}), environ.get("HOME", ""))
+    """Return the settings with the policy above files and environment and below the flags. Blocks."""
+    layers = replace(loaded.layers, flags={**load_policy(policy), **loaded.layers.flags})
+    return combine_layers(layers, environ.get("HOME", ""))
 
 
 def _read(path: Path) -> bytes:

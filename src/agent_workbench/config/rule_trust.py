@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agent_workbench.config.settings_loader import LoadedSettings, load_settings
+from agent_workbench.config.settings_loader import LoadedSettings
 from agent_workbench.config.trust_question import RULES, trust_question
 from agent_workbench.config.trust_store import TrustStore
 from agent_workbench.core.errors import TrustError
@@ -11,12 +11,11 @@ from agent_workbench.core.settings import Rule
 
 
 class RuleTrust:
-    """Settings of the repo at `root`, read again for each change, and the trust in them."""
+    """Settings of the repo at `root`, which `load` reads again for each change, and the trust in them."""
 
-    def __init__(self, root: Path, environ: Mapping[str, str], overrides: Mapping[str, str], store: TrustStore) -> None:
+    def __init__(self, root: Path, load: Callable[[], LoadedSettings], store: TrustStore) -> None:
         self._root = root
-        self._environ = environ
-        self._overrides = overrides
+        self._load = load
         self._store = store
 
     def change(self, rule: Rule, added: bool, write: Callable[[], None]) -> None:
@@ -47,12 +46,9 @@ class RuleTrust:
             )
         self._store.trust(self._root, after)
 
-    def _load(self) -> LoadedSettings:
-        return load_settings(self._root, self._environ, self._overrides)
-
 
 def _rules(loaded: LoadedSettings) -> tuple[Rule, ...]:
-    said = loaded.file.get(RULES)
+    said = loaded.layers.repo.get(RULES)
     found = said.value if said is not None else ()
     return tuple(each for each in found if isinstance(each, Rule)) if isinstance(found, tuple) else ()
 

@@ -1,4 +1,4 @@
-"""Loader of the settings: `.agent.yml`, overridden by the environment, overridden by flags."""
+"""Loader of the settings: the user's own file, overridden by `.agent.yml`, the environment, and flags."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.config.layers import Layer, SourcedValue, environment_layer, file_layer, flag_layer, server_layer
+from agent_workbench.config.own_settings import OWN_FILE, own_layer, without_replaced_models
 from agent_workbench.config.role_chains import (
     chain_names,
     check_chains,
@@ -26,32 +27,63 @@ FILE = ".agent.yml"
 # A model file or the address of a server: one of them overrides the other from a layer of lower priority.
 ALTERNATIVES = ("path", "url")
 HOME_PATHS = {"model.path", "model.server", "endpoints.*.path", "endpoints.*.server", "retrieval.embeddings.path"}
+# Mappings from text to text: a source changes single entries, not all of them.
+MAPPINGS = {"ui.keys"}
+# Keys that no repository may set, with the reason.
+USER_ONLY = {"ui.mode": "a repository cannot choose how much is approved without a question"}
+
+
+class Layers(Struct, frozen=True):
+    """Layers of all sources, lowest priority first: llama.cpp's variables, the user's file, `.agent.yml`, …"""
+
+    server: Layer
+    own: Layer
+    repo: Layer
+    environment: Layer
+    flags: Layer
+
+    @property
+    def lowest_first(self) -> tuple[Layer, ...]:
+        """All layers."""
+        return self.server, self.own, self.repo, self.environment, self.flags
 
 
 class LoadedSettings(Struct, frozen=True):
-    """Settings with the origin of each value (`.agent.yml:3`, `environment …`, `flag`, `default`).
-
-    `file` is the layer of `.agent.yml`; `others` are the other layers, lowest priority first.
-    """
+    """Settings with the origin of each value (`.agent.yml:3`, `environment …`, `flag`, `default`)."""
 
     settings: Settings
     origins: Mapping[str, str]
-    file: Layer
-    others: tuple[Layer, Layer, Layer]
+    layers: Layers
+
+    @property
+    def unused(self) -> Mapping[str, str]:
+        """Keys of the two files whose value is not in force, with the origin of that value."""
+        files = (self.layers.own, self.layers.repo)
+        found = ((key, said.origin) for layer in files for key, said in layer.items())
+        return {key: origin for key, origin in found if origin not in self.origins.get(key, "")}
 
 
-def load_settings(root: Path, environ: Mapping[str, str], overrides: Mapping[str, str]) -> LoadedSettings:
+def load_settings(
+    root: Path, environ: Mapping[str, str], overrides: Mapping[str, str], own_folder: Path | None = None
+) -> LoadedSettings:
     """Return the settings for the repo at `root`; `overrides` are flags as dotted key to text (`model.url`).
 
-    Raises `ConfigError` that names file, line and column, or the variable or flag.
+    `own_folder` holds the user's own settings. Raises `ConfigError` that names file, line and column, or the variable
+    or flag.
     """
     data = _read_file(root)
     try:
         file = file_layer(read_node(data) if data is not None else None, FILE)
     except DocumentError as fault:
         raise ConfigError(fault.in_file(FILE), advice=fault.advice) from fault
-    others = (server_layer(environ), environment_layer(environ), flag_layer(overrides))
-    return combine_layers(file, others, environ.get("HOME", ""))
+    for key in file.keys() & USER_ONLY.keys():
+        raise ConfigError(
+            f"{file[key].location}: {key} does not belong in a repository's file: {USER_ONLY[key]}",
+            advice=f"remove it; your own is set in {(own_folder or Path()) / OWN_FILE}",
+        )
+    own = own_layer(own_folder) if own_folder is not None else {}
+    layers = Layers(server_layer(environ), own, file, environment_layer(environ), flag_layer(overrides))
+    return combine_layers(layers, environ.get("HOME", ""))
 
 
 def _read_file(root: Path) -> bytes | None:
@@ -65,16 +97,13 @@ def _read_file(root: Path) -> bytes | None:
     return data
 
 
-def combine_layers(
-    file: Layer, others: tuple[Layer, Layer, Layer], home: str, *, partial: bool = False
-) -> LoadedSettings:
+def combine_layers(layers: Layers, home: str, *, partial: bool = False) -> LoadedSettings:
     """Return the settings of all layers together; `~` in paths of models becomes `home`.
 
-    With `partial` a part of the file was left out, and chains that name its endpoints are left out too.
+    With `partial` a part of the repo's file was left out, and chains that name its endpoints are left out too.
     """
-    lowest, environment, flags = others
-    layers = tuple(_expand_home(layer, home) for layer in (lowest, file, environment, flags))
-    for layer in layers:
+    layers = Layers(*(_expand_home(layer, home) for layer in layers.lowest_first))
+    for layer in layers.lowest_first:
         for both in _alternatives(layer):
             if all(key in layer and layer[key].value for key in both):
                 places = " and ".join(layer[key].location for key in both)
@@ -84,7 +113,7 @@ def combine_layers(
     check_chains(merged)
     origins = {key: "default" for key in setting_keys() if ANY not in key} | {key: merged[key].origin for key in merged}
     settings = build({key: setting.value for key, setting in merged.items()})
-    return LoadedSettings(settings, origins, layers[1], (layers[0], layers[2], layers[3]))
+    return LoadedSettings(settings, origins, layers)
 
 
 def _alternatives(layer: Layer) -> list[tuple[str, ...]]:
@@ -93,16 +122,27 @@ def _alternatives(layer: Layer) -> list[tuple[str, ...]]:
     return [tuple(f"{group}.{key}" for key in ALTERNATIVES) for group in groups]
 
 
-def _merge(layers: Sequence[Layer]) -> Layer:
+def _merge(layers: Layers) -> Layer:
     merged: dict[str, SourcedValue] = {}
-    lowest, *others = layers
-    for layer in (_server_variables(lowest, others), *others):
+    others = (without_replaced_models(layers.own, layers.repo), layers.repo, layers.environment, layers.flags)
+    for layer in (_server_variables(layers.server, others), *others):
         for both in _alternatives(layer):
             if any(key in layer and layer[key].value for key in both):
                 for key in both:
                     merged.pop(key, None)
-        merged.update(layer)
-    return _without_chains(merged, layers[-1])
+        merged.update(layer | _joined_mappings(merged, layer))
+    return _without_chains(merged, layers.flags)
+
+
+def _joined_mappings(lower: Layer, layer: Layer) -> Layer:
+    """Return the mappings from text to text that are in both layers, with the entries of both."""
+    joined: dict[str, SourcedValue] = {}
+    for key in lower.keys() & layer.keys() & MAPPINGS:
+        below, above = lower[key], layer[key]
+        if isinstance(below.value, tuple) and isinstance(above.value, tuple):
+            value = tuple((dict(below.value) | dict(above.value)).items())
+            joined[key] = SourcedValue(value, f"{below.origin}, {above.origin}", above.place)
+    return joined
 
 
 def _server_variables(lowest: Layer, others: Sequence[Layer]) -> Layer:

@@ -13,7 +13,7 @@ from agent_workbench.config.schema import known_key, setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers
 from agent_workbench.config.skill_digest import digest_folder
 from agent_workbench.core.rules.rule_text import rule_words
-from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Rule, Settings
+from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Rule
 
 RULES = "approvals.rules"
 # Keys that are harmless with any value. A key that is neither here nor in `BOUNDED` needs trust.
@@ -53,6 +53,7 @@ MEANINGS = {
     "tools_allowed": "may be used by the model",
     "sandbox.network": "opens the network to commands",
     "ui.keys": "changes what keys do",
+    "ui.review_context": "shows no preview of the first prompt",
     RULES: "are let through without a question",
     "memory.dir": "is where notes and sessions are written",
     "memory.plan": "is the file that holds the plan",
@@ -77,7 +78,7 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     The content of tests and programs is not included: they wait at their gates. Raises `TrustError` for skill folders
     that cannot be read in full.
     """
-    values = {key: said.value for key, said in sorted(loaded.file.items()) if not _is_harmless(key, said.value)}
+    values = {key: said.value for key, said in sorted(loaded.layers.repo.items()) if not _is_harmless(key, said.value)}
     for folder in loaded.settings.skills.dirs:
         if found := digest_folder(root, folder):
             values[f"skill files in {folder}"] = found
@@ -88,11 +89,12 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     return TrustQuestion(items, lines, _changes(before, items), digest)
 
 
-def untrusted_settings(loaded: LoadedSettings) -> Settings:
+def without_untrusted(loaded: LoadedSettings) -> LoadedSettings:
     """Return the settings with only the harmless part of the repo's file, and without its skills."""
-    harmless: Layer = {key: said for key, said in loaded.file.items() if _is_harmless(key, said.value)}
-    settings = combine_layers(harmless, loaded.others, home="", partial=True).settings
-    return replace(settings, skills=replace(settings.skills, dirs=()))
+    harmless: Layer = {key: said for key, said in loaded.layers.repo.items() if _is_harmless(key, said.value)}
+    part = combine_layers(replace(loaded.layers, repo=harmless), home="", partial=True)
+    skills = replace(part.settings.skills, dirs=())
+    return replace(part, settings=replace(part.settings, skills=skills))
 
 
 def value_text(value: object) -> str:

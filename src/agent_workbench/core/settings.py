@@ -158,14 +158,25 @@ class CallBy(StrEnum):
     DESKTOP = "desktop"
 
 
+class ApprovalMode(StrEnum):
+    """Mode of a session: which proposals are approved without a question."""
+
+    ASK = "ask"
+    ACCEPT_EDITS = "accept_edits"
+    ACCEPT_UNTIL_DONE = "accept_until_done"
+
+
 class UiSettings(Struct, frozen=True):
-    """Theme, notifications and remapped keys (action name to key)."""
+    """Theme, notifications, remapped keys (action name to key), the mode at the start, and the context's preview."""
 
     theme: str = "textual-dark"
     clipboard: bool = True
     """Copied text also goes to the terminal's clipboard."""
     notify: tuple[CallBy, ...] = (CallBy.BELL, CallBy.TERMINAL)
     keys: tuple[tuple[str, str], ...] = ()
+    mode: ApprovalMode = ApprovalMode.ASK
+    """Set by the user alone: no file of a repository may set it."""
+    review_context: bool = True
 
 
 DEFAULT_TOOLS = (

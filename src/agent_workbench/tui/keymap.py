@@ -52,7 +52,7 @@ _USES = Counter(key.action for key in KEYS)
 
 
 def binding_id(key: Key) -> str:
-    """Return the name by which a user changes a key (`ui.keys` in `.agent.yml`)."""
+    """Return the name by which a user changes a key (the setting `ui.keys`)."""
     return f"{key.scope.name.lower()}_{key.action}" if _USES[key.action] > 1 else key.action
 
 
@@ -127,7 +127,7 @@ def keys_of(scope: Scope) -> list[Key]:
 def keys_document(keymap: Keymap) -> str:
     """Return docs/keys.md."""
     lines = ["# Keys", "", "Made from `tui/keys.py`; do not edit by hand.", ""]
-    lines += ["Move a key by its name in `.agent.yml`: `ui: {keys: {approve: f2}}`.", ""]
+    lines += ["Move a key by its name in your own `settings.yml` (docs/settings.md): `ui: {keys: {approve: f2}}`.", ""]
     for scope in Scope:
         lines += [f"## {scope}", "", "| key | what it does | name |", "| --- | --- | --- |"]
         lines += [f"| {_cell(keymap.names(key))} | {key.help} | `{binding_id(key)}` |" for key in keys_of(scope)]

@@ -1,6 +1,7 @@
 """Rules in files: nothing else of a file changes, and a rule counts only where its file is trusted."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from agent_workbench.adapters.rules.rule_edits import rules_at, with_rule, witho
 from agent_workbench.adapters.rules.rule_files import REPO_KEYS, RuleFiles
 from agent_workbench.config.rule_trust import RuleTrust
 from agent_workbench.config.settings_loader import load_settings
-from agent_workbench.config.trust_question import trust_question, untrusted_settings
+from agent_workbench.config.trust_question import trust_question, without_untrusted
 from agent_workbench.config.trust_store import TrustStore
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError, TrustError
@@ -108,7 +109,7 @@ class Place:
         self.file = self.root / ".agent.yml"
         self.file.write_text(settings)
         self.store = TrustStore(folder / "state")
-        trust = RuleTrust(self.root, {}, {}, self.store)
+        trust = RuleTrust(self.root, partial(load_settings, self.root, {}, {}), self.store)
         self.book = RuleFiles(self.root, self.own, compose_text, trust.change, lambda _: PastActions())
 
     @property
@@ -126,7 +127,7 @@ def test_a_rule_of_the_repo_is_trusted_with_what_was_trusted(tmp_path: Path) -> 
     assert place.trusted
     loaded = load_settings(place.root, {}, {})
     assert loaded.settings.approvals.rules == (GREP,)
-    assert untrusted_settings(loaded).approvals.rules == ()
+    assert without_untrusted(loaded).settings.approvals.rules == ()
     assert "# fast" in place.file.read_text()
     asyncio.run(place.book.revoke(StoredRule(GREP, RuleScope.REPO)))
     assert place.trusted
@@ -151,7 +152,7 @@ def test_what_else_changes_meanwhile_is_not_trusted(tmp_path: Path, written: str
         place.file.write_text(written)
 
     with pytest.raises(TrustError, match="changes besides the rule"):
-        RuleTrust(place.root, {}, {}, place.store).change(GREP, True, write)
+        RuleTrust(place.root, partial(load_settings, place.root, {}, {}), place.store).change(GREP, True, write)
     assert not place.trusted
 
 

@@ -204,12 +204,12 @@ async def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path) -> N
 
 
 def test_settings_tell_who_said_them() -> None:
-    assert examine_settings({}, ())[0].seen == "all at their defaults"
-    found = examine_settings({"python": "environment", "lint_command": "default"}, ("python",))
+    assert examine_settings({}, {}, ())[0].seen == "all at their defaults"
+    found = examine_settings({"python": "environment", "lint_command": "default"}, {}, ("python",))
     assert found[0].seen == "python (environment)"
     assert (found[1].part, found[1].health) == ("trust", Health.WARNING)
     assert found[1].seen == "1 setting is not trusted: python"
-    assert examine_settings({}, ("a", "b", "c", "d"))[1].seen == "4 settings are not trusted: a, b, c and 1 more"
+    assert examine_settings({}, {}, ("a", "b", "c", "d"))[1].seen == "4 settings are not trusted: a, b, c and 1 more"
 
 
 def test_settings_of_one_file_are_told_together_and_in_full_where_two_say_something() -> None:
@@ -219,4 +219,12 @@ def test_settings_of_one_file_are_told_together_and_in_full_where_two_say_someth
         "model.context_tokens": ".agent.yml:9",
     }
     told = "endpoints, model.context_tokens (.agent.yml); model.url (environment AGENT_MODEL__URL)"
-    assert examine_settings(origins, ())[0].seen == told
+    assert examine_settings(origins, {}, ())[0].seen == told
+
+
+def test_settings_of_a_file_without_effect_are_named_with_the_file() -> None:
+    unused = {"model.url": "/home/me/settings.yml:3", "ui.theme": "/home/me/settings.yml:5"}
+    found = examine_settings({"model.path": ".agent.yml:1"}, unused, ())
+    assert found[0].seen == "model (.agent.yml)"
+    assert (found[1].part, found[1].health) == ("replaced", Health.GOOD)
+    assert found[1].seen == "without effect here: model, ui (/home/me/settings.yml)"

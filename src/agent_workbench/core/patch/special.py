@@ -12,6 +12,8 @@ SPECIAL_GLOBS = (
     # configuration of the workbench
     "**/.agent.yml",
     "**/.agent.yaml",
+    "**/agent-workbench/settings.yml",
+    "**/agent-workbench/rules.yaml",
     "skills/**",
     "tasks/**",
     # instructions for agents

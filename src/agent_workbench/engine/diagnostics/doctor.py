@@ -43,9 +43,17 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
     return tuple(findings)
 
 
-def examine_settings(origins: Mapping[str, str], untrusted: Sequence[str]) -> tuple[Finding, ...]:
-    """Return the settings in force with their origins; `untrusted` are the names of ignored ones."""
+def examine_settings(
+    origins: Mapping[str, str], unused: Mapping[str, str], untrusted: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Return the settings in force with their origins, and those without effect.
+
+    `unused` are the settings of files that a source of higher priority replaces, with their origins; `untrusted` are
+    the names of ignored ones.
+    """
     findings = [Finding("settings", Health.GOOD, "; ".join(_origin_lines(origins)) or "all at their defaults")]
+    if unused:
+        findings.append(Finding("replaced", Health.GOOD, f"without effect here: {'; '.join(_origin_lines(unused))}"))
     if untrusted:
         seen = f"{_count_are(len(untrusted), 'setting')} not trusted: {named(untrusted)}"
         findings.append(Finding("trust", Health.WARNING, seen, TRUST_ADVICE))
