@@ -10,7 +10,14 @@ from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Message, ModelRequest, Role, StopCause
-from agent_workbench.core.patch import PatchBounds
+from agent_workbench.core.patch import (
+    FileContent,
+    PatchBounds,
+    fit_constrained_diff,
+    fit_diff,
+    read_constrained_diff,
+    read_diff,
+)
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
 from agent_workbench.core.plan import PathScope, Task
@@ -19,7 +26,7 @@ from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.answer.step_protocol import StepCall, read_step
 from agent_workbench.engine.approval.proposals import REFLEXION_PREFIX
-from agent_workbench.engine.prompt.prompt_text import rules
+from agent_workbench.engine.prompt.prompt_text import EXAMPLES, rules
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.tools.registry import builtin_specs, builtin_tools
 from tests.adapters.llama_cpp.answers import collect
@@ -54,6 +61,7 @@ RIGHT = {
         "--- /dev/null\n+++ b/pkg/__init__.py\n",
         "--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n" + DIFF,
         "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n\n-\tb\n+\n",
+        "--- a/x\n+++ b/x\n@@\n-\tb\n--- a/old.py\n+++ /dev/null\n@@\n-x\n--- /dev/null\n+++ b/new.py\n@@\n+x\n",
     ],
     "run_tests": ["{}"],
     "static_analyze": ["{}"],
@@ -161,6 +169,29 @@ async def test_an_argument_with_choices_takes_no_other_value(tmp_path: Path) -> 
     async with grammar_oracle(tmp_path, [*right, *wrong]) as server:
         assert [each for each in right if not await fits(server, grammar, each)] == []
         assert [each for each in wrong if await fits(server, grammar, each)] == []
+
+
+async def test_the_examples_of_the_prompt_fit_the_grammar_and_apply(tmp_path: Path) -> None:
+    lines = ("def area(width, height):", "    return width + height")
+    file = EditableFile("geo/area.py", lines, frozenset({0, 1}))
+    grammar = step_grammar(TOOLS.values(), diff_rules(EditScope((file,), (file.path,), PatchBounds())))
+    async with grammar_oracle(tmp_path, EXAMPLES) as server:
+        assert [text for text in EXAMPLES if not await fits(server, grammar, text)] == []
+    files = {file.path: FileContent("\n".join((*lines, "")).encode())}
+    for text in EXAMPLES:
+        step = read_step(text, TOOLS)
+        assert isinstance(step, StepCall)
+        assert step.mended == ()
+        held, free = read_constrained_diff(step.text), read_diff(step.text, PatchBounds(), files)
+        assert held is not None
+        fit = fit_constrained_diff(held, PatchBounds(), files, files)
+        assert fit is not None
+        assert fit.changes == fit_diff(free, {path: files.get(path) for path in free.paths}, files).changes
+
+
+def test_only_tools_that_take_a_diff_are_shown_the_examples() -> None:
+    assert rules(TOOLS.values()).endswith(EXAMPLES[1].rstrip("\n"))
+    assert "@@" not in rules([TOOLS["read_file"], TOOLS["finish"]])
 
 
 async def test_what_is_no_step_does_not_fit(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_the_specs_of_0_1_are_those_of_the_tools_as_long_as_their_words_are() ->
 
 
 def test_the_prompt_of_built_in_tools_is_that_of_0_1() -> None:
-    assert sha(rules(specs_of_0_1(ALL_TOOLS))) == RULES
+    assert sha(rules(specs_of_0_1(ALL_TOOLS), 1)) == RULES
 
 
 def test_the_grammar_of_built_in_tools_is_that_of_0_1() -> None:

@@ -74,7 +74,7 @@ class _Growth:
         self._run = run
         self._wording = wording_version(run.history)
         self.tried = AttemptCollector()
-        self._rules = Part(Role.SYSTEM, "rules", rules(run.specs))
+        self._rules = Part(Role.SYSTEM, "rules", rules(run.specs, self._wording))
         self._parts: list[tuple[int, Part]] = [(-1, self._rules)]
         # Said after a prompt was sent and before its answer: the model reads it after its answer.
         self._unseen: list[tuple[int, Part]] = []

@@ -71,8 +71,9 @@ def test_a_file_is_renamed_without_a_line_of_git() -> None:
             made(moved.replace("y.py", wrong), files)
 
 
-def test_what_came_right_is_not_repaired() -> None:
-    fit = fitted(WHOLE, {"x.py": BEFORE})
+@pytest.mark.parametrize("header", ["@@ -5,5 +5,5 @@", "@@"])
+def test_what_came_right_is_not_repaired(header: str) -> None:
+    fit = fitted(WHOLE.replace("@@ -5,5 +5,5 @@", header), {"x.py": BEFORE})
     assert fit.repairs == ()
     assert [change.after for change in fit.changes] == [FileContent(AFTER.encode())]
 
@@ -82,8 +83,7 @@ AROUND = "what stood around the diff was left out"
 REPAIRED = {
     "wrong counts": (WHOLE.replace("-5,5 +5,5", "-4,9 +4,3"), NUMBERS),
     "wrong line": (WHOLE.replace("-5,5 +5,5", "-40,7 +40,7"), NUMBERS),
-    "no numbers": (WHOLE.replace("-5,5 +5,5 @@", "@@"), NUMBERS),
-    "dots for numbers": (WHOLE.replace("-5,5 +5,5 @@", "... @@"), NUMBERS),
+    "dots for numbers": (WHOLE.replace("-5,5 +5,5 @@", "... @@"), ""),
     "fence": (f"```diff\n{WHOLE}```\n", AROUND),
     "prose": (f"Here it is:\n\n{WHOLE}\nThis change:\n- checks more\n- breaks nothing\n", AROUND),
     "mail": (f"From: x\nSubject: [PATCH] y\n\n---\n x.py | 2 +-\n\n{WHOLE}-- \n2.39.2\n", AROUND),

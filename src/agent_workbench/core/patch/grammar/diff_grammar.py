@@ -85,7 +85,7 @@ def _removed(rules: GrammarRules, file: EditableFile) -> str:
         return ""
     lines = " ".join(f'"-" {rules.literal(line + chr(10))}' for line in file.lines)
     marker = f" {rules.literal(NO_NEWLINE + chr(10))}" if file.open_end is not None else ""
-    return rf'"/dev/null\n@@ -1" ( "," [1-9] [0-9]{{0,5}} )? " +0,0 @@\n" {lines}{marker}'
+    return rf'"/dev/null\n@@" ( " -1" ( "," [1-9] [0-9]{{0,5}} )? " +0,0 @@" )? "\n" {lines}{marker}'
 
 
 class _Order:

@@ -30,11 +30,11 @@ COMMON = (
     rf'k ::= [^+{_TEXT}] e | "+" ( "\n" | [^+{_TEXT}] e | "+" ( "\n" | [^ {_TEXT}] e ) )',
     r'p ::= "+" ( "\n" | k )',
     r'r ::= ( "0" | [1-9] [0-9]{0,5} ) ( "," ( "0" | [1-9] [0-9]{0,5} ) )?',
-    r'h ::= "@@ -" r " +" r " @@" ( " " t{0,80} )? "\n"',
+    r'h ::= "@@" ( " -" r " +" r " @@" ( " " t{0,80} )? )? "\n"',
     rf"m ::= {literal(_MARKER)}",
     # All lines of a new content: one or more, the last with or without its line feed.
     r'z ::= "+" ( "\n" z? | k ( z | m )? )',
-    r'n ::= "@@ -0,0 +1" ( "," [1-9] [0-9]{0,5} )? " @@\n" z',
+    r'n ::= "@@" ( " -0,0 +1" ( "," [1-9] [0-9]{0,5} )? " @@" )? "\n" z',
 )
 """Rules for all files: a character, the end of a line, the text of an added line that is not blank, an added line,
 numbers, a hunk header, the marker of a missing line feed (never after a blank line), all lines of a new content, and

@@ -214,7 +214,7 @@ def _check_headers(
             name = piece_name(candidate.piece)
             raise PatchError(
                 f"{shown(path)}: {name} could stand at line {placement.start + 1}, where its lines are, or {other}",
-                advice="Give the line numbers of the file as it is now, and all lines of context.",
+                advice="Give all lines of context, as the file has them now.",
             )
 
 
@@ -223,5 +223,5 @@ def _ambiguous(path: str, piece: HunkPiece, places: Sequence[Placement]) -> Patc
     named = ", ".join(map(str, starts[:_PLACES_NAMED])) + (", …" if len(starts) > _PLACES_NAMED else "")
     return PatchError(
         f"{shown(path)}: the old lines of {piece_name(piece)} stand in more than one place: lines {named}",
-        advice="Give more context, or the right line numbers for every hunk of the file.",
+        advice="Give more lines of context, until they are in one place only.",
     )

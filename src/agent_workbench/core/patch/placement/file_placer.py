@@ -87,6 +87,8 @@ def _changes_nothing(edit: PieceEdit, lines: FileLines, candidate: PieceCandidat
 
 
 def _is_moved(placement: Placement) -> bool:
-    """Return True if the numbers or counts in the header of a hunk are wrong."""
+    """Return True if the numbers or counts in the header of a hunk are wrong; a header need not have any."""
     piece = placement.piece
-    return not piece.hunk.counted or (piece.start is not None and bool(placement.at) and placement.start != piece.start)
+    if piece.hunk.numbers is None:
+        return False
+    return not piece.hunk.counted or (bool(placement.at) and placement.start != piece.start)

@@ -44,9 +44,13 @@ def strict_size(lines: Sequence[str], start: int, numbers: HeaderNumbers | None)
 def signed_size(lines: Sequence[str], start: int) -> int:
     """Return the size of the body at `start` in a text whose lines all have their signs."""
     end = start
-    while end < len(lines) and not (lines[end].startswith("@@ -") or has_both_names(lines, end) or renames(lines, end)):
+    while end < len(lines) and not (_begins_hunk(lines[end]) or has_both_names(lines, end) or renames(lines, end)):
         end += 1
     return end - start
+
+
+def _begins_hunk(line: str) -> bool:
+    return line == "@@" or line.startswith("@@ -")
 
 
 def lenient_size(lines: Sequence[str], start: int, numbers: HeaderNumbers | None) -> tuple[int, bool]:

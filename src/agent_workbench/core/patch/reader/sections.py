@@ -204,7 +204,7 @@ class _Scanner:
     def _begins_hunk(self, section: FileSection, *, first: bool) -> bool:
         line = self._current
         if self.mode is Mode.CONSTRAINED:
-            return line.startswith("@@ -")
+            return line == "@@" or line.startswith("@@ -")
         if self.mode is Mode.STRICT:
             if line.startswith("@@") and section.old is None:
                 raise PatchError(

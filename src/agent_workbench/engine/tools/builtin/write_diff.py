@@ -171,8 +171,8 @@ def _now(change: FileChange) -> tuple[Chunk, ...]:
 
 TOOL = WriteDiff(
     name="write_diff",
-    summary="change files with a unified diff (--- a/path, +++ b/path, @@ hunks with 3 lines of context); no fence; "
-    "a new file has --- /dev/null, a removed one +++ /dev/null, a renamed one begins with `rename from`, `rename to`",
+    summary="change files with a unified diff (--- a/path, +++ b/path, @@ hunks); no fence; a new file has "
+    "--- /dev/null, a removed one +++ /dev/null, a renamed one begins with `rename from`, `rename to`",
     permission=Permission.DIFF,
     raw=True,
 )
