@@ -93,7 +93,8 @@ def test_a_server_of_ours_that_is_killed_mid_answer(machine: Machine, tiny_model
     assert "SIGKILL" in done.out
     assert str(machine.state / "logs") in done.out, "where the server's log is"
     (broken,) = bodies(journal_lines(repo), "model_interrupted")
-    assert broken["partial"].startswith("Thought: I change it.")
+    assert broken["partial"]
+    assert endless.startswith(broken["partial"])
     done = machine.start(*RUN, cwd=repo, scripts=SCRIPTS, environ=environ).wait()
     assert done.code == 0, done.said
 

@@ -120,19 +120,23 @@ class PlainShell:
 
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
         self.lines.append(command.line)
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            command.line,
-            cwd=command.folder,
-            env={"PATH": os.environ["PATH"], **command.environment},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
+        # A cancelled start would leave asyncio waiting for the pipe, which what the command started holds open.
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-c",
+                command.line,
+                cwd=command.folder,
+                env={"PATH": os.environ["PATH"], **command.environment},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
         )
         said: list[str] = []
         try:
+            process = await asyncio.shield(starting)
             async with asyncio.timeout(command.timeout_seconds):
                 assert process.stdout is not None
                 while piece := (await process.stdout.read(4096)).decode(errors="replace"):
@@ -142,6 +146,7 @@ class PlainShell:
         except TimeoutError:
             return CommandOutcome(None, "".join(said), command.timeout_seconds, reason="timed out")
         finally:
+            process = await starting
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()

@@ -1,6 +1,7 @@
 """Starting, reading, stopping: what every user of processes relies on."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -144,6 +145,26 @@ async def test_cancelling_the_start_leaves_nothing(tmp_path: Path) -> None:
     while left := [child for child in psutil.Process().children(recursive=True) if _sleeps(child)]:
         assert time.monotonic() < deadline, left
         await asyncio.sleep(0.02)
+
+
+async def test_cancelling_the_start_ends_what_the_command_has_started(tmp_path: Path) -> None:
+    """The supervisor is running already, and asyncio has not yet said so."""
+    running = tmp_path / "running"
+    for turns in range(2, 6):
+        starting = asyncio.create_task(start(f"sleep 62 & echo $! >> {running}; sleep 62", tmp_path))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        deadline = time.monotonic() + 5
+        while not (running.exists() and len(running.read_text().splitlines()) >= turns - 1):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await starting).stop()
+    pids = [int(line) for line in running.read_text().splitlines()]
+    assert pids
+    assert not [pid for pid in pids if psutil.pid_exists(pid)]
 
 
 def _sleeps(process: psutil.Process) -> bool:

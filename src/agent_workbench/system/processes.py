@@ -149,19 +149,29 @@ async def spawn(
         theirs.callback(os.close, writing)
         sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
         told = (str(grace_seconds), guard, sums)
-        supervisor = await _start_supervisor(argv, folder, environment, their_end, writing, merge_stderr, told)
-        theirs.close()
+        # If its start were cancelled, asyncio would kill the supervisor alone.
+        starting = asyncio.ensure_future(
+            _start_supervisor(argv, folder, environment, their_end, writing, merge_stderr, told)
+        )
         try:
+            supervisor = await asyncio.shield(starting)
+            theirs.close()
             said, lifeline = await asyncio.open_unix_connection(sock=our_end)
             ours.callback(lifeline.close)
             pid = await _started(said, argv)
             output = await _stream(reading) if reading else None
         except BaseException:
             ours.close()
-            await asyncio.shield(asyncio.ensure_future(supervisor.wait()))
+            await asyncio.shield(asyncio.ensure_future(_ended(starting)))
             raise
         ours.pop_all()
     return SupervisedProcess(supervisor, lifeline, said, pid, output, grace_seconds + _STOP_SECONDS)
+
+
+async def _ended(starting: "asyncio.Future[asyncio.subprocess.Process]") -> None:
+    """Wait until a supervisor has ended, or has failed to start."""
+    with contextlib.suppress(ShellError):
+        await (await starting).wait()
 
 
 def _open_log(path: Path) -> int:

@@ -188,7 +188,7 @@ async def test_who_loads_is_passed_and_becomes_ready_behind() -> None:
     async with (
         first,
         sound("second") as second,
-        chain(first.url, second.url, rest_seconds=0.0, loading_seconds=0.05) as stage,
+        chain(first.url, second.url, rest_seconds=0.0, loading_seconds=0.5) as stage,
     ):
         assert await stage.end() == f"b ({second.url})"
         assert any("skipping a: it is not ready yet" in line for line in stage.said)
