@@ -10,6 +10,7 @@ from agent_workbench.core.model import AnswerFigures, Purpose, Sampling
 from agent_workbench.core.plan import Task
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.workspace import WorkspaceFacts
 
@@ -27,7 +28,7 @@ class TaskStarted(RecordedValue, frozen=True):
     `checks` are its acceptance commands, the repo's test command and lint, in order. The first `required` must pass;
     the others must not get worse than before the change. `wording` is the version of the texts for the model in this
     run; 0 is any version that did not record it. `tools` are the names of `specs`; journals of 0.1 hold the names
-    alone.
+    alone. `commit_convention` is the form of the commit subjects before the task.
     """
 
     task: TaskId
@@ -39,6 +40,7 @@ class TaskStarted(RecordedValue, frozen=True):
     skills: tuple[SkillText, ...] = ()
     wording: int = 0
     specs: tuple[ToolSpec, ...] = ()
+    commit_convention: CommitConvention = CommitConvention.NONE
 
 
 class CodeRetrieved(RecordedValue, frozen=True):

@@ -134,6 +134,7 @@ def _started(state: SessionState, event: TaskStarted) -> SessionState:
         required=event.required,
         specs=event.specs or specs_of_0_1(event.tools),
         skills=event.skills,
+        commit_convention=event.commit_convention,
         phase=Phase.BASELINE if event.checks else Phase.RETRIEVING,
         tree=event.workspace.tree,
     )

@@ -67,5 +67,10 @@ def read_trailers(commit: CommitId, message: bytes, ref: str = "") -> Trailers:
     return Trailers(tuple(anchors), tuple(malformed))
 
 
+def without_anchors(text: str) -> str:
+    """Return a text without the lines that would be read as anchors in a commit's message."""
+    return _LINE.sub(b"", text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
 def _values(message: bytes) -> Iterator[bytes]:
     return (found[1] for found in _LINE.finditer(message))

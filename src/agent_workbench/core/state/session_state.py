@@ -24,6 +24,7 @@ from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.core.state.prompt_reads import PromptReads
+from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 
@@ -72,6 +73,7 @@ class TaskRun(Struct, frozen=True):
     required: int
     specs: tuple[ToolSpec, ...] = ()
     skills: tuple[SkillText, ...] = ()
+    commit_convention: CommitConvention = CommitConvention.NONE
     phase: Phase = Phase.BASELINE
     tree: str = ""
     checked_tree: str = ""

@@ -12,13 +12,16 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
+from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.tools.spec import ToolSpec, describe_unheld
+from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
+from agent_workbench.core.tools.spec import FINISH, ToolSpec, describe_unheld
 from agent_workbench.core.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.tools.builtin.finish import finish_spec
 from agent_workbench.engine.tools.check_runs import CheckList, check_list, refuse_denied
 from agent_workbench.engine.tools.failure_search import latest_failures
 
@@ -75,10 +78,14 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     request = WorkspaceRequest(session.state.session, task.id, branch, base, session.settings.workspace.link)
     workspace = await session.take_workspace(request)
     await _check_still_startable(session, task.id)
-    specs = await _tool_specs(session)
+    convention = await _commit_convention(workspace)
+    specs = await _tool_specs(session, convention)
     names = tuple(spec.name for spec in specs)
     await session.record(
-        TaskStarted(task.id, task, workspace.facts, checks.commands, names, checks.required, skills, VERSION, specs)
+        TaskStarted(
+            *(task.id, task, workspace.facts, checks.commands, names, checks.required, skills, VERSION, specs),
+            commit_convention=convention,
+        )
     )
     await session.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)
     await session.record(TaskStatusChanged(task.id, TaskStatus.IN_PROGRESS))
@@ -87,10 +94,17 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     session.publisher.show_activity("")
 
 
-async def _tool_specs(session: SessionContext) -> tuple[ToolSpec, ...]:
+async def _commit_convention(workspace: Workspace) -> CommitConvention:
+    """Return the convention of the commit subjects before the task's base."""
+    commits = await workspace.past_commits(LOOKED_AT)
+    return common_convention([commit.message.split("\n", 1)[0] for commit in commits])
+
+
+async def _tool_specs(session: SessionContext, convention: CommitConvention) -> tuple[ToolSpec, ...]:
     """Return the tools of a new task. Notify the user of tools that are left out or not held by a grammar."""
     problems = await session.tools.refresh()
-    specs = session.tools.allowed_specs(session.settings.tools_allowed)
+    allowed = session.tools.allowed_specs(session.settings.tools_allowed)
+    specs = tuple(finish_spec(convention) if spec.name == FINISH else spec for spec in allowed)
     for notice in (*problems, *describe_unheld(specs)):
         session.publisher.notify(notice)
     return specs

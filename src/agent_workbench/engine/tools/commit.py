@@ -1,19 +1,20 @@
 """Commit of a task: approved changes only, on the task's branch, with the journal hash of its approval."""
 
+import textwrap
 from asyncio import to_thread
 
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import ActionDecided, TaskCommitted
+from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.patch import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin.finish import finish_summary
+from agent_workbench.engine.tools.builtin.finish import commit_subject, finish_summary
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
-
-TITLE_CHARS = 72
 
 
 class Commit(BuiltinTool, frozen=True):
@@ -23,6 +24,10 @@ class Commit(BuiltinTool, frozen=True):
         """Return the message (`text` if it was edited) and the complete diff of the task."""
         if text and not text.strip():
             raise UsageError("a commit needs a message")
+        if text != without_anchors(text):
+            raise UsageError(
+                f"a line of the message begins with {TRAILER}", advice="remove it; the workbench adds its own"
+            )
         changes = await context.workspace.changes(context.run.tree)
         return Draft(
             text=text or _message(context),
@@ -48,18 +53,28 @@ def _approval(context: ToolContext) -> str:
 
 
 def _message(context: ToolContext) -> str:
+    """Return the message, without lines that would be read as a trailer of the workbench."""
+    summary = finish_summary(context.run)
+    if subject := commit_subject(context.run):
+        return without_anchors("\n\n".join(filter(None, (subject, _wrapped(summary)))) + "\n")
     description = context.task.description.strip()
     title = f"[Agent] Complete {context.task.id}: {description.splitlines()[0]}"
-    whole = description if len(title) > TITLE_CHARS or "\n" in description else ""
-    return "\n\n".join(filter(None, (_cut(title), whole, finish_summary(context.run)))) + "\n"
+    whole = description if len(title) > SUBJECT_CHARS or "\n" in description else ""
+    return without_anchors("\n\n".join(filter(None, (_cut(title), whole, summary))) + "\n")
+
+
+def _wrapped(text: str) -> str:
+    """Return the text with its lines wrapped at the width of a commit's message."""
+    lines = (textwrap.fill(line, SUBJECT_CHARS, break_long_words=False) for line in text.splitlines())
+    return "\n".join(lines)
 
 
 def _cut(title: str) -> str:
     """Return the title, cut after the last word that fits; a single long word is cut inside."""
-    if len(title) <= TITLE_CHARS:
+    if len(title) <= SUBJECT_CHARS:
         return title
-    words = title[:TITLE_CHARS].rpartition(" ")[0].rstrip(" ,;:.")
-    kept = words if len(words) > TITLE_CHARS // 2 else title[: TITLE_CHARS - 1]
+    words = title[:SUBJECT_CHARS].rpartition(" ")[0].rstrip(" ,;:.")
+    kept = words if len(words) > SUBJECT_CHARS // 2 else title[: SUBJECT_CHARS - 1]
     return f"{kept}…"
 
 

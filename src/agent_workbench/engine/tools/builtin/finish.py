@@ -1,17 +1,40 @@
 """Tool `finish`: the model says that the task is done; checks and a commit gate follow."""
 
-from agent_workbench.core.events import ActionProposed
-from agent_workbench.core.proposals import Proposal
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.events import ActionProposed, ActionRejected
+from agent_workbench.core.history.anchors import without_anchors
+from agent_workbench.core.proposals import TRAILER, Proposal
 from agent_workbench.core.state.session_state import TaskRun
-from agent_workbench.core.tools.arguments import Argument, ArgumentKind
+from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConvention, convention_text, subject_problem
+from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, read_arguments
+from agent_workbench.core.tools.spec import FINISH, ToolSpec, by_name
 from agent_workbench.engine.prompt.attempts import attempts
-from agent_workbench.engine.runtime.tool import ToolResult
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
+
+SUBJECT = "subject"
+SUBJECT_REFUSED = "the commit's subject"
+MOST_REFUSED = 2
+"""After so many refused subjects the workbench writes its own, so that no task fails because of one."""
 
 
 class Finish(BuiltinTool, frozen=True):
     """Tool that ends the steps; the checks decide if the task is done."""
+
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+        """Return the call as requested; raise `UsageError` for a subject that breaks the repository's convention."""
+        run = context.run
+        problem = _subject_problem(run, arguments)
+        if problem and _refused_subjects(run) < MOST_REFUSED:
+            raise UsageError(
+                f"{SUBJECT_REFUSED} {quoted(arguments.text(SUBJECT))} {problem}",
+                advice="call finish again with another subject",
+            )
+        return Draft(text)
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the observation."""
@@ -19,7 +42,7 @@ class Finish(BuiltinTool, frozen=True):
 
 
 TOOL = Finish(
-    name="finish",
+    name=FINISH,
     summary="say that the task is done; its checks are run and a commit is offered",
     arguments=(Argument("summary", ArgumentKind.STRING, "what was changed and why", max_length=600),),
 )
@@ -37,10 +60,48 @@ def why_rejected(run: TaskRun) -> str:
     )
 
 
+def finish_spec(convention: CommitConvention) -> ToolSpec:
+    """Return the spec for a new task: with a convention the model writes the subject of its commit too."""
+    if convention is CommitConvention.NONE:
+        return TOOL.spec
+    note = (
+        f"the commit's subject in this repository's form, at most {SUBJECT_CHARS} characters: "
+        f"{convention_text(convention)}; when the commit is rejected, call finish again with a better one"
+    )
+    subject = Argument(SUBJECT, ArgumentKind.STRING, note, max_length=SUBJECT_CHARS)
+    return replace(TOOL, arguments=(subject, *TOOL.arguments)).spec
+
+
 def finish_summary(run: TaskRun) -> str:
     """Return the summary of the newest finish, empty if there is none."""
+    return _newest_arguments(run).text("summary").strip()
+
+
+def commit_subject(run: TaskRun) -> str:
+    """Return the subject of the newest finish, empty if there is none that follows the convention."""
+    arguments = _newest_arguments(run)
+    valid = run.commit_convention is not CommitConvention.NONE and not _subject_problem(run, arguments)
+    return arguments.text(SUBJECT) if valid else ""
+
+
+def _newest_arguments(run: TaskRun) -> Arguments:
     for recorded in reversed(run.history):
         event = recorded.event
-        if isinstance(event, ActionProposed) and event.proposal.tool == TOOL.name:
-            return TOOL.read(event.proposal.text).text("summary").strip()
-    return ""
+        if isinstance(event, ActionProposed) and event.proposal.tool == FINISH:
+            return read_arguments(event.proposal.text, by_name(run.specs).get(FINISH, TOOL.spec))
+    return Arguments({})
+
+
+def _subject_problem(run: TaskRun, arguments: Arguments) -> str:
+    if run.commit_convention is CommitConvention.NONE:
+        return ""
+    subject = arguments.text(SUBJECT)
+    if subject != without_anchors(subject):
+        return f"begins with {TRAILER}, which the workbench writes itself"
+    return subject_problem(subject, run.commit_convention)
+
+
+def _refused_subjects(run: TaskRun) -> int:
+    refusal = f"{FINISH}: {SUBJECT_REFUSED}"
+    events = (recorded.event for recorded in run.history)
+    return sum(isinstance(event, ActionRejected) and event.reason.startswith(refusal) for event in events)
