@@ -47,14 +47,16 @@ def run(folder: Path, *argv: str) -> str:
 
 
 @pytest.mark.parametrize("options", [(), ("-q",), ("--color=yes",), ("-v", "-ra"), ("--tb=short",), ("-s",)])
-def test_pytest_summary_comes_first_and_every_failure_is_told(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_pytest_errors_and_summary_come_first_and_every_failure_is_told(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(NOISY)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     output = run(tmp_path, "pytest", *options, "-p", "no:cacheprovider")
     report = report_failure(output, LIMIT)
     assert len(output) > 2 * LIMIT
     assert len(report) < LIMIT + 1_000
-    assert "short test summary info" in report.split("\n")[0]
+    errors, _, rest = report.partition("\n\n")
+    assert errors.split("\n") == ["Errors:", "- assert 570 == 810", "- RuntimeError: the shop is closed"]
+    assert "short test summary info" in rest.split("\n")[0]
     assert "test_it.py::test_total" in report
     body = report.split("passed", 1)[1]
     assert "assert 570 == 810" in body
@@ -66,7 +68,7 @@ def test_pytest_summary_comes_first_and_every_failure_is_told(options: tuple[str
 def test_unittest_tells_the_assertion(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(NOISY_UNITTEST)
     report = report_failure(run(tmp_path, "unittest", "test_it"), LIMIT)
-    assert report.startswith("Ran 1 test")
+    assert report.startswith("Errors:\n- AssertionError: 570 != 810\n\nRan 1 test")
     assert "FAILED (failures=1)" in report
     assert "AssertionError: 570 != 810" in report
     assert "FAIL: test_total" in report
@@ -79,7 +81,7 @@ def test_the_failure_in_the_middle_is_told_and_not_the_end() -> None:
     assert "src/cart.py:14: error: Unsupported operand types" in report
     assert "step 1499" in report
     assert "step 2999" not in report
-    assert report.startswith("… 1492 lines cut …")
+    assert report.startswith("Errors:\n- src/cart.py:14: error: Unsupported operand types\n\n… 1492 lines cut …")
 
 
 def test_output_in_which_nothing_is_known_keeps_both_ends() -> None:
@@ -87,6 +89,60 @@ def test_output_in_which_nothing_is_known_keeps_both_ends() -> None:
     assert report.startswith("line 0\n")
     assert report.endswith("line 999")
     assert "characters cut" in report
+
+
+EQUAL = """
+import pytest
+
+@pytest.mark.parametrize("shop", ["north", "south", "east", "west"])
+def test_open(shop):
+    assert None, "the shop is closed"
+
+@pytest.mark.parametrize("price", [1, 2])
+def test_price(price):
+    assert price == 3
+"""
+
+
+def test_equal_failures_are_told_once_and_different_ones_each(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(EQUAL)
+    report = report_failure(run(tmp_path, "pytest", "-q", "-p", "no:cacheprovider"), 6_000)
+    assert report.split("\n")[:4] == [
+        "Errors:",
+        "- AssertionError: the shop is closed (4 times)",
+        "- assert 1 == 3",
+        "- assert 2 == 3",
+    ]
+    body = report.split("FAILURES")[1].split("short test summary")[0]
+    assert body.count("AssertionError: the shop is closed") == 1
+    assert "… the same failure in test_open[south], test_open[east], test_open[west] …" in body
+    assert "E       assert 1 == 3" in body
+    assert "E       assert 2 == 3" in body
+
+
+def test_repeated_lines_and_groups_of_lines_are_told_once() -> None:
+    warning = ["warning: a", "  in b", ""]
+    lines = ["start", *["tick"] * 400, "", *warning * 30, "x", "x", "end"]
+    assert report_failure("\n".join(lines), 600).split("\n") == [
+        *("start", "tick", "… the line above 399 more times …", ""),
+        *("warning: a", "  in b", "… the 3 lines above 29 more times …", "", "x", "x", "end"),
+    ]
+
+
+def test_an_endless_line_and_a_progress_bar_take_little_room() -> None:
+    bar = "".join(f"\r{number:3}% {'#' * number}" for number in range(101))
+    report = report_failure(f"{'y' * 8_000_000}\n{bar}\r\nAssertionError: no\r\n", 6_000)
+    assert len(report) < 1_000
+    assert report.endswith("#\nAssertionError: no")
+    assert "  1% " not in report
+
+
+def test_many_distinct_errors_are_counted() -> None:
+    lines = [f"src/a.py:{number}: error: {'x' * 300}{number}" for number in range(30)]
+    head = report_failure("\n".join(lines), 6_000).split("\n\n")[0].split("\n")
+    assert len(head) == 12
+    assert head[-1] == "- … and 20 other errors"
+    assert max(map(len, head)) < 210
 
 
 def test_what_fits_is_told_whole() -> None:

@@ -1,10 +1,17 @@
-"""Excerpt of a failed run's output: the runner's summary first, then the lines around each failure."""
+"""Excerpt of a failed run's output: the distinct errors, the runner's summary, then the lines around each failure."""
 
 import re
 from collections.abc import Iterator, Sequence
 
+from agent_workbench.core.checks.repeated_output import (
+    distinct_errors,
+    without_equal_failures,
+    without_repeated_groups,
+)
+
 BEFORE, AFTER = 8, 4
 SUMMARY_LINES = 40
+SHORT_LINES = 6
 MAX_LINE_CHARS = 400
 _MIN_CHARS = 200
 
@@ -22,13 +29,31 @@ _TELLING = re.compile(
 def report_failure(output: str, limit_chars: int) -> str:
     """Return the most useful part of `output` in about `limit_chars` characters, each cut stated.
 
-    The runner's summary comes first, then the lines that explain a failure, with their context, in order. If no such
-    line is found: the beginning and the end. An output that fits is returned whole.
+    The first line of each distinct error comes first, then the runner's summary, then the lines that explain a failure,
+    with their context, in order. If no such line is found: the beginning and the end. Equal failures and repeated lines
+    are told once. An output that fits is returned whole.
     """
     text = COLOUR.sub("", output).strip("\n")
-    if len(text) <= limit_chars:
-        return text
-    lines = [shorten_line(line) for line in text.split("\n")]
+    lines = [shorten_line(_last_written(line)) for line in text.split("\n")]
+    errors = distinct_errors(lines)
+    lines = without_repeated_groups(without_equal_failures(lines))
+    head = _heading(errors, lines)
+    return "\n".join([*head, _excerpt(lines, limit_chars - sum(len(line) + 1 for line in head))])
+
+
+def _last_written(line: str) -> str:
+    """Return what a terminal shows of a line that carriage returns wrote over, such as a progress bar."""
+    return line.removesuffix("\r").rpartition("\r")[2]
+
+
+def _heading(errors: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Return the list of errors; none for a short output, which shows them at once."""
+    return ["Errors:", *(f"- {error}" for error in errors), ""] if errors and len(lines) > SHORT_LINES else []
+
+
+def _excerpt(lines: Sequence[str], limit_chars: int) -> str:
+    if sum(len(line) + 1 for line in lines) <= limit_chars + 1:
+        return "\n".join(lines)
     start = _summary_start(lines)
     summary = lines[start:][:SUMMARY_LINES]
     room = max(_MIN_CHARS, limit_chars - sum(len(line) + 1 for line in summary))

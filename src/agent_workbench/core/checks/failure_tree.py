@@ -67,6 +67,14 @@ class FailedCommand(Struct, frozen=True):
     before: bool = False
 
 
+def failure_heading(line: str) -> str | None:
+    """Return the test that a line begins the account of, "" if the line ends these accounts, None for other lines."""
+    match = next((match for pattern in _HEADS if (match := pattern.match(line))), None)
+    if match is not None:
+        return match["name"]
+    return "" if _END.match(line) else None
+
+
 def failed_commands(
     results: Sequence[CheckResult], baseline: Sequence[CheckResult] | None = None, root: str = ""
 ) -> tuple[FailedCommand, ...]:
@@ -120,10 +128,10 @@ def _accounts(lines: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     here: list[str] | None = None
     for line in lines:
-        head = next((match for pattern in _HEADS if (match := pattern.match(line))), None)
-        if head is not None:
-            here = [] if head["name"] in found else found.setdefault(head["name"], [])
-        elif _END.match(line):
+        name = failure_heading(line)
+        if name:
+            here = [] if name in found else found.setdefault(name, [])
+        elif name is not None:
             here = None
         elif here is not None:
             here.append(line)
