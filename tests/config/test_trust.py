@@ -125,6 +125,7 @@ HARMLESS = {
         for name in ("temperature", "top_p", "top_k", "min_p", "seed")
     },
     "approvals.read": "approvals: {read: ask}",
+    "limits.reflexion": "limits: {reflexion: never}",
     "retrieval.exclude": "retrieval: {exclude: [a]}",
     "memory.summarise_threshold": "memory: {summarise_threshold: 9}",
     "workspace.keep": "workspace: {keep: false}",

@@ -40,9 +40,10 @@ from agent_workbench.core.plan import Budget, Constraints, PathScope, TaskStatus
 from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
+from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, ReflexionTiming, Settings
 from agent_workbench.engine.prompt.prompt_size import MARK_TOKENS, summary_tokens
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
+from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import start_task
 from tests.adapters.git.fingerprint import fingerprint
@@ -148,6 +149,7 @@ async def test_what_tests_leave_behind_is_in_no_commit(tmp_path: Path) -> None:
 
 
 CHECKS = Approvals(check=Approval.AUTO)
+WORSE_RIGHT = change("worse", "right")
 LIMITED = Limits(max_tool_calls_per_task=3, max_reflexion_retries=2, consecutive_failure_threshold=2)
 LOOK = call("list_files")
 
@@ -191,6 +193,28 @@ async def test_a_reflexion_comes_before_the_threshold(tmp_path: Path) -> None:
     sayings = [WRONG, reflexion(), RIGHT, FINISH]
     async with a_stage(tmp_path, sayings, settings=settings, approvals=OPEN, headless=True) as stage:
         assert (await run(stage)).exit_code is ExitCode.DONE
+
+
+@pytest.mark.parametrize(
+    ("timing", "sayings"),
+    [
+        (ReflexionTiming.ALWAYS, [WRONG, reflexion(), change("rigth", "worse"), reflexion(), WORSE_RIGHT]),
+        (ReflexionTiming.AFTER_SECOND_FAILURE, [WRONG, change("rigth", "worse"), reflexion(), WORSE_RIGHT]),
+        (ReflexionTiming.NEVER, [WRONG, change("rigth", "worse"), WORSE_RIGHT]),
+    ],
+)
+async def test_the_settings_say_when_the_model_reflects(
+    timing: ReflexionTiming, sayings: list[str], tmp_path: Path
+) -> None:
+    settings = Settings(limits=Limits(reflexion=timing))
+    async with a_stage(tmp_path, [*sayings, FINISH], settings=settings, approvals=OPEN, headless=True) as stage:
+        assert (await run(stage)).exit_code is ExitCode.DONE
+        wanted = sum(saying.startswith("Reflexion") for saying in sayings)
+        assert kinds(stage.events).count("ReflexionNoted") == wanted
+        assert "FAILED (1)" in stage.model.requests[1].messages[-1].text, (
+            "the failure is in the next prompt in any case"
+        )
+        assert [each.difference for each in rerun(stage.journal()) if each.difference] == []
 
 
 @pytest.mark.parametrize("second", [change("rigth", "worse"), "no step at all"])

@@ -17,7 +17,10 @@ from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Rule
 
 RULES = "approvals.rules"
 # Keys that are harmless with any value. A key that is neither here nor in `BOUNDED` needs trust.
-HARMLESS = {"ui.theme", "ui.notify", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"}
+HARMLESS = {
+    *("ui.theme", "ui.notify", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"),
+    "limits.reflexion",
+}
 HARMLESS_GROUPS = ("sampling.",)
 # Groups whose keys belong together and all need trust.
 WHOLE_GROUPS = ("endpoints.", "roles.")

@@ -80,13 +80,22 @@ class Approvals(RecordedValue, frozen=True):
         return approval
 
 
+class ReflexionTiming(StrEnum):
+    """Time at which the model is asked for a reflexion on failed checks."""
+
+    ALWAYS = "always"
+    AFTER_SECOND_FAILURE = "after_second_failure"
+    NEVER = "never"
+
+
 class Limits(RecordedValue, frozen=True):
-    """Limits at which a task ends, finished or not."""
+    """Limits at which a task ends, finished or not, and the failures that the model reflects on."""
 
     max_tool_calls_per_task: int = 30
     max_reflexion_retries: int = 3
     consecutive_failure_threshold: int = 5
     command_seconds: float = 120.0
+    reflexion: ReflexionTiming = ReflexionTiming.ALWAYS
 
 
 class MemorySettings(Struct, frozen=True):

@@ -47,7 +47,7 @@ def run(folder: Path, *argv: str) -> str:
 
 
 @pytest.mark.parametrize("options", [(), ("-q",), ("--color=yes",), ("-v", "-ra"), ("--tb=short",), ("-s",)])
-def test_pytest_errors_and_summary_come_first_and_every_failure_is_told(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_pytest_errors_and_summary_come_first(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(NOISY)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     output = run(tmp_path, "pytest", *options, "-p", "no:cacheprovider")

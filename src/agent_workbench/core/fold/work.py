@@ -21,6 +21,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, ProposalStage
+from agent_workbench.core.settings import ReflexionTiming
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 
 FINISH = "finish"
@@ -31,12 +32,16 @@ def fold_work(state: SessionState, event: WorkEvent) -> SessionState:
     run = state.run
     if run is None:
         return state
-    after = _fold_run(run, event)
+    after = _fold_run(run, event, _timing(state))
     ended = after.undoing is not None and after.phase in ENDED
     return replace(state, run=replace(after, undoing=None) if ended else after)
 
 
-def _fold_run(run: TaskRun, event: WorkEvent) -> TaskRun:
+def _timing(state: SessionState) -> ReflexionTiming:
+    return state.config.limits.reflexion if state.config is not None else ReflexionTiming.ALWAYS
+
+
+def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRun:
     match event:
         case ActionStarted():
             return replace(run, stage=ProposalStage.RUNNING)
@@ -50,7 +55,7 @@ def _fold_run(run: TaskRun, event: WorkEvent) -> TaskRun:
         case CheckpointTaken():
             return replace(run, checkpoint=event.checkpoint)
         case TestsFinished():
-            return _tested(run, event)
+            return _tested(run, event, timing)
         case TaskCommitted():
             return replace(run, commit=event.commit, phase=Phase.CLOSING, status=TaskStatus.DONE, reason="committed")
         case TaskMerged():
@@ -106,13 +111,21 @@ def _wants_to_finish(run: TaskRun) -> TaskRun:
     return replace(run, phase=Phase.CHECKING, check_purpose=CheckPurpose.FINAL)
 
 
-def _tested(run: TaskRun, event: TestsFinished) -> TaskRun:
+def _tested(run: TaskRun, event: TestsFinished, timing: ReflexionTiming) -> TaskRun:
     if event.purpose is CheckPurpose.BASELINE:
         return replace(run, baseline=event.results, phase=Phase.RETRIEVING)
     if event.purpose is CheckPurpose.ASKED:
         return run
     tested = replace(run, results=event.results, checked_tree=run.tree)
     if not run.acceptable(event.results):
-        return replace(tested, phase=Phase.REFLECTING, failures=run.failures + 1)
+        phase = Phase.REFLECTING if _reflects(run, timing) else Phase.STEPPING
+        return replace(tested, phase=phase, failures=run.failures + 1)
     after = Phase.COMMITTING if event.purpose is CheckPurpose.FINAL else Phase.STEPPING
     return replace(tested, phase=after, failures=0, reflected=0)
+
+
+def _reflects(run: TaskRun, timing: ReflexionTiming) -> bool:
+    """Return True if the model is asked for a reflexion on checks that fail after `run`."""
+    if timing is ReflexionTiming.AFTER_SECOND_FAILURE:
+        return run.results is not None and not run.acceptable(run.results)
+    return timing is ReflexionTiming.ALWAYS
