@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import traceback
@@ -29,18 +30,33 @@ async def open_screen(
 
     Raises `WorkbenchError` if the first session could not be opened, or ended with an error.
     """
+    ready = asyncio.Event()
+    collecting = _collect_after(ready)
     from agent_workbench.api.records.repo_sessions import RepoSessions
     from agent_workbench.api.records.session_queries import named_session
     from agent_workbench.api.sessions.session_host import LocalSessionHost
 
     if request.replayed:  # an unknown name is an error before the screen is opened
         await named_session(invocation, request.session)
-    host = LocalSessionHost(invocation, ready=asyncio.Event())
+    host = LocalSessionHost(invocation, ready=ready)
     farewells = await show(host, request, past=RepoSessions(invocation), first_run=welcome, served=served)
+    await collecting
     host.raise_if_none_opened()  # before the farewell, which would repeat it
     for farewell in farewells:
         with contextlib.suppress(OSError):  # the terminal may be gone
             say(farewell)
+
+
+def _collect_after(shown: asyncio.Event) -> "asyncio.Task[None]":
+    """Collect no garbage until `shown` is set: what is loaded before that is kept to the end."""
+    gc.disable()
+
+    async def collect() -> None:
+        await shown.wait()
+        gc.freeze()
+        gc.enable()
+
+    return in_background(collect())
 
 
 async def show(

@@ -13,12 +13,10 @@ from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.palette import key_commands
-from agent_workbench.tui.screens.splash import SplashScreen
 from agent_workbench.tui.session.session_app import SessionApp
-from agent_workbench.tui.session.tabs import Tabs
-from agent_workbench.tui.styles import FIRST_STYLES, MORE_STYLES
+from agent_workbench.tui.session.tabs import MODE, Tabs
+from agent_workbench.tui.styles import STYLES
 
-# Sessions, panes and dialogs are imported in functions, so that the first frame does not wait for them.
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
     from agent_workbench.core.ports.machine import Clock
@@ -34,12 +32,13 @@ LEAVING = "leaving: what runs is stopped, everything is kept"
 class WorkbenchApp(SessionApp["SessionUpdate"]):
     """Shows sessions until the last has ended; returns its last update. `keys` moves keys by name (docs/keys.md).
 
-    It opens in two steps: a first frame that needs next to nothing, then the panes and the `first` session of `host`.
-    `failure`: why that cannot be opened. `first_screen` is set when the panes are painted: slow work begins after that.
+    The panes come first, then the `first` session of `host`. `failure`: why that cannot be opened. `first_screen` is
+    set when the panes are painted: slow work begins after that.
     """
 
     TITLE = "Agent Workbench"
-    CSS_PATH = [*FIRST_STYLES]
+    CSS_PATH = [*STYLES]
+    DEFAULT_MODE = f"{MODE} 1"
     BINDINGS = bindings(Scope.ALWAYS)
     ENABLE_COMMAND_PALETTE = True
 
@@ -79,12 +78,12 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         """Update that the session in front shows; None before the first."""
         return self.tabs.front.update_shown if self.tabs.all else None
 
-    def get_default_screen(self) -> SplashScreen:
-        """Return the first frame; the first session takes its place."""
-        return SplashScreen()
+    def get_default_screen(self) -> "SessionScreen":
+        """Return the panes of the first session."""
+        return self.tabs.front.workbench
 
     async def on_event(self, event: events.Event) -> None:
-        """Keep keys that come before the first session is shown."""
+        """Keep keys that come before the first session is open."""
         if self._early_keys is not None and isinstance(event, events.Key):
             self._early_keys.append(event)
         else:
@@ -92,19 +91,6 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
 
     def on_mount(self) -> None:
         self._apply_looks(self._wanted_theme)
-
-    async def on_splash_screen_shown(self) -> None:
-        """Load the rest, and replace the first frame by the first session in one update of the screen."""
-        await asyncio.to_thread(self.stylesheet.read_all, list(MORE_STYLES))
-        if self._leaving:
-            return
-        self.stylesheet.parse()
-        from agent_workbench.tui.terminal.notifier import Notifier
-
-        self.notifier = Notifier(self, self.environment.desktop, in_tmux=self.environment.in_tmux)
-        self.failure = await self.tabs.open_first(self._first)
-        if self.failure:
-            self.exit()
 
     def _apply_looks(self, theme: str) -> None:
         """Apply the keymap and a theme; tell the user what is wrong with them."""
@@ -115,13 +101,20 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
             self.tell(f"ui.keys: {trouble}", "warning")
 
     async def on_workbench_screen_ready(self) -> None:
-        """Handle the early keys when the panes of the first session are mounted."""
-        if self._early_keys is None:
+        """Open the first session when its panes are on the screen, and handle the early keys."""
+        if self.tabs.all or self._leaving:
             return
-        self.call_after_refresh(self.first_screen.set)
+        from agent_workbench.tui.terminal.notifier import Notifier
+
+        self.notifier = Notifier(self, self.environment.desktop, in_tmux=self.environment.in_tmux)
+        self.failure = await self.tabs.open_first(self._first)
+        if self.failure:
+            self.exit()
+            return
+        self.first_screen.set()
         if self._first_run:
             await self.tabs.front.dialogs.take_tour()
-        early, self._early_keys = self._early_keys, None
+        early, self._early_keys = self._early_keys or [], None
         for key in early:  # nobody closes the tour with a key that came before it
             if not self._first_run or key.key.startswith("ctrl+"):
                 await self.on_event(key)

@@ -1,12 +1,12 @@
-"""Style sheets of the app, in two groups: those of the first frame, and the others."""
+"""Style sheets of the app."""
 
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-FIRST_STYLES = tuple(FOLDER / name for name in ("app.tcss", "screens/splash.tcss"))
-MORE_STYLES = tuple(
+STYLES = tuple(
     FOLDER / name
     for name in (
+        "app.tcss",
         "panes/workbench_screen.tcss",
         "widgets/rows.tcss",
         "bars/bar.tcss",

@@ -7,7 +7,7 @@ blank characters. Marks, joiners and variation selectors are visible only on a l
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 
 MAX_MARKS = 6
 """Maximum number of marks on a letter: no script needs more, and a pile of them is unreadable."""
@@ -44,7 +44,12 @@ _ALONE = (
     "\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9ffc\uac00-\ud7a3\uff01-\uff9f\ufffd\U0001f300-\U0001f3fa"
     "\U0001f400-\U0001f64f"
 )
-_OTHER = re.compile(f"[^{_ALONE}]")
+
+
+@cache
+def _other() -> re.Pattern[str]:
+    # Its large ranges take longer to compile than all else that a short command needs.
+    return re.compile(f"[^{_ALONE}]")
 
 
 # Kinds of characters by what they carry or what carries them. No enum: they are compared for each character.
@@ -55,7 +60,7 @@ def all_seen(text: str) -> bool:
     """Return True if every character is visible wherever it is, or ends a line. `with_codes` is not needed then."""
     if text.isascii():
         return text.isprintable() or text.replace("\n", "").isprintable()
-    return _OTHER.search(text) is None
+    return _other().search(text) is None
 
 
 def with_codes(line: str) -> str:
@@ -68,7 +73,7 @@ def with_codes(line: str) -> str:
 
 
 def _word_with_codes(word: str) -> str:
-    if _OTHER.search(word) is None:
+    if _other().search(word) is None:
         return word
     return _known_word(word) if len(word) <= MAX_KNOWN_CHARS else _looked_at(word)
 

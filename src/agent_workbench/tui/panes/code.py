@@ -39,6 +39,7 @@ class CodePane(PieceList):
 
     def __init__(self) -> None:
         super().__init__(id="code")
+        self.show_title("5 Retrieved code")
         self.useless = _USELESS_WITHOUT_PIECE | _USELESS_WITHOUT_TASK
 
     def show(self, view: CodeView) -> None:

@@ -54,6 +54,7 @@ class PlanPane(EntryList):
 
     def __init__(self) -> None:
         super().__init__(id="plan")
+        self.show_title("1 Plan")
         self._view = PlanView("Plan", (), "", busy=False)
         self._detailed = False
 

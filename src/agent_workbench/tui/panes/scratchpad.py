@@ -26,6 +26,7 @@ class ScratchpadPane(EntryList):
 
     def __init__(self) -> None:
         super().__init__(id="scratchpad")
+        self.show_title("4 Scratchpad")
         self._view: ScratchpadView | None = None
 
     def show(self, view: ScratchpadView) -> None:

@@ -27,6 +27,7 @@ class StepsPane(EntryList):
 
     def __init__(self) -> None:
         super().__init__(id="steps")
+        self.show_title("2 Steps")
 
     def show(self, view: StepsView) -> None:
         """Show the transcript and the entries that may still change."""

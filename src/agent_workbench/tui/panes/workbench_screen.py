@@ -49,7 +49,7 @@ class WorkbenchScreen(SelectableScreen[None]):
     BINDINGS = bindings(Scope.EVERYWHERE)
 
     class Ready(Message):
-        """The panes are mounted."""
+        """The panes are on the screen."""
 
     def __init__(self, clock: "Clock", keymap: Keymap) -> None:
         super().__init__(name="workbench")
@@ -79,7 +79,7 @@ class WorkbenchScreen(SelectableScreen[None]):
     def on_mount(self) -> None:
         self.query_one(ReplayBar).display = False
         self.panes.arrange()
-        self.post_message(self.Ready())
+        self.call_after_refresh(self.post_message, self.Ready())
 
     def show(self, update: SessionUpdate) -> None:
         """Show an update in every part of the screen."""

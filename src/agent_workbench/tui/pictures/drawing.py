@@ -15,7 +15,7 @@ from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.keymap import Keymap
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
-from agent_workbench.tui.styles import FIRST_STYLES, MORE_STYLES
+from agent_workbench.tui.styles import STYLES
 from agent_workbench.tui.terminal.control_guard import ControlGuard
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class StillClock:
 class DrawingApp(App[None]):
     """Panes and bars on an invisible screen."""
 
-    CSS_PATH = [*FIRST_STYLES, *MORE_STYLES]
+    CSS_PATH = [*STYLES]
 
     def __init__(self) -> None:
         super().__init__()

@@ -32,9 +32,6 @@ class SessionScreen(WorkbenchScreen):
         self._dialogs = dialogs
         self._tabs = tabs
 
-    def on_workbench_screen_ready(self) -> None:
-        self._window.begin_updates()
-
     def show_tabs(self, tabs: Sequence[TabView], front: int) -> None:
         """Show the tabs of all sessions."""
         if self.is_mounted:

@@ -31,8 +31,11 @@ Answer = TypeVar("Answer")
 class SessionTab:
     """A session with its own stack of screens: the main screen, and the dialogs above it.
 
-    While another tab is in front, only the newest update and the state of the session are kept.
+    Its panes are shown before the session is open; `connect` follows. While another tab is in front, only the newest
+    update and the state of the session are kept.
     """
+
+    session: "SessionHandle"
 
     @dataclass
     class Updated(Message, namespace="session_tab"):
@@ -40,11 +43,8 @@ class SessionTab:
 
         tab: "SessionTab"
 
-    def __init__(
-        self, app: SessionApp[SessionUpdate], mode: str, session: "SessionHandle", tabs: TabNavigation
-    ) -> None:
+    def __init__(self, app: SessionApp[SessionUpdate], mode: str, tabs: TabNavigation) -> None:
         self.mode = mode
-        self.session = session
         self.clock = app.clock
         self.keymap = app.keymap
         self.past = app.environment.past
@@ -78,9 +78,10 @@ class SessionTab:
         """Its topmost screen."""
         return self.screens[-1]
 
-    def begin_updates(self) -> None:
-        """Take updates until the session has ended: the panes are mounted."""
-        self._app.run_worker(carry_updates(self.session, self._take), name="bridge")
+    def connect(self, session: "SessionHandle") -> None:
+        """Take updates of the session until it has ended; the panes are mounted."""
+        self.session = session
+        self._app.run_worker(carry_updates(session, self._take), name="bridge")
 
     def _take(self, update: SessionUpdate) -> None:
         """Keep the newest update; no second message is posted while one waits to be shown."""

@@ -7,54 +7,58 @@ from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.session.session_app import SessionApp
+from agent_workbench.tui.session.session_tab import SessionTab
 
-# Loaded after the first frame.
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
     from agent_workbench.core.ports.session_host import SessionHandle
     from agent_workbench.core.session_request import SessionRequest
-    from agent_workbench.tui.session.session_tab import SessionTab
 
+MODE = "tab"
+"""First word of the modes of tabs; a number follows."""
 ONE_ONLY = "there is one session here; {key} opens another beside it"
 
 
 class Tabs:
-    """The tabs of an app. `front` is the visible one, as soon as there is one; `show` shows its newest update."""
+    """The tabs of an app. `front` is the visible one, the first from the start; `show` shows its newest update."""
 
-    front: "SessionTab"
-
-    def __init__(self, app: "SessionApp[SessionUpdate]", show: "Callable[[SessionTab], Awaitable[None]]") -> None:
+    def __init__(self, app: "SessionApp[SessionUpdate]", show: Callable[[SessionTab], Awaitable[None]]) -> None:
         self._app = app
         self._show = show
         self._all: list[SessionTab] = []
         self._made = 0
+        self.front = self._make()
 
     @property
-    def all(self) -> "tuple[SessionTab, ...]":
-        """All tabs, from left to right."""
+    def all(self) -> tuple[SessionTab, ...]:
+        """All tabs whose session is open, from left to right."""
         return tuple(self._all)
 
-    async def add(self, session: "SessionHandle") -> None:
-        """Open a tab behind the one in front, and bring it to the front."""
-        from agent_workbench.tui.session.session_tab import SessionTab
-
+    def _make(self) -> SessionTab:
         self._made += 1
-        tab = SessionTab(self._app, f"tab {self._made}", session, self)
-        at = self._all.index(self.front) + 1 if self._all else 0
-        self._all.insert(at, tab)
+        return SessionTab(self._app, f"{MODE} {self._made}", self)
+
+    async def _add(self, session: "SessionHandle") -> None:
+        """Open a tab behind the one in front, and bring it to the front."""
+        tab = self._make()
+        self._all.insert(self._all.index(self.front) + 1, tab)
         self._app.add_mode(tab.mode, lambda: tab.workbench)
         self.front = tab
         await self._app.switch_mode(tab.mode)
+        tab.connect(session)
         self.show_strip()
 
     async def open_first(self, request: "SessionRequest") -> WorkbenchError | None:
-        """Open the first session; return the error if it cannot be opened."""
+        """Open the session of the first tab; return the error if it cannot be opened."""
         try:
             session = await self._app.host.open(request)
         except WorkbenchError as error:
             return error
-        with self._app.batch_update():
-            await self.add(session)
+        tab = self.front
+        self._all.append(tab)
+        self._app.add_mode(tab.mode, lambda: tab.workbench)  # it is there already, and may be removed now
+        tab.connect(session)
+        self.show_strip()
         return None
 
     async def open(self, request: "SessionRequest") -> None:
@@ -67,9 +71,9 @@ class Tabs:
         except WorkbenchError as error:
             self._app.tell("\n".join(filter(None, (str(error), error.advice))), "error")
             return
-        await self.add(session)
+        await self._add(session)
 
-    def _with(self, request: "SessionRequest") -> "SessionTab | None":
+    def _with(self, request: "SessionRequest") -> SessionTab | None:
         """Return the tab of the session, None if it has none."""
         for tab in self._all:
             update = tab.update_shown
@@ -77,7 +81,7 @@ class Tabs:
                 return tab if (update.live.replay is not None) == request.replayed else None
         return None
 
-    async def go_to(self, tab: "SessionTab") -> None:
+    async def go_to(self, tab: SessionTab) -> None:
         """Bring a tab to the front, with its newest update."""
         if tab is self.front:
             return
@@ -104,7 +108,7 @@ class Tabs:
         if number < len(self._all):
             await self.go_to(self._all[number])
 
-    async def close(self, tab: "SessionTab", farewell: str) -> bool:
+    async def close(self, tab: SessionTab, farewell: str) -> bool:
         """Close the tab of a session that has ended; return False if it is the last one, which stays."""
         if tab not in self._all:
             return True

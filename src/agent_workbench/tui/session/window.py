@@ -66,9 +66,6 @@ class SessionWindow(Protocol):
     def screen(self) -> "Screen[object]":
         """The topmost screen of the tab."""
 
-    def begin_updates(self) -> None:
-        """Begin to show the updates of the session: its screen is mounted."""
-
     async def want(self, intent: "Intent") -> None:
         """Submit an intent; the user is told if it is refused."""
 

@@ -1,6 +1,5 @@
 """Source text of a diff as lines, with repairs of what a transport did to all of them."""
 
-import html
 import re
 
 from msgspec import Struct
@@ -46,7 +45,11 @@ def unescaped(text: str) -> str | None:
 
     An escaped text contains entities, but no angle bracket and no bare ampersand.
     """
-    return html.unescape(text) if _ENTITY.search(text) and not _UNESCAPED.search(text) else None
+    if not _ENTITY.search(text) or _UNESCAPED.search(text):
+        return None
+    from html import unescape  # a table of all entities, which few diffs need
+
+    return unescape(text)
 
 
 def with_straight_quotes(text: str) -> str | None:

@@ -23,6 +23,7 @@ class DiffViewer(RowList):
 
     def __init__(self) -> None:
         super().__init__(id="diff")
+        self.show_title("3 Diff")
         self.view = DiffView("Diff", "")
         self.diff = DiffRendering(self._painter.tones)
         self._reader = DiffReader()
