@@ -29,16 +29,11 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.adapters.llama_cpp.vocabulary import MESSAGE_END, make_vocabulary, spelled
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import (
-    FileContent,
-    PatchBounds,
-    fit_constrained_diff,
-    fit_diff,
-    read_constrained_diff,
-    read_diff,
-)
+from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.grammar.editable_file import editable, text_lines
+from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
+from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.engine.answer.grammar import step_grammar
 from agent_workbench.engine.answer.offered_lines import offered_lines

@@ -1,6 +1,9 @@
 """Speed of reading and applying diffs: many hunks in one file, many files, wrong line numbers, a mistyped line."""
 
-from agent_workbench.core.patch import FileChange, FileContent, PatchBounds, fit_diff, read_diff, render_changes
+from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.patch.fit import fit_diff
+from agent_workbench.core.patch.reader.patch_reader import read_diff
+from agent_workbench.core.patch.values import FileChange, FileContent, PatchBounds
 from bench.figures import Figure, milliseconds, seconds_of
 
 BOUNDS = PatchBounds(max_bytes=10_000_000, max_files=1_000)

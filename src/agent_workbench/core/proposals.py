@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import OWN_BOUNDS, HunkFate, Patch, parse_patch
+from agent_workbench.core.patch.values import OWN_BOUNDS, HunkFate, Patch
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS, is_within
@@ -89,6 +89,8 @@ class Proposal(RecordedValue, frozen=True, dict=True):
 
         Raises `PatchError` if `diff` is not a diff, as in a proposal of another kind.
         """
+        from agent_workbench.core.patch.reader.patch_reader import parse_patch  # not every start needs it
+
         return parse_patch(self.diff, OWN_BOUNDS)
 
 

@@ -16,7 +16,7 @@ from agent_workbench.core.errors import DecisionRefused, TrustError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, Reference, reference_to
-from agent_workbench.core.patch import patch_hash
+from agent_workbench.core.patch.hashes import patch_hash
 from agent_workbench.core.ports.stores import HeldSession, Inbox
 from agent_workbench.core.proposals import MAX_DIFF_LINES, Proposal, Verdict
 from agent_workbench.core.settings import Permission

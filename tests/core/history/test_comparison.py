@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from agent_workbench.core import events as e
 from agent_workbench.core.history.comparison import compare
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.patch import HunkFate
+from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.proposals import HunkVerdict
 from agent_workbench.core.workspace import FileStat
 from agent_workbench.views.reports.comparison import file_lines, parting_line, result_line, table_lines, view_comparison

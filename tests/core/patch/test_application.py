@@ -3,19 +3,20 @@
 import pytest
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import (
+from agent_workbench.core.patch.application import apply_patch
+from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.patch.hashes import content_hash, patch_hash
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.values import (
     FileChange,
     FileContent,
+    FileOperation,
+    FilePatch,
     Hunk,
     HunkLine,
     LineKind,
-    apply_patch,
-    content_hash,
-    parse_patch,
-    patch_hash,
-    render_changes,
+    Patch,
 )
-from agent_workbench.core.patch.values import FileOperation, FilePatch, Patch
 from tests.core.patch.diffs import applied, content, create, fitted, modify, outcome, small
 
 MARKER = "\\ No newline at end of file\n"

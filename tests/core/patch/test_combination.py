@@ -6,17 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_workbench.core.patch import (
-    FileChange,
-    FileContent,
-    LineKind,
-    Patch,
-    apply_patch,
-    parse_patch,
-    render_changes,
-    render_patch,
-)
+from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.combination import CombinedFile, combine_patches
+from agent_workbench.core.patch.diff_text import render_changes, render_patch
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.values import FileChange, FileContent, LineKind, Patch
 
 PATH = "a.py"
 BASE = "".join(f"line {number}\n" for number in range(1, 41))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_workbench.core.patch import parse_patch, special_paths
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.special import special_paths
 from tests.core.patch.diffs import create, small
 
 

@@ -10,16 +10,11 @@ from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Message, ModelRequest, Role, StopCause
-from agent_workbench.core.patch import (
-    FileContent,
-    PatchBounds,
-    fit_constrained_diff,
-    fit_diff,
-    read_constrained_diff,
-    read_diff,
-)
+from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
+from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
+from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import PathScope, Task
 from agent_workbench.core.settings import DEFAULT_TOOLS, RetrievalSettings
 from agent_workbench.core.tools.spec import by_name

@@ -22,8 +22,8 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.patch import FileContent
 from agent_workbench.core.patch.alignment import Line, SharedBlock, shared_blocks
+from agent_workbench.core.patch.values import FileContent
 from agent_workbench.core.plan import PathScope
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Arguments

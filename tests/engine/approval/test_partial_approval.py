@@ -15,21 +15,15 @@ from agent_workbench.core.events import (
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal
-from agent_workbench.core.patch import (
-    OWN_BOUNDS,
-    FileContent,
-    LeftOut,
-    LineKind,
-    apply_patch,
-    leave_out,
-    parse_patch,
-    patch_hash,
-    render_patch,
-)
+from agent_workbench.core.patch.application import apply_patch
+from agent_workbench.core.patch.diff_text import render_patch
+from agent_workbench.core.patch.hashes import patch_hash
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.selection.carried_choice import carry_choice
 from agent_workbench.core.patch.selection.choice import HunkChoice
 from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
-from agent_workbench.core.patch.values import HunkFate
+from agent_workbench.core.patch.selection.partial_patch import leave_out
+from agent_workbench.core.patch.values import OWN_BOUNDS, FileContent, HunkFate, LeftOut, LineKind
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.engine.approval.partial_approval import part_of, verdicts

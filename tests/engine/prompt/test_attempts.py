@@ -5,7 +5,7 @@ from pathlib import Path
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.intents import RejectProposal, SayToModel
-from agent_workbench.core.patch import HunkFate
+from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.proposals import KEEP_CHANGES
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.prompt.attempts import Fate, attempts

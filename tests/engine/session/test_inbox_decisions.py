@@ -12,7 +12,11 @@ from agent_workbench.core.events import ActionDecided, Event
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.inbox import InboxDecision, reference_to
 from agent_workbench.core.intents import AbortTask, Leave
-from agent_workbench.core.patch import OWN_BOUNDS, LeftOut, leave_out, parse_patch, patch_hash, render_patch
+from agent_workbench.core.patch.diff_text import render_patch
+from agent_workbench.core.patch.hashes import patch_hash
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.selection.partial_patch import leave_out
+from agent_workbench.core.patch.values import OWN_BOUNDS, LeftOut
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.core.state.session_state import SessionState

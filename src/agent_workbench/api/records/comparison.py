@@ -32,7 +32,7 @@ async def compare_sessions(invocation: Invocation, session: str, other: str) -> 
 
 
 async def _with_files(repo: "RepoContext", comparison: "Comparison") -> "Comparison":
-    from agent_workbench.core.patch import render_changes
+    from agent_workbench.core.patch.diff_text import render_changes
 
     first, second = comparison.first, comparison.second
     found = replace(

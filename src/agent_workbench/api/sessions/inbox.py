@@ -26,8 +26,8 @@ from agent_workbench.core.inbox import (
     refusal,
 )
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.patch import LeftOut
 from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff, partial_diff, selectable_parts
+from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState

@@ -12,15 +12,11 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.history.anchors import Anchor
 from agent_workbench.core.history.journal_proof import JournalProof, Proof, VerifyReport
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
-from agent_workbench.core.patch import (
-    OWN_BOUNDS,
-    FileChange,
-    apply_patch,
-    parse_patch,
-    patch_hash,
-    render_changes,
-    selectable_ids,
-)
+from agent_workbench.core.patch.application import apply_patch
+from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.values import OWN_BOUNDS, FileChange
 from agent_workbench.core.proposals import TRAILER, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs

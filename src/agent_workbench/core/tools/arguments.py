@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from agent_workbench.core.patch import similar_paths
+from agent_workbench.core.patch.paths import similar_paths
 from agent_workbench.core.tools.shapes import (
     AnyShape,
     ArrayShape,

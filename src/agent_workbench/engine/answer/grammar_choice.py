@@ -3,8 +3,8 @@
 import asyncio
 
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.patch import FileContent
 from agent_workbench.core.patch.grammar.diff_grammar import diff_rules
+from agent_workbench.core.patch.values import FileContent
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.answer.offered_lines import edit_scope
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles

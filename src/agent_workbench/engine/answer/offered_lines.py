@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import ContextCompacted, Recorded
-from agent_workbench.core.patch import PatchBounds, matches_glob
 from agent_workbench.core.patch.alignment import shared_blocks
 from agent_workbench.core.patch.file_lines import FileLines
+from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope
 from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_lines
 from agent_workbench.core.patch.paths import fold_path
+from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles

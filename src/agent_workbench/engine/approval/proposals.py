@@ -15,7 +15,8 @@ from agent_workbench.core.events import (
     ReflexionNoted,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import HunkFate, patch_hash, selectable_ids
+from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
+from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.proposals import (
     CHECKS,
     COMMIT,

@@ -3,7 +3,8 @@
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable
 
-from agent_workbench.core.patch import FileChange, render_changes
+from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.engine.runtime.tool_context import ToolContext
 

@@ -10,7 +10,7 @@ from agent_workbench.core.diagnostics.endpoints import endpoint_named
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ModelError, WorkbenchError
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
-from agent_workbench.core.patch import matches_glob
+from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import TaskStatus, check_plan
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import counted_text

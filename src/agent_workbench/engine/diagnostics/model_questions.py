@@ -8,9 +8,11 @@ from msgspec import Struct
 from agent_workbench.core.diagnostics.model_trials import QuestionKind
 from agent_workbench.core.errors import ModelError, PatchError
 from agent_workbench.core.model import Message, Purpose, Role
-from agent_workbench.core.patch import FileContent, PatchBounds, fit_diff, read_diff
+from agent_workbench.core.patch.fit import fit_diff
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.grammar.editable_file import editable, text_lines
+from agent_workbench.core.patch.reader.patch_reader import read_diff
+from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.settings import DEFAULT_TOOLS
 from agent_workbench.core.tools.spec import ToolSpec, by_name

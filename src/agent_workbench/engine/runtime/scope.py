@@ -6,8 +6,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.patch import FileContent, PatchBounds, matches_glob
-from agent_workbench.core.patch.globs import literal_glob
+from agent_workbench.core.patch.globs import literal_glob, matches_glob
+from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun

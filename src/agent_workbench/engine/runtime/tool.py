@@ -16,7 +16,7 @@ from agent_workbench.core.errors import (
     WorkspaceError,
 )
 from agent_workbench.core.events import ActionResult, Event
-from agent_workbench.core.patch import Patch
+from agent_workbench.core.patch.values import Patch
 from agent_workbench.core.proposals import Preimage, Proposal, SummaryEstimate
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Arguments, Choices

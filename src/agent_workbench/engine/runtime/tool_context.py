@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import PatchBounds
+from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.machine import Clock

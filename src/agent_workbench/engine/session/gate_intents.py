@@ -7,7 +7,7 @@ from agent_workbench.core.events import Author
 from agent_workbench.core.inbox import InboxDecision, Reference, reference_to, refusal
 from agent_workbench.core.intents import ApproveProposal, EditProposal, RecordDecision, RejectProposal, SkipProposal
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
-from agent_workbench.core.patch import LeftOut
+from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState

@@ -13,7 +13,8 @@ from agent_workbench.core.events import (
     PatchApplied,
     TroubleMet,
 )
-from agent_workbench.core.patch import FileChange, render_changes
+from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments

@@ -5,7 +5,7 @@ from asyncio import to_thread
 from agent_workbench.core.events import StepUndone, UndoAsked
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
-from agent_workbench.core.patch import Patch
+from agent_workbench.core.patch.values import Patch
 from agent_workbench.core.proposals import COMMIT, MERGE, ProposalStage, Verdict
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission

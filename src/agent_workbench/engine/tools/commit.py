@@ -6,7 +6,7 @@ from asyncio import to_thread
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import ActionDecided, TaskCommitted
 from agent_workbench.core.history.anchors import without_anchors
-from agent_workbench.core.patch import render_changes
+from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS

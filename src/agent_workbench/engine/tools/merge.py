@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import TaskMerged
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.patch import render_changes
+from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.proposals import MERGE, Preimage, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments

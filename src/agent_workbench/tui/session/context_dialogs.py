@@ -1,10 +1,14 @@
 """Dialogs about the prompt: its receipt, the retrieved code, and compaction."""
 
+from typing import TYPE_CHECKING
+
 from agent_workbench.core.intents import CompactContext, DropChunk, PinChunk
 from agent_workbench.tui.panes.code import CodeAction
 from agent_workbench.tui.session.window import SessionWindow, has_open_task
 from agent_workbench.views.code.code_pane import CodeRow, CodeState
-from agent_workbench.views.receipt.receipt import CompactionEstimate, count_prompts
+
+if TYPE_CHECKING:
+    from agent_workbench.views.receipt.receipt import CompactionEstimate
 
 
 class ContextDialogs:
@@ -16,6 +20,7 @@ class ContextDialogs:
     def show_receipt(self) -> None:
         """Show the parts of the newest prompt."""
         from agent_workbench.tui.screens.receipt import ReceiptScreen
+        from agent_workbench.views.receipt.receipt import count_prompts
 
         window = self._window
         update = window.update_shown
@@ -56,7 +61,7 @@ class ContextDialogs:
             screen.show(update)
             self._window.push_screen(screen)
 
-    def _confirm_compaction(self, estimate: CompactionEstimate) -> None:
+    def _confirm_compaction(self, estimate: "CompactionEstimate") -> None:
         """Ask whether the older steps become a summary now, with its gain and cost."""
         from agent_workbench.tui.dialogs.confirm import ConfirmDialog
 

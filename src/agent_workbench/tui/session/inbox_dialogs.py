@@ -6,9 +6,7 @@ from agent_workbench.core.errors import UsageError, WorkbenchError
 from agent_workbench.core.inbox import InboxFilter, InboxItem
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.screens.inbox import InboxScreen
 from agent_workbench.tui.session.window import SessionWindow
-from agent_workbench.views.inbox import inbox_summary
 
 
 class InboxDialogs:
@@ -19,6 +17,8 @@ class InboxDialogs:
 
     async def tell_waiting(self) -> None:
         """Tell the user how many proposals wait in other sessions, if any do and the repository is trusted."""
+        from agent_workbench.views.inbox import inbox_summary
+
         try:
             items = await self._window.host.inbox(InboxFilter())
         except WorkbenchError:
@@ -32,6 +32,8 @@ class InboxDialogs:
 
     def show(self) -> None:
         """List what waits; a session that is chosen opens in a tab."""
+        from agent_workbench.tui.screens.inbox import InboxScreen
+
         window = self._window
         if window.screen is not window.workbench:
             return  # a key that was queued opens no second screen

@@ -4,7 +4,6 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.history.comparison import Comparison
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import GoToEvent
 from agent_workbench.core.session_request import SessionRequest
@@ -12,6 +11,7 @@ from agent_workbench.tui.bars.replay_bar import ReplayBar
 from agent_workbench.tui.session.window import SessionWindow
 
 if TYPE_CHECKING:
+    from agent_workbench.core.history.comparison import Comparison
     from agent_workbench.tui.screens.recording_search import ChosenMatch
 
 NO_PICTURE = "a picture cannot be saved here; `agent sessions export --format svg` makes one"
@@ -40,7 +40,7 @@ class RecordDialogs:
 
         window.push_screen(SessionsScreen(window.keymap, window.past, here, self.fork, self._show_comparison), go)
 
-    def _show_comparison(self, comparison: Comparison) -> None:
+    def _show_comparison(self, comparison: "Comparison") -> None:
         from agent_workbench.tui.screens.comparison import ComparisonScreen
 
         self._window.push_screen(ComparisonScreen(comparison, self._window.keymap))

@@ -9,7 +9,6 @@ from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.session.window import SessionWindow
-from agent_workbench.views.diff.review import reviewable, view_review
 
 
 class ReviewDialogs:
@@ -37,6 +36,7 @@ class ReviewDialogs:
     async def show_review(self) -> None:
         """Show the changes of the task selected in the focused plan, else of the last task that has any."""
         from agent_workbench.tui.screens.review import ReviewScreen
+        from agent_workbench.views.diff.review import reviewable, view_review
 
         window = self._window
         plan, update = window.workbench.query_one(PlanPane), window.update_shown

@@ -14,7 +14,6 @@ from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
-from agent_workbench.tui.screens.help import HelpScreen
 from agent_workbench.tui.session.session_dialogs import SessionDialogs
 from agent_workbench.tui.session.window import SessionWindow, TabNavigation
 from agent_workbench.views.sessions.tabs import TabView
@@ -127,6 +126,8 @@ class SessionScreen(WorkbenchScreen):
         self._dialogs.task.abort()
 
     def action_help(self) -> None:
+        from agent_workbench.tui.screens.help import HelpScreen
+
         self._window.push_screen(HelpScreen(self._window.keymap, (self.scope,)))
 
     def action_leave(self) -> None:

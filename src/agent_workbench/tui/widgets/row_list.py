@@ -9,6 +9,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import SELECT_ALL, Selection
 from textual.strip import Strip
 
+from agent_workbench.tui.widgets.framed_lines import FramedLines
 from agent_workbench.tui.widgets.row_painter import RowPainter
 from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.tui.widgets.text_selection import selected_text
@@ -31,6 +32,7 @@ class RowList(ScrollView, can_focus=True):
         self.rows: list[Row] = []
         self.cursor = -1
         self._painter = RowPainter(self)
+        self._styles_cache = FramedLines()
         self._laid_out_width = 0
         self._end = FollowedEnd(self)
 

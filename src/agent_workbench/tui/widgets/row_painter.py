@@ -2,6 +2,7 @@
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.cache import FIFOCache
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -10,19 +11,30 @@ from agent_workbench.tui.widgets.text_selection import with_selection
 from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, SELECTED, Tones
 from agent_workbench.views.blocks import Tone
 
+Painted = tuple[Row, int, int, bool, bool]
+MOST_ROWS = 512
+"""Painted rows that are kept."""
+
 
 class RowPainter:
-    """Paints rows on the background of a widget. `clear` must follow every change of the widget's styles."""
+    """Paints rows on the background of a widget; equal rows are the same strip.
+
+    `clear` must follow every change of the widget's styles.
+    """
 
     def __init__(self, widget: Widget) -> None:
         self.tones = Tones(widget)
         self._widget = widget
         self._base: Style | None = None
+        self._painted: FIFOCache[Painted, Strip] = FIFOCache(MOST_ROWS)
+        self._blank = Strip([])
 
     def clear(self) -> None:
         """Drop the styles that were computed for the old theme."""
         self.tones.clear()
         self._base = None
+        self._painted.clear()
+        self._blank = Strip([])
 
     @property
     def base(self) -> Style:
@@ -33,13 +45,22 @@ class RowPainter:
 
     def blank(self, width: int) -> Strip:
         """Return an empty row."""
-        return Strip.blank(width, self.base)
+        if self._blank.cell_length != width:
+            self._blank = Strip.blank(width, self.base)
+        return self._blank
 
     def paint(self, row: Row, x: int, width: int, *, cursor: bool) -> Strip:
         """Return `width` cells of a row from cell `x` on; a sign at the right edge marks a row that is cut."""
+        focused = cursor and self._widget.has_focus
+        key = (row, x, width, cursor, focused)
+        strip = self._painted.get(key)
+        if strip is None:
+            strip = self._painted[key] = self._paint(row, x, width, cursor=cursor, focused=focused)
+        return strip
+
+    def _paint(self, row: Row, x: int, width: int, *, cursor: bool, focused: bool) -> Strip:
         base, spans = self.base, row.spans
         if cursor:
-            focused = self._widget.has_focus
             base += self.tones[CURSOR if focused else CURSOR_BLURRED]
             if focused and not self.tones.mixes:  # each colour would be another patch in what is reversed
                 spans = tuple((text, self._style(tone).without_color) for text, tone in spans)

@@ -7,8 +7,9 @@ from msgspec import Struct
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import ActionProposed, ModelAnswered, Recorded
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch import FileOperation, Patch, render_patch
 from agent_workbench.core.patch.combination import CombinedFile, combine_patches
+from agent_workbench.core.patch.diff_text import render_patch
+from agent_workbench.core.patch.values import FileOperation, Patch
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
 from agent_workbench.core.state.applied_diffs import applied_diffs

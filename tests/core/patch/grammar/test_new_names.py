@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from agent_workbench.core.patch import PatchBounds
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
+from agent_workbench.core.patch.values import PatchBounds
 from tests.core.patch.grammar.test_diff_grammar import BOUNDS, check
 
 EXISTING = (

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import FileContent, Fit, PatchBounds, fit_diff, parse_patch, read_diff
+from agent_workbench.core.patch.fit import Fit, fit_diff
+from agent_workbench.core.patch.reader.patch_reader import parse_patch, read_diff
+from agent_workbench.core.patch.values import FileContent, PatchBounds
 from tests.core.patch.diffs import create, edits, modify, small
 from tests.core.patch.test_properties import PATH, diff_of, in_style, to_the_letter
 

@@ -3,7 +3,9 @@
 import pytest
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import FileContent, PatchBounds, fit_diff, read_diff
+from agent_workbench.core.patch.fit import fit_diff
+from agent_workbench.core.patch.reader.patch_reader import read_diff
+from agent_workbench.core.patch.values import FileContent, PatchBounds
 from tests.core.patch.placement.far_traps import FAR_TRAPS, INDENT_TRAPS
 from tests.core.patch.placement.traps import TRAPS, Trap
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import FileOperation, FilePatch, HunkLine, LineKind, parse_patch
 from agent_workbench.core.patch.reader.hunk_bodies import HeaderNumbers, WrittenHunk, read_lines
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.reader.unidiff_check import compare_with_unidiff
+from agent_workbench.core.patch.values import FileOperation, FilePatch, HunkLine, LineKind
 from tests.core.patch.diffs import create, modify, small
 
 HUNK = "@@ -1 +1 @@\n-a\n+b\n"

@@ -3,7 +3,8 @@
 import pytest
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import PatchBounds, parse_patch
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.values import PatchBounds
 from tests.core.patch.diffs import create, modify, small
 
 GIT = "diff --git a/x b/x\n"

@@ -3,10 +3,13 @@
 import pytest
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import LeftOut, leave_out, parse_patch, patch_hash, render_patch
+from agent_workbench.core.patch.diff_text import render_patch
+from agent_workbench.core.patch.hashes import patch_hash
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.selection.choice import HunkChoice, partial_diff, selectable_parts
 from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
-from agent_workbench.core.patch.values import HunkFate
+from agent_workbench.core.patch.selection.partial_patch import leave_out
+from agent_workbench.core.patch.values import HunkFate, LeftOut
 from tests.core.patch.diffs import modify, small
 
 DIFF = modify("@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n@@ -9 +9,2 @@\n-e\n+E\n+EE\n") + small(".github/ci.yml")

@@ -3,19 +3,12 @@
 import pytest
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch import (
-    FileChange,
-    FileContent,
-    LeftOut,
-    apply_patch,
-    file_id,
-    leave_out,
-    parse_patch,
-    patch_stat,
-    render_changes,
-    render_patch,
-    selectable_ids,
-)
+from agent_workbench.core.patch.application import apply_patch
+from agent_workbench.core.patch.diff_text import patch_stat, render_changes, render_patch
+from agent_workbench.core.patch.hashes import file_id, selectable_ids
+from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.selection.partial_patch import leave_out
+from agent_workbench.core.patch.values import FileChange, FileContent, LeftOut
 from tests.core.patch.diffs import create, keep_hunks, modify, small
 
 TWO = "@@ -1 +1,2 @@\n-a\n+A\n+AA\n@@ -5 +6 @@ def f():\n-e\n+E\n"

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterator
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.patch import matches_glob
+from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind

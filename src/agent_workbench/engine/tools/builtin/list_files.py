@@ -1,6 +1,6 @@
 """Tool `list_files`: list of the workspace's files."""
 
-from agent_workbench.core.patch import matches_glob
+from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind
 from agent_workbench.engine.runtime.tool import ToolResult

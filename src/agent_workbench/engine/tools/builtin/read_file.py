@@ -4,7 +4,7 @@ from asyncio import to_thread
 from itertools import islice
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.patch import similar_paths
+from agent_workbench.core.patch.paths import similar_paths
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices

@@ -8,22 +8,14 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import PatchApplied
-from agent_workbench.core.patch import (
-    FileChange,
-    FileContent,
-    Fit,
-    Patch,
-    apply_patch,
-    compare_contents,
-    content_hash,
-    fit_constrained_diff,
-    fit_diff,
-    patch_hash,
-    read_constrained_diff,
-    read_diff,
-    render_patch,
-    special_paths,
-)
+from agent_workbench.core.patch.application import apply_patch
+from agent_workbench.core.patch.comparison import compare_contents
+from agent_workbench.core.patch.diff_text import render_patch
+from agent_workbench.core.patch.fit import Fit, fit_constrained_diff, fit_diff
+from agent_workbench.core.patch.hashes import content_hash, patch_hash
+from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
+from agent_workbench.core.patch.special import special_paths
+from agent_workbench.core.patch.values import FileChange, FileContent, Patch
 from agent_workbench.core.proposals import KEEP_CHANGES, Preimage, Proposal
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission
