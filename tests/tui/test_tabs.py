@@ -1,16 +1,20 @@
 """Sessions side by side: each has its own screens, its own gate and its own end."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from textual import events
+from textual._compositor import LayoutUpdate
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.intents import ApproveProposal, Leave, RejectProposal
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import CallBy
 from agent_workbench.tui.app import WorkbenchApp
@@ -98,6 +102,43 @@ async def test_what_keeps_a_session_from_being_opened_is_said() -> None:
         await bench.press("ctrl+t")
         assert "in use by pid 7" in bench.text()
         assert len(bench.app.tabs.all) == 1
+
+
+class SlowHost(ScriptedHost):
+    """Opens its session when it is told to."""
+
+    def __init__(self, session: ScriptedSession) -> None:
+        super().__init__(session)
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def open(self, request: SessionRequest) -> SessionHandle:
+        """Open the session as soon as `go` is set."""
+        self.asked.set()
+        await self.go.wait()
+        return await super().open(request)
+
+
+async def test_the_first_frame_shows_the_panes_and_keys_wait_for_the_session() -> None:
+    host = SlowHost(ScriptedSession(*runs.up_to_reflexion()))
+    app = WorkbenchApp(host, SessionRequest(), clock=FakeClock())
+    drawn: list[str] = []
+
+    def draw(screen: Screen[object], shown: object) -> None:
+        if isinstance(shown, LayoutUpdate):
+            lines = screen._compositor.render_strips()
+            drawn.append("\n".join("".join(segment.text for segment in line) for line in lines))
+
+    app._display = draw  # type: ignore[method-assign, assignment]
+    async with app.run_test(size=LARGE) as pilot:
+        await host.asked.wait()
+        assert all(title in drawn[0] for title in ("1 Plan", "2 Steps", "3 Diff", "4 Scratchpad", "5 Retrieved code"))
+        assert not app.tabs.all
+        app.post_message(events.Key("question_mark", "?"))
+        app.post_message(events.MouseDown(None, 3, 38, 0, 0, 1, False, False, False))
+        host.go.set()
+        while app.screen.name != "help":
+            await pilot.pause()
+    assert app.tabs.front.session is not None
 
 
 async def test_a_first_session_that_cannot_be_opened_ends_the_app() -> None:

@@ -83,11 +83,11 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         return self.tabs.front.workbench
 
     async def on_event(self, event: events.Event) -> None:
-        """Keep keys that come before the first session is open."""
-        if self._early_keys is not None and isinstance(event, events.Key):
-            self._early_keys.append(event)
-        else:
+        """Keep keys that come before the first session is open; a click has nothing to hit then."""
+        if self._early_keys is None or not isinstance(event, events.InputEvent):
             await super().on_event(event)
+        elif isinstance(event, events.Key):
+            self._early_keys.append(event)
 
     def on_mount(self) -> None:
         self._apply_looks(self._wanted_theme)
