@@ -10,7 +10,7 @@ from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import MERGE, Proposal
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.workspace import MergeOutcome, MergeTarget
+from agent_workbench.core.workspace import MergeMethod, MergeOutcome, MergeTarget
 
 
 class ShownMerge(Struct, frozen=True):
@@ -22,8 +22,8 @@ class ShownMerge(Struct, frozen=True):
     proposal: Proposal
 
 
-async def preview_merge(invocation: Invocation, task: TaskId) -> ShownMerge:
-    """Return the preview of the merge of a task's newest commit.
+async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMethod | None = None) -> ShownMerge:
+    """Return the preview of the merge of a task's newest commit; None is git's own choice of the method.
 
     Raises `WorkspaceError` if the task has no unmerged commit, or something prevents the merge.
     """
@@ -34,12 +34,16 @@ async def preview_merge(invocation: Invocation, task: TaskId) -> ShownMerge:
     if commit is None:
         advice = "`agent plan show` shows the tasks and how far each is"
         raise WorkspaceError(f"{task} has no commit that is not merged yet", advice=advice)
-    preview = await repo.merge_preview(commit)
+    preview = await repo.merge_preview(commit, method)
     if preview.obstacles:
         raise WorkspaceError(f"{task} cannot be merged: {'; '.join(preview.obstacles)}")
     draft = await merge_draft(preview, str(task))
     proposal = Proposal(
-        ProposalId(MERGE), Permission.MERGE, MERGE, draft.text, 0, draft.diff, paths=draft.paths, brings=draft.brings
+        *(ProposalId(MERGE), Permission.MERGE, MERGE, draft.text, 0, draft.diff),
+        paths=draft.paths,
+        brings=draft.brings,
+        method=draft.method,
+        methods=draft.methods,
     )
     return ShownMerge(task, commit, preview.target, proposal)
 
@@ -57,6 +61,6 @@ async def merge_shown(invocation: Invocation, shown: ShownMerge, tell: Callable[
         if commit != shown.commit:
             now = f"is at {commit[:10]} now" if commit is not None else "has no commit to merge any more"
             raise TargetMoved(f"nothing was merged: {shown.task} was shown at {shown.commit[:10]} and {now}")
-        tell(await repo.merge(shown.commit, shown.proposal.text, shown.target))
+        tell(await repo.merge(shown.commit, shown.proposal.text, shown.target, shown.proposal.method))
 
     await uninterrupted(merge())

@@ -12,6 +12,7 @@ from agent_workbench.core.patch.values import OWN_BOUNDS, HunkFate, Patch
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS, is_within
+from agent_workbench.core.workspace import MergeMethod
 
 
 class Preimage(RecordedValue, frozen=True):
@@ -55,7 +56,8 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     sentence each, what was repaired in the model's diff.
 
     `fallback`: the workbench wrote the text because the model could not. `outlook`: the estimated effect of a summary.
-    `brings`: the commits of a merge, one line each. `hunks`: the diff is the user's selection from another one, with
+    `brings`: the commits of a merge, one line each; `method` is one of its `methods` (None in journals of 0.1: a
+    fast-forward where possible, else a merge commit). `hunks`: the diff is the user's selection from another one, with
     the outcome of each of its hunks.
 
     Where the call is of a source's tool: `source` names it, `spec` is the digest of its spec, and `hints` are what the
@@ -82,6 +84,8 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     source: str = ""
     spec: str = ""
     hints: tuple[str, ...] = ()
+    method: MergeMethod | None = None
+    methods: tuple[MergeMethod, ...] = ()
 
     @cached_property
     def patch(self) -> Patch:
@@ -136,6 +140,8 @@ def _is_cut(text: str, most_lines: int = sys.maxsize) -> bool:
 def shown_sha(proposal: Proposal) -> str:
     """Return SHA-256 of everything a gate shows of the proposal. An approval names it and counts for nothing else."""
     parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands, *proposal.brings)
+    if proposal.method is not None:
+        parts += ("method", proposal.method)
     if proposal.source:
         parts += ("source", proposal.source, proposal.spec, *proposal.hints)
     told_apart = "".join(f"{len(part)}:{part}" for part in parts)

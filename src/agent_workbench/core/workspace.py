@@ -1,5 +1,7 @@
 """Facts about the user's repo, a task's worktree, and a merge between them."""
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
@@ -88,8 +90,17 @@ class FileStat(Struct, frozen=True):
         return "binary" if self.added is None else f"+{self.added} −{self.removed}"
 
 
+class MergeMethod(StrEnum):
+    """Method of a merge, in git's words."""
+
+    FAST_FORWARD = "fast-forward"
+    MERGE = "merge"
+    SQUASH = "squash"
+    REBASE = "rebase"
+
+
 class MergeOutcome(RecordedValue, frozen=True):
-    """Result of a merge into the user's branch; `how` is `fast-forward` or `merge`."""
+    """Result of a merge into the user's branch; `how` is a `MergeMethod`."""
 
     commit: CommitId
     into: str
@@ -126,10 +137,14 @@ class MergePreview(Struct, frozen=True):
     """A merge into `target` as it would be made now.
 
     `commits` are newest first, as short hash and title. `changes` are those of the branch's files, empty if the two
-    cannot be merged. `obstacles` are the reasons why the merge would be refused, one sentence each.
+    cannot be merged. `obstacles` are the reasons why the merge would be refused, one sentence each. `methods` are those
+    that make a difference here, the default first; `message` is a proposal for the commit of a squash.
     """
 
     target: MergeTarget
     commits: tuple[str, ...]
     changes: tuple[FileChange, ...]
     obstacles: tuple[str, ...]
+    method: MergeMethod = MergeMethod.FAST_FORWARD
+    methods: tuple[MergeMethod, ...] = ()
+    message: str = ""

@@ -51,6 +51,7 @@ KEYS = (
     Key(Scope.GATE, "edit_outside", "E", "$EDITOR", "Edit it in your own editor ($VISUAL or $EDITOR)."),
     Key(Scope.GATE, "skip", "s", "skip", "Skip these checks, this command, this merge or this summary."),
     Key(Scope.GATE, "always", "A", "always", "Approve such proposals by a rule from now on; asks for the rule."),
+    Key(Scope.GATE, "method", "m", "method", "Merge by another method: fast-forward, merge, squash or rebase."),
     Key(Scope.GATE, "pause", "p", "pause", "Pause before the next request to the model, or continue."),
     Key(Scope.GATE, "retry", "t", "try again", "Retry after an error outside of the workbench."),
     Key(Scope.GATE, "start", "enter", "start", "Start the next task."),

@@ -27,6 +27,7 @@ from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.workspace import (
     Checkpoint,
     FileStat,
+    MergeMethod,
     MergeOutcome,
     MergePreview,
     MergeTarget,
@@ -113,11 +114,13 @@ class Repository:
     async def task_commit(self, task: TaskId) -> CommitId | None:
         return await asyncio.to_thread(self._task_commit, task)
 
-    async def merge(self, commit: CommitId, message: str, target: MergeTarget) -> MergeOutcome:
-        return await asyncio.to_thread(lambda: self._now().merging.merge(commit, message, target))
+    async def merge(
+        self, commit: CommitId, message: str, target: MergeTarget, method: MergeMethod | None = None
+    ) -> MergeOutcome:
+        return await asyncio.to_thread(lambda: self._now().merging.merge(commit, message, target, method))
 
-    async def merge_preview(self, commit: CommitId) -> MergePreview:
-        return await asyncio.to_thread(lambda: self._now().merging.preview(commit))
+    async def merge_preview(self, commit: CommitId, method: MergeMethod | None = None) -> MergePreview:
+        return await asyncio.to_thread(lambda: self._now().merging.preview(commit, method))
 
     def stored_commits(self) -> StoredCommits:
         """Return a reader of the stored commits."""
@@ -210,7 +213,7 @@ class Repository:
         for branch, tip in tools.refs.task_branches(task):
             record = worktree_paths(tools.folder, branch).record()
             elsewhere = record is not None and (record.task != task or record.base == tip)
-            if not elsewhere and not tools.refs.is_ancestor(tip, head):
+            if not elsewhere and not tools.refs.is_ancestor(tip, head) and not tools.merging.is_carried(tip, head):
                 return tip
         return None
 

@@ -14,16 +14,27 @@ from agent_workbench.core.errors import ExitCode, TargetMoved
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
-from agent_workbench.core.workspace import MergeOutcome
+from agent_workbench.core.workspace import MergeMethod, MergeOutcome
 
 if TYPE_CHECKING:
     from agent_workbench.api.merge import ShownMerge
+
+
+FLAGS = (
+    ("--ff-only", MergeMethod.FAST_FORWARD, "only move the branch to the task's commit"),
+    ("--no-ff", MergeMethod.MERGE, "make a merge commit, even where the branch could be moved"),
+    ("--squash", MergeMethod.SQUASH, "make one new commit of the task's changes"),
+    ("--rebase", MergeMethod.REBASE, "make the task's commits again on top of the branch"),
+)
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
     verb.add_argument("task", help="the task's id, such as T-1")
+    methods = verb.add_mutually_exclusive_group()
+    for flag, method, summary in FLAGS:
+        methods.add_argument(flag, dest="method", action="store_const", const=method, help=summary)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -34,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     while True:
-        shown = asyncio.run(preview_merge(invocation, task))
+        shown = asyncio.run(preview_merge(invocation, task, options.method))
         if not _is_wanted(shown):
             say("nothing was merged")
             return ExitCode.PARKED
@@ -54,7 +65,8 @@ def _is_wanted(shown: "ShownMerge") -> bool:
     for block in merge_notes(shown.proposal):
         say(f"\n{block.text}" if block.space_before else block.text)
     into = sanitize_line(shown.target.branch)
-    question = f"\nmerge {shown.commit[:10]} ({shown.task}) into {into}? [y/N, d shows the diff] "
+    how = shown.proposal.method or MergeMethod.MERGE
+    question = f"\n{how} {shown.commit[:10]} ({shown.task}) into {into}? [y/N, d shows the diff] "
     while (answer := _answer(question)) in {"d", "diff"}:
         say_document(sanitize_whole(shown.proposal.diff, keep_returns=True) or "no file is changed by it")
     return answer in {"y", "yes"}

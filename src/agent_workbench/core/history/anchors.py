@@ -67,6 +67,12 @@ def read_trailers(commit: CommitId, message: bytes, ref: str = "") -> Trailers:
     return Trailers(tuple(anchors), tuple(malformed))
 
 
+def anchor_lines(message: bytes) -> tuple[str, ...]:
+    """Return the distinct anchors in a commit's message, as lines of another message."""
+    values = (value.decode("ascii") for value in _values(message) if _VALUE.fullmatch(value))
+    return tuple(dict.fromkeys(f"{TRAILER}: {value}" for value in values))
+
+
 def without_anchors(text: str) -> str:
     """Return a text without the lines that would be read as anchors in a commit's message."""
     return _LINE.sub(b"", text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")

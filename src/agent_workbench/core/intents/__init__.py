@@ -9,6 +9,7 @@ from agent_workbench.core.intents.plan import PlanIntent
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
+from agent_workbench.core.workspace import MergeMethod
 
 
 class StartTask(Struct, frozen=True):
@@ -48,6 +49,13 @@ class EditProposal(Struct, frozen=True):
 
     proposal: ProposalId
     text: str
+
+
+class ChooseMergeMethod(Struct, frozen=True):
+    """Merge by another method. The proposal is shown again for approval."""
+
+    proposal: ProposalId
+    method: MergeMethod
 
 
 class ChangeRule(Struct, frozen=True):
@@ -202,6 +210,7 @@ Intent = (
     | RejectProposal
     | SkipProposal
     | EditProposal
+    | ChooseMergeMethod
     | ChangeRule
     | ListPastActions
     | AbortTask

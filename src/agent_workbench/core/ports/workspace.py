@@ -11,6 +11,7 @@ from agent_workbench.core.retrieval import PastCommit
 from agent_workbench.core.workspace import (
     Checkpoint,
     CommandOutcome,
+    MergeMethod,
     MergeOutcome,
     MergePreview,
     MergeTarget,
@@ -105,13 +106,17 @@ class Workspaces(Protocol):
     async def task_commit(self, task: TaskId) -> CommitId | None:
         """Return the newest commit of the task that is not merged into HEAD, or None."""
 
-    async def merge(self, commit: CommitId, message: str, target: MergeTarget) -> MergeOutcome:
+    async def merge(
+        self, commit: CommitId, message: str, target: MergeTarget, method: MergeMethod | None = None
+    ) -> MergeOutcome:
         """Merge the commit into the user's checked-out branch; on conflict or local changes raise, unchanged.
+
+        Without a `method` it is a fast-forward where one is possible, else a merge commit.
 
         Raises `TargetMoved` if the checked-out branch or its commit is not `target`.
         """
 
-    async def merge_preview(self, commit: CommitId) -> MergePreview:
+    async def merge_preview(self, commit: CommitId, method: MergeMethod | None = None) -> MergePreview:
         """Return a preview of merging the commit into the user's checked-out branch."""
 
 

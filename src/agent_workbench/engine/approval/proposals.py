@@ -33,6 +33,7 @@ from agent_workbench.core.state.session_state import Phase
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec, by_name
+from agent_workbench.core.workspace import MergeMethod
 from agent_workbench.engine.answer.grammar_compliance import grammar_ignored
 from agent_workbench.engine.answer.repeated_calls import loop_warning
 from agent_workbench.engine.answer.step_protocol import StepFault, read_step
@@ -41,6 +42,7 @@ from agent_workbench.engine.prompt.attempts import Fate, left_before, lost_befor
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS, Draft, Tool
 from agent_workbench.engine.tools.builtin.finish import why_rejected
+from agent_workbench.engine.tools.merge import method_arguments
 
 REFLEXION_PREFIX = "Reflexion:"
 
@@ -178,6 +180,8 @@ def _proposal(
         fallback=draft.fallback,
         outlook=draft.outlook,
         brings=draft.brings,
+        method=draft.method,
+        methods=draft.methods,
         hunks=hunks,
         source="" if spec.builtin else spec.source,
         spec="" if spec.builtin else spec.digest,
@@ -189,7 +193,9 @@ def _proposal(
 async def replace_proposal(session: SessionContext, proposal: Proposal, text: str, reason: str, by: Author) -> None:
     """Replace a proposal by a new draft from `text`; if the draft raises, the old proposal still waits."""
     tool = await session.tools.tool(proposal.tool)
-    draft = await tool.draft(await session.tool_context(), _edited_arguments(tool.spec, text), text)
+    merges = proposal.kind is Permission.MERGE
+    arguments = method_arguments(_kept_method(proposal, text)) if merges else _edited_arguments(tool.spec, text)
+    draft = await tool.draft(await session.tool_context(), arguments, text)
     hunks = () if by is Author.USER else proposal.hunks
     if hunks:  # The selection of the user stays a selection from the model's diff.
         draft = replace(draft, text=proposal.text)
@@ -197,6 +203,20 @@ async def replace_proposal(session: SessionContext, proposal: Proposal, text: st
     made = _proposal(session, tool, draft, proposal.id, edited=edited, hunks=hunks)
     await session.record(ProposalReplaced(made, reason, by))
     await refuse_if_redacted(session, draft)
+
+
+async def choose_method(session: SessionContext, proposal: Proposal, method: MergeMethod) -> None:
+    """Replace the proposal of a merge by one that merges by `method`, with that method's own message."""
+    tool = await session.tools.tool(proposal.tool)
+    draft = await tool.draft(await session.tool_context(), method_arguments(method), "")
+    made = _proposal(session, tool, draft, proposal.id)
+    await session.record(ProposalReplaced(made, f"merge by {method}", Author.USER))
+
+
+def _kept_method(proposal: Proposal, text: str) -> MergeMethod | None:
+    """Return the method for a new draft of a merge: the same one, unless it was the default, which may have changed."""
+    is_default = not text and proposal.method in proposal.methods[:1]
+    return None if is_default else proposal.method
 
 
 def _edited_arguments(spec: ToolSpec, text: str) -> Arguments:

@@ -21,6 +21,7 @@ from agent_workbench.core.proposals import Preimage, Proposal, SummaryEstimate
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Arguments, Choices
 from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.core.workspace import MergeMethod
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Draft(Struct, frozen=True):
     fallback: bool = False
     outlook: SummaryEstimate | None = None
     brings: tuple[str, ...] = ()
+    method: MergeMethod | None = None
+    methods: tuple[MergeMethod, ...] = ()
     patch: Patch | None = None
 
 

@@ -5,17 +5,24 @@ from collections.abc import Awaitable, Callable
 from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.events import Author
 from agent_workbench.core.inbox import InboxDecision, Reference, reference_to, refusal
-from agent_workbench.core.intents import ApproveProposal, EditProposal, RecordDecision, RejectProposal, SkipProposal
+from agent_workbench.core.intents import (
+    ApproveProposal,
+    ChooseMergeMethod,
+    EditProposal,
+    RecordDecision,
+    RejectProposal,
+    SkipProposal,
+)
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.approval.partial_approval import take_part
-from agent_workbench.engine.approval.proposals import decide, replace_proposal
+from agent_workbench.engine.approval.proposals import choose_method, decide, replace_proposal
 from agent_workbench.engine.runtime.session_context import SessionContext
 
-GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal
+GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal | ChooseMergeMethod
 VERDICTS = frozenset({Verdict.APPROVE, Verdict.REJECT, Verdict.SKIP})
 """Verdicts that the inbox accepts; a task is aborted on its own screen only."""
 
@@ -46,6 +53,10 @@ async def answer_proposal(session: SessionContext, intent: GateIntent, via: str 
             await decide(session, waiting, Verdict.SKIP, "user", via=via)
         case EditProposal():
             await replace_proposal(session, waiting, intent.text, "edited", Author.USER)
+        case ChooseMergeMethod() if intent.method not in waiting.methods:
+            return Refused(f"this cannot be merged by {intent.method}")
+        case ChooseMergeMethod():
+            await choose_method(session, waiting, intent.method)
     return Accepted()
 
 

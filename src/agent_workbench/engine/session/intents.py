@@ -11,6 +11,7 @@ from agent_workbench.core.intents import (
     AbortTask,
     ApproveProposal,
     ChangeRule,
+    ChooseMergeMethod,
     CompactContext,
     DropChunk,
     EditProposal,
@@ -50,7 +51,7 @@ Question = ListPastActions | OpenFile | FindCode
 async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
     """Carry an intent out and return its outcome; raise what carrying it out raises."""
     match intent:
-        case ApproveProposal() | RejectProposal() | SkipProposal() | EditProposal():
+        case ApproveProposal() | RejectProposal() | SkipProposal() | EditProposal() | ChooseMergeMethod():
             return await answer_proposal(session, intent)
         case RecordDecision():
             return await record_decision(session, intent.decision)

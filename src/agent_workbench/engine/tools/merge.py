@@ -4,28 +4,35 @@ from asyncio import to_thread
 
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import TaskMerged
+from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.diff_text import render_changes
-from agent_workbench.core.proposals import MERGE, Preimage, Proposal
+from agent_workbench.core.proposals import MERGE, TRAILER, Preimage, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.core.workspace import MergePreview, MergeTarget
+from agent_workbench.core.workspace import MergeMethod, MergePreview, MergeTarget
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 DETACHED = "HEAD"
+METHOD = "method"
 
 
 class Merge(BuiltinTool, frozen=True):
     """Tool of the workbench that merges the task's commit into the user's branch."""
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return the merge as it would be made now, with its obstacles."""
+        """Return the merge as it would be made now, with its obstacles; the argument `method` may name its method."""
+        if text != without_anchors(text):
+            raise UsageError(
+                f"a line of the message begins with {TRAILER}", advice="remove it; the merge keeps its own"
+            )
         commit = _commit(context)
-        preview = await context.ports.workspaces.merge_preview(commit)
+        wanted = arguments.text(METHOD)
+        preview = await context.ports.workspaces.merge_preview(commit, MergeMethod(wanted) if wanted else None)
         if not preview.changes:
             preview = replace(preview, changes=await context.workspace.changes(context.run.tree))
         return await merge_draft(preview, f"{context.workspace.facts.branch} ({commit[:10]})", text)
@@ -34,7 +41,7 @@ class Merge(BuiltinTool, frozen=True):
         """Merge, or raise with nothing changed."""
         (shown,) = proposal.preimages
         target = MergeTarget("" if shown.path == DETACHED else shown.path, CommitId(shown.sha))
-        outcome = await context.ports.workspaces.merge(_commit(context), proposal.text, target)
+        outcome = await context.ports.workspaces.merge(_commit(context), proposal.text, target, proposal.method)
         done = f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})"
         return ToolResult(done, effects=(TaskMerged(context.task.id, outcome),))
 
@@ -42,13 +49,27 @@ class Merge(BuiltinTool, frozen=True):
 async def merge_draft(preview: MergePreview, what: str, text: str = "") -> Draft:
     """Return the draft of a merge: message, diff, commits, target branch and obstacles."""
     return Draft(
-        text=text or f"Merge {what} into {preview.target.branch or 'a detached HEAD'}",
+        text=text or preview.message or _generated(preview, what),
         diff=await to_thread(render_changes, preview.changes),
         paths=tuple(change.path for change in preview.changes),
         brings=preview.commits,
         special=preview.obstacles,
         preimages=(_start(preview.target),),
+        method=preview.method,
+        methods=preview.methods,
     )
+
+
+def method_arguments(method: MergeMethod | None) -> Arguments:
+    """Return the arguments of a draft of a merge by this method."""
+    return Arguments({} if method is None else {METHOD: method.value})
+
+
+def _generated(preview: MergePreview, what: str) -> str:
+    """Return the message of a merge commit; for a rebase, which makes none, what it does."""
+    branch = preview.target.branch or "a detached HEAD"
+    rebases = preview.method is MergeMethod.REBASE
+    return f"Rebase {what} onto {branch}" if rebases else f"Merge {what} into {branch}"
 
 
 async def merged_into(context: ToolContext) -> tuple[Preimage, ...]:

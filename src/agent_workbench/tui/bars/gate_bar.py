@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import Intent, PauseTask, RetryTrouble, SkipProposal, StartTask
+from agent_workbench.core.intents import ChooseMergeMethod, Intent, PauseTask, RetryTrouble, SkipProposal, StartTask
 from agent_workbench.core.patch.selection.choice import PartialDiff
 from agent_workbench.tui.bars.approval import PendingApproval
 from agent_workbench.tui.bars.gate_text import GateText
@@ -108,6 +108,14 @@ class GateBar(GateText):
     def action_always(self) -> None:
         if waiting := self._answerable(GateAct.ALWAYS):
             self.post_message(self.AlwaysWanted(waiting))
+
+    def action_method(self) -> None:
+        """Ask for the next method of the merge; it is shown again before it can be approved."""
+        waiting = self._answerable(GateAct.METHOD)
+        if waiting is not None and waiting.proposal.method is not None:
+            methods = waiting.proposal.methods
+            next_one = methods[(methods.index(waiting.proposal.method) + 1) % len(methods)]
+            self._answer(waiting, ChooseMergeMethod(waiting.proposal.id, next_one))
 
     def action_skip(self) -> None:
         waiting = self._answerable(GateAct.SKIP)

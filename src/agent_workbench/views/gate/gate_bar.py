@@ -41,6 +41,7 @@ class GateAct(StrEnum):
     EDIT = "edit"
     SKIP = "skip"
     ALWAYS = "always"
+    METHOD = "method"
     PAUSE = "pause"
     GO_ON = "go on"
     UNDO = "undo"
@@ -141,6 +142,7 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
         *((GateAct.EDIT,) if facts.edits and proposal.tool != KEEP_CHANGES else ()),
         *((GateAct.SKIP,) if skippable else ()),
         *((GateAct.ALWAYS,) if offered_rules(proposal) else ()),
+        *((GateAct.METHOD,) if len(proposal.methods) > 1 else ()),
         *((GateAct.ABORT,) if proposal.kind is not Permission.MERGE else ()),
     )
 
@@ -161,7 +163,7 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
             return "commit", sanitize_line(proposal.text.strip().split("\n")[0]), str(diff_stat(proposal.diff))
         case Permission.MERGE:
             more = "it cannot be merged now" if proposal.special else str(diff_stat(proposal.diff))
-            return "merge", sanitize_line(proposal.text.strip().split("\n")[0]), more
+            return proposal.method or "merge", sanitize_line(proposal.text.strip().split("\n")[0]), more
         case Permission.SUMMARY:
             return "summary", "of the older steps", ""
         case Permission.FINISH:

@@ -11,11 +11,18 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS
 from agent_workbench.core.tools.strict_json import indented_json
+from agent_workbench.core.workspace import MergeMethod
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.diff.diff_document import DiffReader
 from agent_workbench.views.diff.file_headers import FileHead
 
 MAX_FILES = 200
+METHODS = {
+    MergeMethod.FAST_FORWARD: "your branch moves to the task's commit; no commit is made",
+    MergeMethod.MERGE: "a merge commit with this message",
+    MergeMethod.SQUASH: "one new commit with this message and the journal's trailers, on top of your branch",
+    MergeMethod.REBASE: "the task's commits are made again on top of your branch",
+}
 OF_APPROVAL = "<hash of your approval>"
 
 
@@ -31,7 +38,7 @@ def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
 
 
 def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
-    """Return the commits of a merge, or its obstacles."""
+    """Return the method of a merge and its commits, or its obstacles."""
     said = Block(sanitize_whole(proposal.text.strip()), Tone.STRONG)
     lead: tuple[Block, ...]
     if proposal.special:
@@ -42,7 +49,16 @@ def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
         lead = (Block(clear, Tone.GOOD, space_before=True),)
     commits = "\n".join(sanitize_line(each, 200) for each in proposal.brings)
     brings = (Block("Commits", Tone.DIM, space_before=True), Block(commits)) if commits else ()
-    return (said, *lead, *brings, *_files(proposal))
+    return (said, *_method(proposal), *lead, *brings, *_files(proposal))
+
+
+def _method(proposal: Proposal) -> tuple[Block, ...]:
+    """Return what the method of a merge makes, and the other methods; nothing for a merge in a journal of 0.1."""
+    if proposal.method is None:
+        return ()
+    others = ", ".join(each for each in proposal.methods if each is not proposal.method)
+    told = f"{proposal.method.capitalize()}: {METHODS[proposal.method]}."
+    return (Block(f"{told} Other methods: {others}." if others else told, Tone.DIM, space_before=True),)
 
 
 def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:

@@ -22,6 +22,7 @@ REGULAR, EXECUTABLE, LINK, GITLINK = "100644", "100755", "120000", "160000"
 # Author of checkpoints, and of commits where git knows no user.
 WORKBENCH = ("Agent Workbench", "agent@localhost")
 # File content held in memory at once while a whole tree is read.
+_AUTHOR = re.compile(rb"^author (.*) <(.*)> (\d+ [+-]\d{4})$", re.MULTILINE)
 _BATCH_BYTES = 32_000_000
 _BATCH_FILES = 5_000
 # A task reads its base and the last approved tree again and again.
@@ -210,6 +211,26 @@ class GitObjects:
         names = self.trees_of(before, after)
         shape = ("-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
         return tuple(_stat(record) for record in paths_in(self.plumbing.run("diff-tree", *shape, *names)))
+
+    def recommit(self, commit: str, tree: str, parent: str, committer: tuple[str, str]) -> str:
+        """Store a commit with the author and message of another one, as a rebase does, and return its object id.
+
+        Raises `WorkspaceError` for a commit without a valid author.
+        """
+        head, _, message = self.plumbing.run("cat-file", "commit", commit).partition(b"\n\n")
+        author = _AUTHOR.search(head)
+        if author is None:
+            raise WorkspaceError(f"commit {commit[:12]} has no valid author", advice="rebase it by hand")
+        name, mail, date = (part.decode("utf-8", "surrogateescape") for part in author.groups())
+        environment = {
+            "GIT_AUTHOR_NAME": name,
+            "GIT_AUTHOR_EMAIL": mail,
+            "GIT_AUTHOR_DATE": f"@{date}",
+            "GIT_COMMITTER_NAME": committer[0],
+            "GIT_COMMITTER_EMAIL": committer[1],
+        }
+        out = self.plumbing.run("commit-tree", tree, "-p", parent, "-F", "-", stdin=message, environment=environment)
+        return out.decode().strip()
 
     def commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str]) -> str:
         """Store a commit by `author` (name, e-mail) with the unchanged message, and return its object id."""

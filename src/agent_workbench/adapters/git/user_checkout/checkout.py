@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from agent_workbench.adapters.git.commands.discovery import RepoPaths
@@ -24,6 +25,7 @@ from agent_workbench.adapters.git.file_access.folders import link_target, status
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.workspace import RepoFacts
+from agent_workbench.system.regular_files import read_regular
 
 _HEADS = "refs/heads/"
 
@@ -51,6 +53,17 @@ class Checkout:
         """Return the short name of the checked-out branch, empty if HEAD is detached."""
         result = self.plumbing.attempt("symbolic-ref", "--quiet", "HEAD")
         return os.fsdecode(result.out).strip().removeprefix(_HEADS)
+
+    def elsewhere(self, branch: str) -> str:
+        """Return git's folder of another worktree in which the branch is checked out, empty if there is none."""
+        common = Path(self.paths.common_dir)
+        folders = [common, *sorted(common.glob("worktrees/*"))]
+        wanted = f"ref: {_HEADS}{branch}".encode()
+        for folder in folders:
+            with suppress(OSError):
+                if not folder.samefile(self.paths.git_dir) and read_regular(folder / "HEAD", 10_000).strip() == wanted:
+                    return str(folder)
+        return ""
 
     def facts(self) -> RepoFacts:
         """Return the current state of the checkout."""

@@ -1,32 +1,31 @@
 """Merge of a task's commit into the user's branch, after a search for all obstacles."""
 
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.git.commands.objects import (
-    GitObjects,
-    TreeDifference,
-    changes_between,
-    paths_in,
-    user_identity,
-)
+from agent_workbench.adapters.git.commands.objects import GitObjects, TreeDifference, changes_between, paths_in
 from agent_workbench.adapters.git.commands.plumbing import Plumbing, failure
 from agent_workbench.adapters.git.commands.refs import Refs
+from agent_workbench.adapters.git.commands.stored_commits import read_commit
 from agent_workbench.adapters.git.file_access.folders import parents_of, prune_folders, status_below
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
+from agent_workbench.adapters.git.user_checkout.merge_result import (
+    MergeResult,
+    MergeResults,
+    MergeSides,
+    offered_methods,
+)
 from agent_workbench.core.errors import StorageError, TargetMoved, WorkbenchError, WorkspaceError
+from agent_workbench.core.history.anchors import anchor_lines
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.workspace import MergeOutcome, MergePreview, MergeTarget
+from agent_workbench.core.workspace import MergeMethod, MergeOutcome, MergePreview, MergeTarget
 
-_MERGES_SINCE = (2, 38)
 _BY_HAND = "merge by hand, where git can ask you: git merge {commit}"
 # Files in the git directory during an unfinished operation.
 _UNDER_WAY = {
@@ -40,11 +39,11 @@ _MOST_NAMED = 20
 
 
 class _PlannedMerge(Struct, frozen=True):
-    """Result of a merge as it would be made now, or the obstacles to it."""
+    """Merge as it would be made now, or the obstacles to it; without `sides` there is nothing to merge."""
 
     target: MergeTarget
-    tree: str = ""
-    how: str = ""
+    result: MergeResult = MergeResult(MergeMethod.FAST_FORWARD)
+    sides: MergeSides | None = None
     changed: tuple[TreeDifference, ...] = ()
     obstacles: tuple[str, ...] = ()
 
@@ -55,24 +54,30 @@ class CheckoutMerge:
     def __init__(self, checkout: Checkout, plumbing: Plumbing, objects: GitObjects, refs: Refs) -> None:
         self._checkout, self._plumbing, self._objects, self._refs = checkout, plumbing, objects, refs
         self._repo_paths = checkout.paths
+        self._results = MergeResults(checkout.paths, plumbing, objects)
 
-    def preview(self, commit: str) -> MergePreview:
-        """Return a preview of the merge into the checked-out branch."""
-        plan = self._plan(self._refs.known_commit(commit))
-        head = plan.target.head
+    def preview(self, commit: str, method: MergeMethod | None = None) -> MergePreview:
+        """Return a preview of the merge into the checked-out branch; None is git's own choice of the method."""
+        plan = self._plan(self._refs.known_commit(commit), method)
+        head, tree, sides = plan.target.head, plan.result.tree, plan.sides
         out = self._plumbing.run("rev-list", "--format=%h %s", f"--max-count={_MOST_NAMED}", f"{head}..{commit}")
         lines = out.decode("utf-8", "replace").splitlines()
         commits = tuple(line for line in lines if not line.startswith("commit "))
-        changes = changes_between(self._objects, self._objects.tree_of(head), plan.tree) if plan.tree else ()
-        return MergePreview(plan.target, commits, changes, plan.obstacles)
+        changes = changes_between(self._objects, self._objects.tree_of(head), tree) if tree else ()
+        squashes = sides is not None and plan.result.method is MergeMethod.SQUASH
+        return MergePreview(
+            *(plan.target, commits, changes, plan.obstacles, plan.result.method),
+            methods=offered_methods(sides) if sides is not None else (),
+            message=self._results.squash_message(sides) if sides is not None and squashes else "",
+        )
 
-    def merge(self, commit: str, message: str, target: MergeTarget) -> MergeOutcome:
+    def merge(self, commit: str, message: str, target: MergeTarget, method: MergeMethod | None = None) -> MergeOutcome:
         """Merge into the checked-out branch; raise `WorkspaceError` and change nothing if there are obstacles.
 
         Raises `TargetMoved` and changes nothing if that branch or its commit is not `target`.
         """
         theirs = self._refs.known_commit(commit)
-        plan = self._plan(theirs)
+        plan = self._plan(theirs, method)
         if plan.target != target:
             raise _moved(target, plan.target)
         if plan.obstacles:
@@ -80,14 +85,21 @@ class CheckoutMerge:
                 f"{theirs[:12]} was not merged: {' '.join(plan.obstacles)}",
                 advice=f"remove the obstacles and merge again, or {_BY_HAND.format(commit=theirs[:12])}",
             )
-        if not plan.tree:
-            return MergeOutcome(target.head, target.branch, plan.how)
-        new = theirs
-        if plan.how == "merge":
-            author = user_identity(self._plumbing)
-            new = CommitId(self._objects.commit(plan.tree, [target.head, theirs], message, author))
+        if plan.sides is None:
+            return MergeOutcome(target.head, target.branch, plan.result.method)
+        new = self._results.make(plan.result, plan.sides, message)
         self._move_branch(plan, new)
-        return MergeOutcome(new, target.branch, plan.how)
+        return MergeOutcome(new, target.branch, plan.result.method)
+
+    def is_carried(self, commit: str, head: str) -> bool:
+        """Return True if a commit of `head` carries the journal's anchors of `commit`: it was squashed or rebased."""
+        facts = read_commit(self._plumbing, self._objects.algorithm, commit)
+        lines = anchor_lines(facts.message) if facts is not None else ()
+        found = (
+            self._plumbing.run("rev-list", "--fixed-strings", f"--grep={line}", "--max-count=1", f"{commit}..{head}")
+            for line in lines
+        )
+        return bool(lines) and all(found)
 
     def _target(self) -> MergeTarget:
         head, branch, _ = self._checkout.where()
@@ -99,60 +111,24 @@ class CheckoutMerge:
         if now != target:
             raise _moved(target, now)
 
-    def _plan(self, theirs: CommitId) -> _PlannedMerge:
+    def _plan(self, theirs: CommitId, method: MergeMethod | None) -> _PlannedMerge:
         target = self._target()
         head = target.head
         if not target.branch:
             return _PlannedMerge(target, obstacles=("HEAD is detached, so there is no branch to merge into.",))
         merge_base = self._refs.merge_base(head, theirs)
         if merge_base == theirs:
-            return _PlannedMerge(target, how="fast-forward")
-        ours, brought = self._objects.trees_of(head, theirs)
-        if merge_base == head:
-            tree, how = brought, "fast-forward"
-        else:
-            how = "merge"
-            tree, conflicts = self._merged_tree(head, theirs)
-            if conflicts:
-                return _PlannedMerge(target, obstacles=conflicts)
-        changed = tuple(self._objects.differences(ours, tree))
-        return _PlannedMerge(target, tree, how, changed, tuple(self._obstacles(changed)))
+            return _PlannedMerge(target)
+        sides = MergeSides(head, theirs, merge_base)
+        result = self._results.plan(sides, method)
+        if result.conflicts:
+            return _PlannedMerge(target, result, sides, obstacles=result.conflicts)
+        changed = tuple(self._objects.differences(self._objects.tree_of(head), result.tree))
+        return _PlannedMerge(target, result, sides, changed, tuple(self._obstacles(target.branch, changed)))
 
-    def _merged_tree(self, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
-        """Return the merged tree, or the conflicts."""
-        if self._plumbing.program.version < _MERGES_SINCE:
-            return "", ("Both branches have new commits; merging them needs git 2.38 or newer.",)
-        with self._bare_git_dir() as folder:
-            result = self._plumbing.attempt(
-                *("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs),
-                git_dir=folder,
-                environment={"GIT_OBJECT_DIRECTORY": f"{self._repo_paths.common_dir}/objects"},
-            )
-        if result.status not in {0, 1}:
-            if "unrelated histories" in result.err:
-                return "", ("The two histories have no commit in common.",)
-            raise failure("merge-tree", result)
-        tree, *conflicts = paths_in(result.out)
-        names = dict.fromkeys(filter(None, conflicts))
-        return tree, tuple(f"{shown(path)} was changed on both sides." for path in names)[:_MOST_NAMED]
-
-    @contextmanager
-    def _bare_git_dir(self) -> Iterator[str]:
-        """Yield a git directory that shares only the objects, so that no merge driver is configured."""
-        with tempfile.TemporaryDirectory() as folder:
-            for name in ("refs", "objects"):
-                (Path(folder) / name).mkdir()
-            (Path(folder) / "HEAD").write_text("ref: refs/heads/none\n")
-            version = 0 if self._objects.algorithm == "sha1" else 1
-            config = f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n"
-            if version:
-                config += f"[extensions]\n\tobjectformat = {self._objects.algorithm}\n"
-            (Path(folder) / "config").write_text(config)
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{self._repo_paths.common_dir}/shallow", f"{folder}/shallow")
-            yield folder
-
-    def _obstacles(self, changed: tuple[TreeDifference, ...]) -> Iterator[str]:
+    def _obstacles(self, branch: str, changed: tuple[TreeDifference, ...]) -> Iterator[str]:
+        if elsewhere := self._checkout.elsewhere(branch):
+            yield f"{shown(branch)} is also checked out in another worktree ({shown(elsewhere)})."
         for name, what in _UNDER_WAY.items():
             if status_below(self._repo_paths.git_dir, name) is not None:
                 yield f"{what.capitalize()} is in progress in your checkout."
@@ -208,7 +184,7 @@ class CheckoutMerge:
         try:
             # git moves the branch only from the shown commit, but cannot ensure that it is still checked out.
             self._check_target(target)
-            self._refs.move(f"refs/heads/{target.branch}", new, target.head, f"merge {new[:12]}")
+            self._refs.move(f"refs/heads/{target.branch}", new, target.head, f"merge {new[:12]}: {plan.result.method}")
         except WorkbenchError:
             self._plumbing.run(*switch, new, target.head, work_tree=root)
             self._check_target(target)
