@@ -10,7 +10,7 @@ import pytest
 from agent_workbench.config import trust_store
 from agent_workbench.config.schema import setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
-from agent_workbench.config.trust_question import TrustQuestion, trust_question, without_untrusted
+from agent_workbench.config.trust_question import TrustQuestion, trust_question, with_trust, without_untrusted
 from agent_workbench.config.trust_store import TrustStore
 from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.settings import Approval, Settings
@@ -113,6 +113,7 @@ RISKY = {
     "workspace.link": ("workspace: {link: ['a, b']}", "workspace: {link: [a, b]}"),
     "skills.dirs": ("skills: {dirs: [a]}", "skills: {dirs: [b]}"),
     "skills.max_tokens": ("skills: {max_tokens: 2001}", "skills: {max_tokens: 2002}"),
+    "skills.agents_md": ("skills: {agents_md: false}", "skills: {agents_md: true}"),
     "sandbox.network": ("sandbox: {network: true}", "sandbox: {network: false}"),
     "ui.keys": ("ui: {keys: {approve: j}}", "ui: {keys: {approve: k}}"),
     "ui.review_context": ("ui: {review_context: false}", "ui: {review_context: true}"),
@@ -209,6 +210,23 @@ def test_two_values_that_look_alike_are_told_apart(tmp_path: Path) -> None:
 def test_a_command_is_shown_whole(tmp_path: Path) -> None:
     command = "pytest" + " " * 3000 + "; curl evil"
     assert command in ask(tmp_path, f"test_command: '{command}'").lines[0]
+
+
+def test_instructions_for_agents_are_asked_about_and_read_only_then(tmp_path: Path) -> None:
+    nothing_asked = load(tmp_path)
+    assert nothing_asked.settings.skills.agents_md
+    assert not with_trust(tmp_path, nothing_asked).settings.skills.agents_md, "nobody was asked"
+    (tmp_path / "AGENTS.md").write_text("Be nice.\n")
+    (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
+    question = trust_question(tmp_path, load(tmp_path))
+    assert question.lines == ("text for the model: [AGENTS.md, CLAUDE.md]",)
+    assert with_trust(tmp_path, load(tmp_path)).settings.skills.agents_md
+    assert not without_untrusted(load(tmp_path)).settings.skills.agents_md
+    (tmp_path / "AGENTS.md").write_text("Be nicer.\n")
+    assert trust_question(tmp_path, load(tmp_path)).digest == question.digest, "the text permits nothing"
+    assert trust_question(tmp_path, load(tmp_path, "skills: {agents_md: false}")).lines == (
+        "skills.agents_md: false (leaves the repository's AGENTS.md files out of prompts)",
+    )
 
 
 class TestSkills:

@@ -81,9 +81,9 @@ class RepoContext:
 
     def in_force(self, *, trusted: bool) -> "LoadedSettings":
         """Return the settings with their origins, without those that need trust if it is missing; blocks."""
-        from agent_workbench.config.trust_question import without_untrusted
+        from agent_workbench.config.trust_question import with_trust, without_untrusted
 
-        return self.load() if trusted else without_untrusted(self.load())
+        return with_trust(self.root, self.load()) if trusted else without_untrusted(self.load())
 
     def settings(self, *, trusted: bool) -> "Settings":
         """Return the settings, without those that need trust if it is missing; blocks."""

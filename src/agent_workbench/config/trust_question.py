@@ -13,7 +13,7 @@ from agent_workbench.config.schema import known_key, setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers
 from agent_workbench.config.skill_digest import digest_folder
 from agent_workbench.core.rules.rule_text import rule_words
-from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Rule
+from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval, Rule, Settings
 
 RULES = "approvals.rules"
 # Keys that are harmless with any value. A key that is neither here nor in `BOUNDED` needs trust.
@@ -57,6 +57,7 @@ MEANINGS = {
     "sandbox.network": "opens the network to commands",
     "ui.keys": "changes what keys do",
     "ui.review_context": "shows no preview of the first prompt",
+    "skills.agents_md": "leaves the repository's AGENTS.md files out of prompts",
     RULES: "are let through without a question",
     "memory.dir": "is where notes and sessions are written",
     "memory.plan": "is the file that holds the plan",
@@ -85,6 +86,8 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     for folder in loaded.settings.skills.dirs:
         if found := digest_folder(root, folder):
             values[f"skill files in {folder}"] = found
+    if loaded.settings.skills.agents_md and (found := tuple(each for each in AGENTS_FILES if (root / each).exists())):
+        values["text for the model"] = found
     # Of the values, not of their texts: two values may look alike.
     digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=to_builtins).encode()).hexdigest()
     items = {name: value_text(value) for name, value in values.items()}
@@ -92,11 +95,20 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     return TrustQuestion(items, lines, _changes(before, items), digest)
 
 
+def with_trust(root: Path, loaded: LoadedSettings) -> LoadedSettings:
+    """Return the settings of a trusted repo; its instructions for agents are read only if the user was asked."""
+    return loaded if trust_question(root, loaded).items else replace(loaded, settings=_without_instructions(loaded))
+
+
+def _without_instructions(loaded: LoadedSettings) -> Settings:
+    return replace(loaded.settings, skills=replace(loaded.settings.skills, agents_md=False))
+
+
 def without_untrusted(loaded: LoadedSettings) -> LoadedSettings:
     """Return the settings with only the harmless part of the repo's file, and without its skills."""
     harmless: Layer = {key: said for key, said in loaded.layers.repo.items() if _is_harmless(key, said.value)}
     part = combine_layers(replace(loaded.layers, repo=harmless), home="", partial=True)
-    skills = replace(part.settings.skills, dirs=())
+    skills = replace(part.settings.skills, dirs=(), agents_md=False)
     return replace(part, settings=replace(part.settings, skills=skills))
 
 

@@ -145,11 +145,16 @@ class WorkspaceSettings(Struct, frozen=True):
     keep: bool = True
 
 
+AGENTS_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
+"""Names of files with instructions for agents; of a folder the first counts."""
+
+
 class SkillSettings(Struct, frozen=True):
-    """Folders of skills, relative to the repo, and the tokens they may take."""
+    """Folders of skills, relative to the repo, the tokens they may take, and whether `AGENTS.md` files are read."""
 
     dirs: tuple[str, ...] = ("skills",)
     max_tokens: int = 2000
+    agents_md: bool = True
 
 
 class SandboxSettings(Struct, frozen=True):

@@ -31,7 +31,8 @@ from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, k
 from tests.engine.test_executor import run
 from tests.fakes.ports import FACTS, Break, Cut, GivenChunks, Hang, Saying, words
 
-SMALL = replace(FACTS, context_tokens=1_200)
+SMALL_TOKENS = 1_350
+SMALL = replace(FACTS, context_tokens=SMALL_TOKENS)
 SUMMARY = "Summary: the long file holds nothing, answer.txt has to say right."
 RIGHT = change("wrong", "right")
 
@@ -97,7 +98,7 @@ async def test_unattended_the_policy_takes_the_models_summary(tmp_path: Path) ->
         assert "the long file holds nothing" in after
         assert "file 2 line 29" in after, "the last step stands as it was"
         assert "file 1 line 29" not in after
-        assert all(request.prompt_tokens + request.answer_tokens <= 1_200 for request in asked)
+        assert all(request.prompt_tokens + request.answer_tokens <= SMALL_TOKENS for request in asked)
         assert stage.state.run is not None
         assert stage.state.run.tool_calls == 4
         assert [request.answered for request in asked] == [0, 1, 0, 2, 3]
@@ -215,7 +216,7 @@ async def test_the_settings_decide(tmp_path: Path, rule: Approval) -> None:
         "",
         call("list_files"),
         ModelUnavailable("it died"),
-        ContextOverflow("too long after all", prompt_tokens=1_300, context_tokens=1_200),
+        ContextOverflow("too long after all", prompt_tokens=SMALL_TOKENS + 100, context_tokens=SMALL_TOKENS),
     ],
     ids=["cut", "no end", "no words", "empty", "a step", "died", "overflow"],
 )
@@ -233,7 +234,7 @@ async def test_where_the_model_cannot_sum_up_the_workbench_does(tmp_path: Path, 
 
 
 async def test_a_server_that_refuses_the_prompt_as_too_long_is_asked_for_a_summary(tmp_path: Path) -> None:
-    full = ContextOverflow("too long", prompt_tokens=900, context_tokens=800)
+    full = ContextOverflow("too long", prompt_tokens=1_100, context_tokens=1_000)
     sayings: list[Saying] = [reading("long1.txt"), full, SUMMARY, RIGHT, FINISH]
     async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True) as stage:
         add_long_files(stage, 5)
@@ -241,7 +242,7 @@ async def test_a_server_that_refuses_the_prompt_as_too_long_is_asked_for_a_summa
         assert (await run(stage)).reason == "T-1 done: committed"
         (filled,) = of(stage, e.ContextFilled)
         assert isinstance(filled, e.ContextFilled)
-        assert (filled.prompt_tokens, filled.context_tokens) == (900, 800)
+        assert (filled.prompt_tokens, filled.context_tokens) == (1_100, 1_000)
         assert stage.model.requests[2].messages[: len(stage.model.requests[0].messages)] == (
             stage.model.requests[0].messages
         ), "the summary is asked of what fitted before"
@@ -267,12 +268,12 @@ async def test_one_observation_larger_than_the_context_ends_in_no_loop(tmp_path:
         assert (await run(stage)).reason == "T-1 done: committed"
         (filled,) = of(stage, e.ContextFilled)
         assert isinstance(filled, e.ContextFilled)
-        assert filled.prompt_tokens > 2 * 1_200
+        assert filled.prompt_tokens > 2 * SMALL_TOKENS
         assert filled.through_seq >= 0, "the summary is asked of the prompt before"
         after = text_of(stage, 2)
         assert "characters cut" in after
         assert "file 1 line 0" in after
-        assert all(request.prompt_tokens <= 1_200 for request in stage.model.requests)
+        assert all(request.prompt_tokens <= SMALL_TOKENS for request in stage.model.requests)
 
 
 async def test_found_code_that_does_not_fit_is_left_out_of_the_first_prompt(tmp_path: Path) -> None:
@@ -283,11 +284,11 @@ async def test_found_code_that_does_not_fit_is_left_out_of_the_first_prompt(tmp_
         for chunk in found:
             stage.user.write(chunk.path, chunk.text + "\n")
         stage.user.commit("Add code")
-        stage.model.facts = SMALL
+        stage.model.facts = replace(FACTS, context_tokens=1_600)
         assert (await run(stage)).reason == "T-1 done: committed"
         assert purposes(stage) == [Purpose.EXECUTOR] * 2, "there was nothing to sum up"
         assert "code0.py:1-40" in text_of(stage, 0)
-        assert "code3.py" not in text_of(stage, 0)
+        assert "code3.py:1-40" not in text_of(stage, 0)
         assert [chunk.path for chunk in compacted(stage).code] == ["code0.py"]
 
 
@@ -322,7 +323,7 @@ async def test_what_stays_stays_as_it_is_now(tmp_path: Path) -> None:
         assert "Checks failed." in event.failing
         after = text_of(stage, purposes(stage).index(Purpose.SUMMARY) + 1)
         assert all(text in after for text in ("kept.py:3-4\ntwo\nthree", "+zero", "Checks failed.", "> of right"))
-        assert "gone.py" not in after
+        assert "gone.py:1-1" not in after
 
 
 async def test_no_secret_is_sent_not_even_to_be_counted(tmp_path: Path) -> None:
@@ -443,7 +444,7 @@ async def test_a_server_swapped_for_one_with_a_smaller_context(tmp_path: Path) -
         assert purposes(stage)[-2:] == [Purpose.EXECUTOR] * 2, "even a summary would not have fitted"
         assert compacted(stage).by is e.Author.WORKBENCH
         last = stage.model.requests[-1]
-        assert last.prompt_tokens + last.answer_tokens <= 1_200
+        assert last.prompt_tokens + last.answer_tokens <= SMALL_TOKENS
         assert len([event for event in stage.events if isinstance(event, e.ModelObserved)]) == 2
 
 

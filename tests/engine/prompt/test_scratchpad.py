@@ -220,7 +220,7 @@ async def test_long_notes_never_push_found_code_out(tmp_path: Path) -> None:
             for chunk in found.chunks:
                 stage.user.write(chunk.path, chunk.text + "\n")
             stage.user.commit("Add code")
-            stage.model.facts = replace(FACTS, context_tokens=1_200)
+            stage.model.facts = replace(FACTS, context_tokens=1_450)
             if text:
                 await write_notes(stage, text)
             assert (await run(stage)).reason == "T-1 done: committed"

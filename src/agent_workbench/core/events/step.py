@@ -9,6 +9,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose, Sampling
 from agent_workbench.core.plan import Task
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.repo_map import RepoMap
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
@@ -22,13 +23,26 @@ class SkillText(RecordedValue, frozen=True):
     text: str
 
 
+class RepoInstructions(RecordedValue, frozen=True):
+    """A file of the repository with instructions for agents: its text in the prompt, and its size in bytes.
+
+    `cut_bytes` of it are left out.
+    """
+
+    path: str
+    text: str
+    size: int
+    cut_bytes: int = 0
+
+
 class TaskStarted(RecordedValue, frozen=True):
     """A task got its workspace. `definition` and `specs` apply to this run even if the plan or a tool changes.
 
     `checks` are its acceptance commands, the repo's test command and lint, in order. The first `required` must pass;
     the others must not get worse than before the change. `wording` is the version of the texts for the model in this
     run; 0 is any version that did not record it. `tools` are the names of `specs`; journals of 0.1 hold the names
-    alone. `commit_convention` is the form of the commit subjects before the task.
+    alone. `commit_convention` is the form of the commit subjects before the task. `instructions` are those of the
+    repository, the nearest to the task's files last.
     """
 
     task: TaskId
@@ -41,13 +55,15 @@ class TaskStarted(RecordedValue, frozen=True):
     wording: int = 0
     specs: tuple[ToolSpec, ...] = ()
     commit_convention: CommitConvention = CommitConvention.NONE
+    instructions: tuple[RepoInstructions, ...] = ()
 
 
 class CodeRetrieved(RecordedValue, frozen=True):
-    """The code search for the task's first prompt returned these chunks."""
+    """The code search for the task's first prompt returned these chunks. `map` shows the repository around them."""
 
     query: str
     chunks: tuple[Chunk, ...]
+    map: RepoMap | None = None
 
 
 class PromptPart(RecordedValue, frozen=True):
@@ -176,6 +192,8 @@ class ContextCompacted(RecordedValue, frozen=True):
     notes and the messages are each cut to `piece_chars` characters (0: none is cut), the notes to `notes_chars` (0: to
     `piece_chars`).
 
+    The repository's map, and its instructions together, are cut to `about_chars` (0: not at all).
+
     `by` is who wrote the summary: the model, the user, or the workbench if the model could not. `newest_apart`: `diff`
     leaves out the changes of the newest steps, whose own diffs follow it. `repeated` are code lines that these diffs
     show and `code` therefore omits.
@@ -193,3 +211,4 @@ class ContextCompacted(RecordedValue, frozen=True):
     newest_apart: bool = False
     repeated: tuple[Chunk, ...] = ()
     notes_chars: int = 0
+    about_chars: int = 0

@@ -30,6 +30,7 @@ from agent_workbench.engine.prompt.parts import notes_of
 from agent_workbench.engine.prompt.prompt_size import template_tokens
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
 from agent_workbench.engine.prompt.repeated_lines import added_lines, change_shown, is_as_written, split_repeated
+from agent_workbench.engine.prompt.shortened_steps import replaces_earlier
 from agent_workbench.engine.prompt.step_history import answers_of, last_compaction, steps_of
 from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -38,6 +39,8 @@ from agent_workbench.engine.tools.check_runs import describe_checks
 PIECE_CHARS = (0, 6_000, 2_000, 700, MIN_CHARS)
 """Limits for each piece of the newest steps, tried in turn until all fits; 0 is no limit."""
 JOIN_TOKENS = 16
+LEAST_ABOUT_CHARS = 1
+"""Limit of the repository's map and instructions where there is no room for them: only what they are is told."""
 MAX_CODE = 16
 """Number of chunks of code that are considered."""
 
@@ -46,8 +49,13 @@ async def compact_context(context: ToolContext, summary: str, by: Author) -> Con
     """Return the compaction event: `summary` replaces the older steps; code, diff and results are the current ones."""
     budget = PromptBudget(context)
     bare = ContextCompacted(
-        context.run.step, summary, by, context.state.seq, piece_chars=PIECE_CHARS[-1], notes_chars=budget.notes_chars
+        *(context.run.step, summary, by, context.state.seq),
+        piece_chars=PIECE_CHARS[-1],
+        notes_chars=budget.notes_chars,
+        about_chars=budget.about_chars,
     )
+    if await budget.size_after(bare) > budget.max_tokens:
+        bare = replace(bare, about_chars=LEAST_ABOUT_CHARS)
     # Pinned code comes first: it is cut only if it alone exceeds the room.
     room = max(0, budget.max_tokens - await budget.size_after(bare))
     pinned = await _pinned(context, budget, room * 3 // 4)
@@ -105,7 +113,7 @@ async def _with_diff_before_newest_steps(
     proposals |= {event.proposal.id: event.proposal for event in newer if isinstance(event, ProposalReplaced)}
     whole = all(each.proposal_id in proposals and is_as_written(proposals[each.proposal_id]) for each in applied)
     undone = any(isinstance(event, StepUndone) for event in newer)
-    if not applied or not whole or undone:
+    if not applied or not whole or undone or replaces_earlier(history, kept.through_seq):
         return kept
     older = (each.event for each in reversed(history) if each.seq <= kept.through_seq)
     trees = (event.tree for event in older if isinstance(event, PatchApplied | StepUndone))
@@ -186,12 +194,14 @@ async def _with_code(context: ToolContext, budget: PromptBudget, kept: ContextCo
     told = [chunks_shown_by(each.event) for each in reversed(history) if not isinstance(each.event, CodeRetrieved)]
     wanted = {chunk.place: chunk for chunks in (*told, *found) for chunk in chunks if chunk.place not in out}
     left = most - await budget.size_after(kept)
-    shown = change_shown([*history, Recorded(context.state.seq + 1, "", kept)])
+    change = change_shown([*history, Recorded(context.state.seq + 1, "", kept)])
+    shown = _lines_by_path((*kept.pinned, *(chunk for event in newer for chunk in chunks_shown_by(event))))
     code: list[Chunk] = []
     repeated: list[Chunk] = []
     for chunk in list(wanted.values())[:MAX_CODE]:
         now = await relocate_chunk(context.workspace, chunk)
-        pieces, cut = split_repeated(now, shown) if now is not None else ((), ())
+        here = shown.setdefault(chunk.path, set())
+        pieces, cut = split_repeated(now, change | here) if now is not None else ((), ())
         repeated += cut
         for piece in pieces:
             tokens = sum(await budget.count([piece.place, piece.text])) + JOIN_TOKENS
@@ -199,6 +209,7 @@ async def _with_code(context: ToolContext, budget: PromptBudget, kept: ContextCo
                 left -= tokens
                 out.add(piece.place)
                 code.append(piece)
+                here.update(_lines_of(piece))
     once = {chunk.place: chunk for chunk in repeated if chunk.place not in out}
     return replace(kept, code=tuple(code), repeated=tuple(once.values()))
 
@@ -212,6 +223,17 @@ async def _with_more_notes(budget: PromptBudget, kept: ContextCompacted, most: i
     room = told + most - await budget.size_after(kept)
     chars = len(notes) if size <= room else len(notes) * room * 9 // (size * 10)
     return replace(kept, notes_chars=max(kept.notes_chars, chars))
+
+
+def _lines_by_path(chunks: Iterable[Chunk]) -> dict[str, set[str]]:
+    lines: dict[str, set[str]] = {}
+    for chunk in chunks:
+        lines.setdefault(chunk.path, set()).update(_lines_of(chunk))
+    return lines
+
+
+def _lines_of(chunk: Chunk) -> set[str]:
+    return {line.strip() for line in chunk.text.split("\n")} - {""}
 
 
 def _holds(chunks: Iterable[Chunk], piece: Chunk) -> bool:

@@ -69,6 +69,11 @@ class PromptBudget(Struct, frozen=True):
         """Characters of the scratchpad that always stay; more stay if the code leaves room."""
         return max(MIN_CHARS, self.context_tokens // 16 * CHARS_PER_TOKEN)
 
+    @property
+    def about_chars(self) -> int:
+        """Characters of the repository's map, and of all its instructions."""
+        return max(MIN_CHARS, self.context_tokens // 8 * CHARS_PER_TOKEN)
+
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
         """Return the tokens of each text, after redaction; an estimate if the server cannot count."""
         texts = [self.context.ports.redacted(text) for text in texts]

@@ -19,6 +19,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.model import Role
+from agent_workbench.core.repo_map import RepoMap
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.engine.prompt.prompt_text import (
@@ -35,6 +36,8 @@ from agent_workbench.engine.prompt.prompt_text import (
     summary_text,
     visible_notes,
 )
+from agent_workbench.engine.prompt.repo_text import instructions_texts, map_text
+from agent_workbench.engine.prompt.shortened_steps import shortened_steps
 from agent_workbench.engine.prompt.step_history import steps_of
 from agent_workbench.engine.runtime.text_limits import clip
 
@@ -67,6 +70,8 @@ def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Par
             yield Part(Role.ASSISTANT, "answer", cut_answer_text(event, wording))
             yield Part(Role.USER, "observation", event_text(event, wording))
         case CodeRetrieved():
+            if event.map is not None:
+                yield Part(Role.USER, "map", map_text(event.map))
             yield from _found(event.chunks)
         case ChunkPinned(pinned=True, chunk=chunk):
             named = f"The user pinned {chunk.place}: it matters, keep to it."
@@ -82,7 +87,12 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
     Their order: task, scratchpad, code and the user's messages; summary, change and checks; the newest steps.
     """
     bound = event.piece_chars
-    yield from (part for each in history[:1] if isinstance(each.event, TaskStarted) for part in _opening(each.event))
+    about = event.about_chars
+    for recorded in history[:1]:
+        if isinstance(recorded.event, TaskStarted):
+            yield from _opening(recorded.event, about)
+    if drawn := _map_of(history):
+        yield Part(Role.USER, "map", map_text(drawn, about))
     if notes := notes_of(history):
         yield Part(Role.USER, "scratchpad", notes_text(_bounded(notes, event.notes_chars or bound)))
     for chunk in event.pinned:
@@ -101,10 +111,18 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
         yield part if part.role is Role.ASSISTANT else Part(part.role, part.label, _bounded(part.text, bound))
 
 
-def _opening(started: TaskStarted) -> Iterator[Part]:
+def _opening(started: TaskStarted, about_chars: int = 0) -> Iterator[Part]:
     yield Part(Role.USER, "task", assignment(started))
+    for path, text in instructions_texts(started.instructions, about_chars):
+        yield Part(Role.USER, path, text)
     for skill in started.skills:
         yield Part(Role.USER, f"skill {skill.name}", f"Skill {skill.name}:\n{skill.text}")
+
+
+def _map_of(history: Sequence[Recorded]) -> RepoMap | None:
+    """Return the newest map of the repository, None if there is none."""
+    searches = (each.event for each in reversed(history) if isinstance(each.event, CodeRetrieved))
+    return next((search.map for search in searches), None)
 
 
 def _found(chunks: Sequence[Chunk]) -> Iterator[Part]:
@@ -115,10 +133,12 @@ def _found(chunks: Sequence[Chunk]) -> Iterator[Part]:
 
 def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[Part]:
     """Yield the parts of the steps that the summary does not cover, without older versions of the scratchpad."""
-    shown = {chunk.place for chunk in chunks_shown_by(compacted)}
+    shown, wording = {chunk.place for chunk in chunks_shown_by(compacted)}, wording_version(history)
+    short = shortened_steps(history, compacted) if wording >= 2 else {}
     for recorded in steps_of(history):
         if recorded.seq > compacted.through_seq and not isinstance(recorded.event, PromptBuilt | ScratchpadChanged):
-            yield from parts_of(recorded.event, shown, wording_version(history))
+            for part in parts_of(recorded.event, shown, wording):
+                yield Part(part.role, part.label, short.get(recorded.seq, part.text))
 
 
 def notes_of(history: Sequence[Recorded]) -> str:

@@ -27,6 +27,12 @@ def added_lines(diff: str) -> frozenset[str]:
     return frozenset(line.strip() for line in _added(diff)) - {""}
 
 
+def removed_lines(diff: str) -> frozenset[str]:
+    """Return the lines that a diff removes, without blanks around them."""
+    removed = (line[1:] for line in diff.split("\n") if line.startswith("-") and not line.startswith("--- "))
+    return frozenset(line.strip() for line in removed) - {""}
+
+
 def change_shown(history: Sequence[Recorded]) -> frozenset[str]:
     """Return the changed lines that the next prompt shows, in diffs, observations or a compaction."""
     shown: frozenset[str] = frozenset()

@@ -1,5 +1,6 @@
 """Start of a task: its base commit, its workspace, its checks, and the code found for its first prompt."""
 
+from asyncio import to_thread
 from collections.abc import Sequence
 
 from agent_workbench.core.errors import PlanError, ShellError, WorkspaceError
@@ -7,13 +8,15 @@ from agent_workbench.core.events import (
     Author,
     CodeRetrieved,
     PlanRead,
+    RepoInstructions,
     TaskStarted,
     TaskStatusChanged,
 )
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
-from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.repo_map import RepoMap, map_repo
+from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.tools.spec import FINISH, ToolSpec, describe_unheld
@@ -21,6 +24,8 @@ from agent_workbench.core.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.task.repo_instructions import read_instructions
 from agent_workbench.engine.tools.builtin.finish import finish_spec
 from agent_workbench.engine.tools.check_runs import CheckList, check_list, refuse_denied
 from agent_workbench.engine.tools.failure_search import latest_failures
@@ -80,13 +85,20 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     await _check_still_startable(session, task.id)
     convention = await _commit_convention(workspace)
     specs = await _tool_specs(session, convention)
-    names = tuple(spec.name for spec in specs)
-    await session.record(
-        TaskStarted(
-            *(task.id, task, workspace.facts, checks.commands, names, checks.required, skills, VERSION, specs),
-            commit_convention=convention,
-        )
+    started = TaskStarted(
+        task=task.id,
+        definition=task,
+        workspace=workspace.facts,
+        checks=checks.commands,
+        tools=tuple(spec.name for spec in specs),
+        required=checks.required,
+        skills=skills,
+        wording=VERSION,
+        specs=specs,
+        commit_convention=convention,
+        instructions=await _instructions(session, workspace, task),
     )
+    await session.record(started)
     await session.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)
     await session.record(TaskStatusChanged(task.id, TaskStatus.IN_PROGRESS))
     if notes := await session.ports.memory.read_scratchpad(task.id):
@@ -98,6 +110,16 @@ async def _commit_convention(workspace: Workspace) -> CommitConvention:
     """Return the convention of the commit subjects before the task's base."""
     commits = await workspace.past_commits(LOOKED_AT)
     return common_convention([commit.message.split("\n", 1)[0] for commit in commits])
+
+
+async def _instructions(session: SessionContext, workspace: Workspace, task: Task) -> tuple[RepoInstructions, ...]:
+    """Return the repository's instructions for a task; none without trust. The user is told which cannot be read."""
+    if not session.settings.skills.agents_md:
+        return ()
+    found, problems = await read_instructions(workspace, task)
+    for problem in problems:
+        session.publisher.notify(problem)
+    return found
 
 
 async def _tool_specs(session: SessionContext, convention: CommitConvention) -> tuple[ToolSpec, ...]:
@@ -140,8 +162,15 @@ async def retrieve(session: SessionContext) -> None:
     chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
     context = await session.tool_context()
     told = "\n".join(filter(None, (query.text, query.failing)))
-    await session.record(CodeRetrieved(told, tuple(chunk for chunk in chunks if context.may_read(chunk.path))))
+    readable = tuple(chunk for chunk in chunks if context.may_read(chunk.path))
+    await session.record(CodeRetrieved(told, readable, await _map(context, readable, query.text)))
     session.publisher.show_activity("")
+
+
+async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> RepoMap:
+    paths = [path for path in await context.workspace.list_files() if context.may_read(path)]
+    command = context.settings.test_command or next(iter(context.task.accept_tests), "")
+    return await to_thread(map_repo, paths, [chunk.path for chunk in found], words, command)
 
 
 def _query(session: SessionContext) -> CodeQuery:

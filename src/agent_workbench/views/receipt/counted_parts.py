@@ -19,12 +19,14 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 
 CODE = "code"
 PINNED = "pinned"
 OBSERVATION = "observation"
+MAP = "map"
 MAX_PIECES = 200
 # Typical for English and code; used if no server counts.
 _CHARS_PER_TOKEN = 4
@@ -118,7 +120,10 @@ def _letters(label: str, event: Event) -> int:
             task = event.definition
             return len(task.description) + len(task.goal) + len(task.suggested_approach)
         case TaskStarted():
-            return sum(len(skill.text) for skill in event.skills if label == f"skill {skill.name}")
+            own = (len(each.text) for each in event.instructions if label == shown(each.path))
+            return sum(len(skill.text) for skill in event.skills if label == f"skill {skill.name}") + sum(own)
+        case CodeRetrieved() if label == MAP:
+            return sum(len(path) for path in event.map.near) if event.map is not None else 0
         case CodeRetrieved() if label.startswith(CODE):
             place = label.removeprefix(CODE).strip()
             return sum(len(chunk.text) for chunk in event.chunks if chunk.place == place or not place)

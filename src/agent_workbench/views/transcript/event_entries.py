@@ -23,6 +23,7 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     Recorded,
     ReflexionNoted,
+    RepoInstructions,
     ScratchpadChanged,
     SessionEvent,
     StepUndone,
@@ -48,6 +49,7 @@ from agent_workbench.core.proposals import (
     hunk_choice_summary,
     left_out_hunks,
 )
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.transcript.check_entries import PURPOSES
@@ -114,7 +116,8 @@ def _step_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
         case TaskStarted():
             title = sanitize_line(f"{event.task}  {event.definition.description}")
             where = f"on {sanitize_line(event.workspace.branch, 100)}, from {event.workspace.base[:10]}"
-            return [Block(title, Tone.TITLE, rule=True, space_before=True), Block(where, Tone.DIM)]
+            read = [Block(_instructions(each), Tone.DIM) for each in event.instructions]
+            return [Block(title, Tone.TITLE, rule=True, space_before=True), Block(where, Tone.DIM), *read]
         case ActionRejected():
             return [Block(sanitize(event.reason, limit_chars=4000), Tone.BAD, "Invalid", Tone.BAD)]
         case ReflexionNoted():
@@ -124,6 +127,11 @@ def _step_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
             return [Block(f"the scratchpad was written by the {event.by}", Tone.DIM, "Note")]
         case _:
             return _model_blocks(recorded, before)
+
+
+def _instructions(found: RepoInstructions) -> str:
+    cut = f", {found.cut_bytes:,} of them cut" if found.cut_bytes else ""
+    return f"{sanitize_line(found.path)} is in the prompt: {counted_text(found.size, 'byte')}{cut}"
 
 
 def _model_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:

@@ -1,0 +1,23 @@
+"""Kinds of files that a path tells: tests and documentation."""
+
+import re
+from pathlib import PurePosixPath
+
+_TEST_FOLDERS = frozenset(
+    {"test", "tests", "testing", "testdata", "test_data", "__tests__", "__mocks__", "spec", "specs", "e2e", "fixtures"}
+)
+_TEST_NAME = re.compile(r"(test_.*|.*_tests?|conftest|.*[.-](test|spec|e2e|cy)|.*(Test|Tests|Spec|TestCase))")
+_DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation", "examples", "locale", "locales"})
+_DOCUMENT_SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".svg", ".po", ".pot", ".csv"})
+
+
+def is_test(path: str) -> bool:
+    """Return True for a file with tests, or one that tests need."""
+    name = PurePosixPath(path)
+    return bool(_TEST_FOLDERS.intersection(name.parts[:-1]) or _TEST_NAME.fullmatch(name.stem))
+
+
+def is_document(path: str) -> bool:
+    """Return True for documentation."""
+    name = PurePosixPath(path)
+    return name.suffix.lower() in _DOCUMENT_SUFFIXES or bool(_DOCUMENT_FOLDERS.intersection(name.parts[:-1]))
