@@ -17,7 +17,7 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 
 CONTEXT_TOKENS = 8192
-SMALL_CONTEXT_TOKENS = 2048
+SMALL_CONTEXT_TOKENS = 2560
 _WAIT_SECONDS = 60.0
 
 

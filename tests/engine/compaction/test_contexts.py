@@ -105,7 +105,7 @@ async def test_a_real_server_that_refuses_a_prompt_is_asked_for_a_summary(
     script = [*READS, READS[0], RIGHT, FINISH]
     inner = ScriptedModel(small_llama_server.model(), {"T-1": script, "T-1:summary": [SUMMARY]})
     async with a_stage(tmp_path, settings=FEW_TOOLS, approvals=OPEN, headless=True, model=Boasting(inner)) as stage:
-        add_long_files(stage, 13)
+        add_long_files(stage, 22)
         assert (await run(stage)).reason == "T-1 done: committed"
         filled = [event for event in stage.events if isinstance(event, e.ContextFilled)]
         assert {event.context_tokens for event in filled} == {SMALL_CONTEXT_TOKENS}

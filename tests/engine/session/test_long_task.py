@@ -25,7 +25,7 @@ from tests.fakes.ports import GivenChunks
 from tests.llama_fixtures import SMALL_CONTEXT_TOKENS, LlamaServer
 
 TOOLS = ("read_file", "note", "write_diff", "finish")
-READS, LINES = 30, 12
+READS, LINES = 40, 10
 SETTINGS = Settings(tools_allowed=TOOLS, limits=Limits(max_tool_calls_per_task=READS + 10))
 SUMMARIES = [f"Summary: these files hold no answer, look further; this is summary {number}." for number in range(99)]
 
@@ -112,7 +112,7 @@ async def test_nothing_is_read_twice_whatever_the_user_does_in_between(
     retriever = GivenChunks(FOUND)
     approvals = replace(OPEN, read=Approval.ASK)
     async with a_stage(tmp_path, settings=SETTINGS, approvals=approvals, model=model, retriever=retriever) as stage:
-        add_parts(stage, 7)
+        add_parts(stage, 4)
         async with in_front_of(stage) as front:
             await front.start()
             for intent in interjections():

@@ -40,7 +40,7 @@ PIECE_CHARS = (0, 6_000, 2_000, 700, MIN_CHARS)
 """Limits for each piece of the newest steps, tried in turn until all fits; 0 is no limit."""
 JOIN_TOKENS = 16
 LEAST_ABOUT_CHARS = 1
-"""Limit of the repository's map and instructions where there is no room for them: only what they are is told."""
+"""Limit of the repository's map and instructions where the steps need the room: only what they are is told."""
 MAX_CODE = 16
 """Number of chunks of code that are considered."""
 
@@ -54,7 +54,7 @@ async def compact_context(context: ToolContext, summary: str, by: Author) -> Con
         notes_chars=budget.notes_chars,
         about_chars=budget.about_chars,
     )
-    if await budget.size_after(bare) > budget.max_tokens:
+    if await budget.size_after(bare) > budget.max_tokens * 3 // 4:
         bare = replace(bare, about_chars=LEAST_ABOUT_CHARS)
     # Pinned code comes first: it is cut only if it alone exceeds the room.
     room = max(0, budget.max_tokens - await budget.size_after(bare))

@@ -44,7 +44,8 @@ def map_text(found: RepoMap, limit_chars: int = 0) -> str:
         lines.append(f"Folders: {_counts(found.folders, '/')}")
     if found.tests or found.test_command:
         places = ", ".join(f"{folder}/" for folder in found.tests)
-        lines.append(f"Tests: {', run by '.join(filter(None, (places, shown(found.test_command))))}")
+        command = f"run by {shown(found.test_command)}" if found.test_command else ""
+        lines.append(f"Tests: {', '.join(filter(None, (places, command)))}")
     head = "\n".join(lines)
     near = list(_fitting(found.near, limit_chars - len(head))) if limit_chars else found.near
     return "\n".join([head, NEAR, *_by_folder(near)]) if near else head
