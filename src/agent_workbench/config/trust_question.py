@@ -86,8 +86,9 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     for folder in loaded.settings.skills.dirs:
         if found := digest_folder(root, folder):
             values[f"skill files in {folder}"] = found
-    if loaded.settings.skills.agents_md and (found := tuple(each for each in AGENTS_FILES if (root / each).exists())):
-        values["text for the model"] = found
+    texts = tuple(each for each in AGENTS_FILES if (root / each).exists())
+    if texts and loaded.settings.skills.agents_md:
+        values["text for the model"] = texts
     # Of the values, not of their texts: two values may look alike.
     digest = hashlib.sha256(json.dumps(values, sort_keys=True, default=to_builtins).encode()).hexdigest()
     items = {name: value_text(value) for name, value in values.items()}

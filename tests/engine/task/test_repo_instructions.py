@@ -31,7 +31,7 @@ async def started(
         approvals=OPEN,
         headless=True,
         settings=settings,
-        start=WRONG_ANSWER | files,
+        start={**WRONG_ANSWER, **files},
     ) as stage:
         await run_unattended(stage.session, stage.recorder, None)
         assert not [each for each in rerun(stage.journal()) if each.difference]
