@@ -12,7 +12,9 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.adapters.journal.session_removal import SessionRemoval
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
+    from agent_workbench.adapters.journal.tombstones import Tombstones
     from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.plans.starter_files import RepoSetup
@@ -112,6 +114,20 @@ class RepoContext:
     def sessions(self, settings: "Settings") -> "LocalSessionStore":
         """Return the sessions of the repository; blocks."""
         return session_store(self.invocation, self.sessions_dir(settings), settings)
+
+    def session_removal(self, settings: "Settings") -> "SessionRemoval":
+        """Return the removal of the repository's sessions; blocks."""
+        from agent_workbench.adapters.journal.session_removal import SessionRemoval
+        from agent_workbench.system.user_dirs import state_dir
+
+        return SessionRemoval(self.sessions_dir(settings), state_dir() / "sessions")
+
+    @property
+    def tombstones(self) -> "Tombstones":
+        """The records of what was removed of sessions."""
+        from agent_workbench.bootstrap.stores import tombstones
+
+        return tombstones()
 
     def endpoints(self, settings: "Settings", say: Say) -> "ModelRegistry":
         """Return the registry of the endpoints in the settings. No request is sent."""

@@ -8,6 +8,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
+    from agent_workbench.adapters.journal.tombstones import Tombstones
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.repo_files import RuleStore
     from agent_workbench.core.ports.stores import Inbox
@@ -22,7 +23,15 @@ def session_store(invocation: Invocation, folder: Path, settings: "Settings") ->
     from agent_workbench.system.user_dirs import state_dir
 
     redactor = partial(environment_redactor, invocation.environ, settings.key_variables)
-    return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor)
+    return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor, tombstones())
+
+
+def tombstones() -> "Tombstones":
+    """Return the records of removed anchors and journals."""
+    from agent_workbench.adapters.journal.tombstones import Tombstones
+    from agent_workbench.system.user_dirs import state_dir
+
+    return Tombstones(state_dir() / "tombstones")
 
 
 def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleStore":

@@ -39,6 +39,7 @@ VERBS = (
     Verb("inbox", "list, show and decide what waits for you in all sessions of this repository", "verbs.inbox"),
     Verb("verify", "verify which approvals led to a commit, and that it matches what they showed", "verbs.verify"),
     Verb("merge", "merge the commit of a finished task into your current branch", "verbs.merge"),
+    Verb("clean", "list what past work left (branches, worktrees, checkpoints, sessions) and remove it", "verbs.clean"),
     Verb("search", "search the code of this repository as the model does", "verbs.search"),
     Verb("index", "show, build or clear the index of the code search", "verbs.index"),
     Verb("model", "list, serve and test models, or show their status", "verbs.model"),

@@ -130,7 +130,7 @@ def _merge(layers: Layers) -> Layer:
             if any(key in layer and layer[key].value for key in both):
                 for key in both:
                     merged.pop(key, None)
-        merged.update(layer | _joined_mappings(merged, layer))
+        merged.update({**layer, **_joined_mappings(merged, layer)})
     return _without_chains(merged, layers.flags)
 
 

@@ -17,12 +17,14 @@ from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFi
 from agent_workbench.adapters.git.user_checkout.merge import CheckoutMerge
 from agent_workbench.adapters.git.user_checkout.past_tree import PastTree, write_past_tree
 from agent_workbench.adapters.git.user_checkout.recorded_tree import RecordedTree
+from agent_workbench.adapters.git.worktree.leftovers import GitLeftovers
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
 from agent_workbench.adapters.git.worktree.orphans import HasBegun, Orphans, assume_begun
 from agent_workbench.adapters.git.worktree.paths import lock_path, worktree_paths
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.core.errors import LockedError, task_locked
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
+from agent_workbench.core.leftovers import Leftover, SessionFacts
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.workspace import (
     Checkpoint,
@@ -83,6 +85,14 @@ class Repository:
 
     async def orphans(self) -> tuple[Orphan, ...]:
         return await asyncio.to_thread(lambda: self._orphans(self._now()).find())
+
+    async def leftovers(self, facts: SessionFacts, links: Sequence[str]) -> tuple[Leftover, ...]:
+        """Return the branches, worktrees and checkpoints that the workbench made."""
+        return await asyncio.to_thread(lambda: self._leftovers().find(facts, links))
+
+    async def remove_leftover(self, leftover: Leftover, facts: SessionFacts, links: Sequence[str]) -> None:
+        """Remove one of them as it was listed; raise `LockedError` or `WorkspaceError`."""
+        await asyncio.to_thread(lambda: self._leftovers().remove(leftover, facts, links))
 
     async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> Mapping[TaskId, str]:
         return await asyncio.to_thread(self._taken, tasks, session)
@@ -163,6 +173,10 @@ class Repository:
 
     def _orphans(self, tools: "_Tools") -> Orphans:
         return Orphans(tools.worktrees, tools.folder, tools.checkout.paths.root, self._has_begun)
+
+    def _leftovers(self) -> GitLeftovers:
+        tools = self._now()
+        return GitLeftovers(tools.worktrees, tools.checkout, tools.merging, self._orphans(tools), tools.folder)
 
     def _remove_orphans(self, tools: "_Tools", task: TaskId, session: SessionId) -> None:
         with suppress(LockedError):  # the holder of the lock has begun the task, or will

@@ -24,6 +24,7 @@ from agent_workbench.adapters.journal.session_list import (
     session_folders,
     summarize_session,
 )
+from agent_workbench.adapters.journal.tombstones import Tombstones
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.errors import LockedError, TrustError, UsageError
 from agent_workbench.core.events import Recorded
@@ -42,7 +43,15 @@ class LocalSessionStore:
     `redactor` is called for a session that is written, not for one that is read.
     """
 
-    def __init__(self, folder: Path, registry: Path, ids: Ids, redactor: Callable[[], Redactor]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        registry: Path,
+        ids: Ids,
+        redactor: Callable[[], Redactor],
+        tombstones: Tombstones | None = None,
+    ) -> None:
+        self._tombstones = tombstones
         self._folder = folder
         self._registry = registry
         self._ids = ids
@@ -108,10 +117,14 @@ class LocalSessionStore:
     def began_on_branch(self, session: SessionId, branch: str) -> bool:
         """Return True if the journal of a session (no name: any here) says that it began a task on a branch. Blocks.
 
-        A session is looked for in the folder it was begun in, which may be another checkout's.
+        A session is looked for in the folder it was begun in, which may be another checkout's. One whose journal the
+        user removed may have begun any task.
         """
         if not session:
             return any(names_branch(folder, branch) for folder in session_folders(self._folder))
+        stone = self._tombstones.of(session) if self._tombstones is not None else None
+        if stone is not None and stone.journal:
+            return True
         try:
             directory = Path(os.fsdecode((self._registry / session).read_bytes()))
         except OSError:

@@ -14,9 +14,11 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.adapters.journal.tombstones import Tombstones
     from agent_workbench.core.history.anchors import Anchor, FoundAnchors
     from agent_workbench.core.history.commit_proof import CommitFacts, CommitProof, TrailerProof
     from agent_workbench.core.history.journal_proof import JournalProof, VerifyReport
+    from agent_workbench.core.leftovers import Tombstone
     from agent_workbench.core.ports.stores import SessionStore
 
 NO_TRAILER = "its message has no Agent-Journal trailer, so it names no approval"
@@ -26,24 +28,30 @@ NO_JOURNAL = "the journal of session {} is not here"
 async def prove_session(invocation: Invocation, session: str) -> "JournalProof":
     """Return the proof of a session's journal by its hash chain and every anchor in the repository.
 
+    A journal that the user removed is not provable; what else was removed of the session is noted.
     Raises `UsageError` where there is no such session and nothing names one, `JournalError` where its journal is gone
     and nothing names an event of it.
     """
+    from agent_workbench.core.history.journal_proof import JournalProof
+
     repo, settings = await trusted_repo(invocation)
     sessions = await asyncio.to_thread(repo.sessions, settings)
-    prover = Prover(repo.repository, sessions)
+    prover = Prover(repo.repository, sessions, repo.tombstones)
     try:
         session = await sessions.locate(session)
     except UsageError:
         if not SESSION_ID.fullmatch(session):
             raise
         session = SessionId(session)
+        if (stone := await prover.tombstone(session)) is not None and stone.journal:
+            return JournalProof(session, 0, "", notes=(stone.note,))
         if not (await prover.anchors({session})).anchors:
             raise
     report, proof = await prover.prove(session)
     if not report.events and proof.problems and len(proof.problems) == len(report.problems):
         raise JournalError(report.problems[0].what, advice=report.problems[0].advice)
-    return proof
+    stone = await prover.tombstone(session_id(session))
+    return replace(proof, notes=(*proof.notes, stone.note)) if stone is not None else proof
 
 
 async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
@@ -61,7 +69,7 @@ async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
         raise unknown
     if not facts.intact:
         return CommitProof(facts, problems=("what is stored under its name is too large, or has another hash",))
-    prover = Prover(repo.repository, await asyncio.to_thread(repo.sessions, settings))
+    prover = Prover(repo.repository, await asyncio.to_thread(repo.sessions, settings), repo.tombstones)
     found = read_trailers(facts.commit, facts.message)
     wrong = tuple(f"its trailer {value!r} names no event of a session" for value in found.malformed)
     trailers = tuple([await _prove_trailer(prover, facts, each) for each in found.anchors])
@@ -84,7 +92,9 @@ async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor
     from agent_workbench.core.history.commit_proof import TrailerProof, approved_diff, prove_trailer, with_files
 
     if anchor.session not in await prover.sessions.origins():
-        return TrailerProof(anchor.session, anchor.seq, missing=NO_JOURNAL.format(anchor.session))
+        stone = await prover.tombstone(anchor.session)
+        notes = (stone.note,) if stone is not None else ()
+        return TrailerProof(anchor.session, anchor.seq, missing=NO_JOURNAL.format(anchor.session), notes=notes)
     report, journal = await prover.prove(anchor.session)
     found = await asyncio.to_thread(prove_trailer, facts, anchor, report, journal)
     if found.task is None or not facts.parents:
@@ -99,10 +109,15 @@ async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor
 class Prover:
     """Proofs of the journals of `sessions` by what a repository holds."""
 
-    def __init__(self, repository: "Repository", sessions: "SessionStore") -> None:
+    def __init__(self, repository: "Repository", sessions: "SessionStore", tombstones: "Tombstones") -> None:
+        self._tombstones = tombstones
         self.repository = repository
         self.commits = repository.stored_commits()
         self.sessions = sessions
+
+    async def tombstone(self, session: SessionId) -> "Tombstone | None":
+        """Return the record of what the user removed of a session, None if nothing was."""
+        return await asyncio.to_thread(self._tombstones.of, session)
 
     async def anchors(self, sessions: Collection[str]) -> "FoundAnchors":
         """Return the anchors that name one of the sessions."""

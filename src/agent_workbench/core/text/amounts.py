@@ -8,6 +8,13 @@ def dollars_text(dollars: float) -> str:
     return f"${dollars:.4f}" if dollars >= 0.0001 else "< $0.0001"
 
 
+def bytes_text(size: int) -> str:
+    """Return a size such as `0 kB`, `12 kB`, `3.4 MB` or `1.2 GB`."""
+    if size < 1_000_000:
+        return f"{-(-size // 1000)} kB"
+    return f"{size / 1e6:,.1f} MB" if size < 1_000_000_000 else f"{size / 1e9:,.1f} GB"
+
+
 def counted_text(many: int, what: str) -> str:
     """Return `1 task` or `12 tasks`."""
     return f"{many:,} {what}{'' if many == 1 else 's'}"

@@ -14,7 +14,7 @@ from agent_workbench.tui.bars.gate_text import GateText
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
-from agent_workbench.views.gate.gate_bar import GateAct, GateMode, Waiting
+from agent_workbench.views.gate.gate_bar import GateAct, GateMode, Waiting, next_method
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock
@@ -110,12 +110,9 @@ class GateBar(GateText):
             self.post_message(self.AlwaysWanted(waiting))
 
     def action_method(self) -> None:
-        """Ask for the next method of the merge; it is shown again before it can be approved."""
         waiting = self._answerable(GateAct.METHOD)
-        if waiting is not None and waiting.proposal.method is not None:
-            methods = waiting.proposal.methods
-            next_one = methods[(methods.index(waiting.proposal.method) + 1) % len(methods)]
-            self._answer(waiting, ChooseMergeMethod(waiting.proposal.id, next_one))
+        if waiting is not None and (method := next_method(waiting.proposal)) is not None:
+            self._answer(waiting, ChooseMergeMethod(waiting.proposal.id, method))
 
     def action_skip(self) -> None:
         waiting = self._answerable(GateAct.SKIP)

@@ -15,6 +15,7 @@ from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.core.tools.permissions import PERMISSIONS
+from agent_workbench.core.workspace import MergeMethod
 from agent_workbench.views.diff.lines import diff_stat
 from agent_workbench.views.gate.diff_pane import proposal_key, repairs
 from agent_workbench.views.gate.summary_proposal import frees_text, summarized_steps
@@ -145,6 +146,12 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
         *((GateAct.METHOD,) if len(proposal.methods) > 1 else ()),
         *((GateAct.ABORT,) if proposal.kind is not Permission.MERGE else ()),
     )
+
+
+def next_method(proposal: Proposal) -> MergeMethod | None:
+    """Return the method that the key offers next for a merge, None if there is no other."""
+    methods = proposal.methods
+    return methods[(methods.index(proposal.method) + 1) % len(methods)] if proposal.method in methods else None
 
 
 def describe(proposal: Proposal) -> tuple[str, str, str]:

@@ -27,7 +27,7 @@ def journal_proof_lines(proof: JournalProof) -> Iterator[str]:
         yield f"and {more} more"
     if proof.through >= 0:
         yield f"{_events(0, proof.through)} proved by {sanitize_line(proof.by)}{_behind(proof)}"
-    elif proof.proof is Proof.UNPROVABLE:
+    elif proof.proof is Proof.UNPROVABLE and (proof.events or not proof.notes):
         yield NO_ANCHOR if proof.events else "the journal is empty, and nothing in this repository names an event of it"
     yield from map(sanitize_line, proof.notes)
 

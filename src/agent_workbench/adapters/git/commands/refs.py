@@ -1,6 +1,8 @@
 """Refs of the workbench: its branches `refs/heads/agent/…` and its checkpoints `refs/agent/…`."""
 
+import os
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing, failure
@@ -95,6 +97,34 @@ class Refs:
     def delete(self, ref: str) -> None:
         """Delete a ref of the workbench, if it exists."""
         self._plumbing.run("update-ref", "-d", ref)
+
+    def delete_all(self, refs: Mapping[str, str]) -> None:
+        """Delete refs of the workbench that still have these objects: all of them or none.
+
+        Raises `WorkspaceError` if one of them moved.
+        """
+        deletions = "".join(f"delete {ref}\0{oid}\0" for ref, oid in refs.items())
+        result = self._plumbing.attempt("update-ref", "-z", "--stdin", stdin=os.fsencode(deletions))
+        if result.status:
+            raise failure("update-ref", result)
+
+    def below(self, prefix: str) -> list[tuple[str, str]]:
+        """Return the refs below a prefix that ends in a slash, each with its object."""
+        out = os.fsdecode(self._plumbing.run("for-each-ref", "--format=%(objectname) %(refname)", prefix))
+        return [(ref, oid) for oid, _, ref in (line.partition(" ") for line in out.split("\n") if line)]
+
+    def count(self, older: str, newer: str) -> int:
+        """Return the number of commits of `newer` that `older` lacks, 0 if `older` is gone."""
+        out = self._plumbing.attempt("rev-list", "--count", f"{older}..{newer}").out.strip()
+        return int(out) if out.isdigit() else 0
+
+    def disk_usage(self, refs: Mapping[str, str]) -> int:
+        """Return the bytes of the objects that only these refs reach, 0 if git is too old to tell."""
+        others = [oid for ref, oid in (*self.below("refs/"), ("HEAD", "HEAD")) if ref not in refs]
+        given = "".join(f"{each}\n" for each in (*refs.values(), *(f"^{oid}" for oid in others)))
+        result = self._plumbing.attempt("rev-list", "--objects", "--disk-usage", "--stdin", stdin=given.encode())
+        out = result.out.strip()
+        return int(out) if not result.status and out.isdigit() else 0
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Return True if `older` is an ancestor of `newer`, or the same commit."""

@@ -56,12 +56,17 @@ class Checkout:
 
     def elsewhere(self, branch: str) -> str:
         """Return git's folder of another worktree in which the branch is checked out, empty if there is none."""
+        return self.holder_of(branch, besides=Path(self.paths.git_dir))
+
+    def holder_of(self, branch: str, *, besides: Path | None) -> str:
+        """Return git's folder of a worktree in which the branch is checked out, empty if there is no other one."""
         common = Path(self.paths.common_dir)
-        folders = [common, *sorted(common.glob("worktrees/*"))]
         wanted = f"ref: {_HEADS}{branch}".encode()
-        for folder in folders:
+        for folder in (common, *sorted(common.glob("worktrees/*"))):
             with suppress(OSError):
-                if not folder.samefile(self.paths.git_dir) and read_regular(folder / "HEAD", 10_000).strip() == wanted:
+                if besides is not None and folder.samefile(besides):
+                    continue
+                if read_regular(folder / "HEAD", 10_000).strip() == wanted:
                     return str(folder)
         return ""
 

@@ -37,7 +37,7 @@ class Orphans:
 
     def remove(self, task: TaskId) -> None:
         """Remove the task's orphans that contain no work. The caller holds the lock of the task."""
-        for paths, record in self._recorded_worktrees():
+        for paths, record in self.recorded_worktrees():
             if (
                 record.task == task
                 and not self._has_begun(SessionId(record.session), record.branch)
@@ -47,7 +47,7 @@ class Orphans:
 
     def find(self) -> tuple[Orphan, ...]:
         """Return all orphans, those with a record first; the worktree of a live session is none."""
-        recorded = tuple(self._recorded_worktrees())
+        recorded = tuple(self.recorded_worktrees())
         branches = {record.branch for _, record in recorded}
         made = [
             (paths, record)
@@ -76,7 +76,12 @@ class Orphans:
             if branch not in recorded and not self._has_begun(SessionId(""), branch):
                 yield branch
 
-    def _recorded_worktrees(self) -> Iterator[tuple[WorktreePaths, WorktreeRecord]]:
+    def paths_of(self, record: WorktreeRecord) -> WorktreePaths:
+        """Return the paths of a record's worktree."""
+        return worktree_paths(self._folder, record.branch)
+
+    def recorded_worktrees(self) -> Iterator[tuple[WorktreePaths, WorktreeRecord]]:
+        """Yield the worktrees of the workbench with their records."""
         try:
             places = sorted((self._folder / "private").iterdir())
         except FileNotFoundError:

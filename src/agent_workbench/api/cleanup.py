@@ -1,0 +1,76 @@
+"""Cleanup: leftovers of past work in a repository, listed and removed."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.invocation import Invocation
+
+if TYPE_CHECKING:  # loaded when they are needed
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.leftovers import Leftover, SessionFacts
+    from agent_workbench.core.settings import Settings
+
+OLD_DAYS = 30
+
+
+async def find_leftovers(invocation: Invocation, old_days: int = OLD_DAYS) -> "tuple[Leftover, ...]":
+    """Return branches with worktrees, checkpoints and sessions; those over `old_days` old are safe to remove."""
+    repo, settings = await trusted_repo(invocation)
+    facts = await _facts(repo, settings, old_days)
+    in_git = await repo.repository.leftovers(facts, settings.workspace.link)
+    removal = await asyncio.to_thread(repo.session_removal, settings)
+    await asyncio.to_thread(removal.finish_removals)
+    sessions = await asyncio.to_thread(removal.find, tuple(facts.summaries.values()), facts.before)
+    return (*in_git, *sessions)
+
+
+async def remove_leftovers(
+    invocation: Invocation, chosen: "Sequence[Leftover]", tell: "Callable[[Leftover, WorkbenchError | None], None]"
+) -> bool:
+    """Remove leftovers as they were listed, and pass each with its error to `tell`; return True if all are gone.
+
+    A tombstone of each session whose anchors are removed is durable before anything is.
+    """
+    from agent_workbench.core.leftovers import LeftoverKind
+
+    repo, settings = await trusted_repo(invocation)
+    removal = await asyncio.to_thread(repo.session_removal, settings)
+    whole = True
+    # Sessions last: while the journal is there it says what may still be needed of the others.
+    for each in sorted(chosen, key=lambda it: it.kind is LeftoverKind.SESSION):
+        error = None
+        try:
+            await asyncio.to_thread(_bury, repo, each)
+            if each.kind is LeftoverKind.SESSION:
+                await asyncio.to_thread(removal.remove, each)
+            else:
+                facts = await _facts(repo, settings, OLD_DAYS)
+                await repo.repository.remove_leftover(each, facts, settings.workspace.link)
+        except WorkbenchError as caught:
+            error, whole = caught, False
+        tell(each, error)
+    return whole
+
+
+async def _facts(repo: "RepoContext", settings: "Settings", old_days: int) -> "SessionFacts":
+    from datetime import UTC, datetime, timedelta
+
+    from agent_workbench.core.leftovers import SessionFacts
+
+    sessions, removal = await asyncio.to_thread(lambda: (repo.sessions(settings), repo.session_removal(settings)))
+    before = (datetime.now(UTC) - timedelta(days=old_days)).isoformat()
+    summaries = {each.id: each for each in await sessions.summaries()}
+    return SessionFacts(summaries, removal.elsewhere, before)
+
+
+def _bury(repo: "RepoContext", leftover: "Leftover") -> None:
+    from datetime import UTC, datetime
+
+    from agent_workbench.core.leftovers import LeftoverKind, Tombstone
+
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    for session in leftover.anchors:
+        repo.tombstones.bury(Tombstone(session, (leftover.name,), now, leftover.kind is LeftoverKind.SESSION))
