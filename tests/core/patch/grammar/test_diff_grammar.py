@@ -225,3 +225,20 @@ def test_nothing_to_change_is_no_grammar() -> None:
     nowhere = PatchBounds(write_globs=("nowhere.txt",), protected_globs=("**",))
     assert diff_rules(EditScope((), ("a.py",), nowhere)) == ()
     assert diff_rules(EditScope((a_file(b"x\nx\n", [0]),), ("f.py",), PatchBounds(write_globs=("f.py",)))) == ()
+
+
+def test_a_grammar_of_120_lines_in_a_large_repository_is_small() -> None:
+    root = Path(__file__).parents[4]
+    sources = sorted((root / "src").rglob("*.py"))
+    large = [each for each in sources if each.read_bytes().count(b"\n") > 200][:6]
+    paths = tuple(str(each.relative_to(root)) for each in sorted(root.glob("[!.]*/**/*.py")))
+    assert len(paths) > 1_000
+    for share in (1, 2, 6):
+        files = []
+        for each in large[:share]:
+            lines = text_lines(FileContent(each.read_bytes()))
+            assert lines is not None
+            files.append(editable(str(each.relative_to(root)), lines, range(40, 40 + 120 // share)))
+        rules = diff_rules(EditScope(tuple(files), paths, PatchBounds(protected_globs=PROTECTED_GLOBS)))
+        # The rest of a request's grammar, up to 100 KB, is for the tools and the paths that they take.
+        assert len("\n".join(rules).encode()) < 85_000

@@ -151,7 +151,7 @@ class _Order:
             at, item = each
             hunks_too = f"( {item.hunks} )?" if item.hunks else ""
             ways = [rf'{name} "\n" {hunks_too} {self._rest(used | {at, place}, count + 2)}' for place, name in new]
-            return f"( {' | '.join(ways)} )"
+            return self._rules.shared("|".join(ways))
 
         return TrieRules[tuple[int, _Item]](self._rules, named).body(trie)
 

@@ -15,6 +15,8 @@ class GrammarRules:
         self._prefix = prefix
         self.lines: list[str] = []
         self._literals: dict[str, str] = {}
+        self._shared: dict[str, str] = {}
+        self._named: dict[object, str] = {}
         self._count = 0
 
     def fresh(self) -> str:
@@ -27,6 +29,12 @@ class GrammarRules:
             if not number:
                 return self._prefix + name
 
+    def name_of(self, key: object) -> str:
+        """Return the name of what `key` stands for, always the same."""
+        if key not in self._named:
+            self._named[key] = self.fresh()
+        return self._named[key]
+
     def define(self, name: str, body: str) -> None:
         """Write a rule."""
         self.lines.append(f"{name} ::= {body}")
@@ -36,6 +44,12 @@ class GrammarRules:
         name = self.fresh()
         self.define(name, body)
         return name
+
+    def shared(self, body: str) -> str:
+        """Return the name of the rule with this body, which is written once."""
+        if body not in self._shared:
+            self._shared[body] = self.add(body)
+        return self._shared[body]
 
     def literal(self, text: str) -> str:
         """Return the expression for `text`: a literal if it is short, else the name of its rule."""

@@ -42,15 +42,11 @@ the hunk of a new file."""
 
 
 class _Node(Struct, frozen=True):
-    """The rules of one `SharedRuns`. Their names begin with `name`; `blank`: its runs end with a blank line."""
+    """The rules of one `SharedRuns`, by its `number`; `blank`: its runs end with a blank line."""
 
-    name: str
+    number: int
     shared: SharedRuns
     blank: bool = False
-
-    def rule(self, start: int, flag: str) -> str:
-        """Return the rule for the runs that begin at `start` or later."""
-        return f"{self.name}{flag}{self.index(start)}"
 
     def index(self, start: int) -> int:
         return bisect_left(self.shared.ways, start, key=_start)
@@ -66,7 +62,6 @@ class HunkRules:
     def __init__(self, rules: GrammarRules, file: EditableFile) -> None:
         self._rules = rules
         self._file = file
-        self._name = rules.fresh() + "-"
         self._nodes: dict[int, _Node] = {}
         self._root = self._node(find_unique_runs(file.lines, file.offered))
 
@@ -79,15 +74,22 @@ class HunkRules:
         waiting = [self._root]
         while waiting:
             waiting += self._write_node(waiting.pop())
-        return self._rules.add(f"h {self._root.rule(0, 'c')}")
+        return self._rules.add(f"h {self._rule(self._root, 0, 'c')}")
 
     def _node(self, shared: SharedRuns, *, blank: bool = False) -> _Node:
         if id(shared) not in self._nodes:
-            self._nodes[id(shared)] = _Node(self._rules.fresh() + "-", shared, blank)
+            self._nodes[id(shared)] = _Node(len(self._nodes), shared, blank)
         return self._nodes[id(shared)]
 
     def _state(self, flag: str, at: int) -> str:
-        return f"{self._name}{flag}{at}"
+        return self._rules.name_of((self._file.path, flag, at))
+
+    def _rule(self, node: _Node, start: int, flag: str) -> str:
+        """Return the rule for the runs of a node that begin at `start` or later."""
+        return self._choice(node, flag, node.index(start))
+
+    def _choice(self, node: _Node, flag: str, index: int) -> str:
+        return self._rules.name_of((self._file.path, node.number, flag, index))
 
     def _line(self, at: int) -> str:
         return self._file.lines[at] + "\n" + (_MARKER if at == self._file.open_end else "")
@@ -99,7 +101,7 @@ class HunkRules:
         added = f"p {changed}" if behind == changed else rf'"+" ( "\n" {changed} | k {behind} )'
         ways, ways_changed = [], ['""']
         if self._root.index(at) < len(self._root.shared.ways):
-            ways_changed.append(f"h {self._root.rule(at, 'c')}")
+            ways_changed.append(f"h {self._rule(self._root, at, 'c')}")
         if at in self._file.offered:
             line, gone = self._rules.literal(self._line(at)), self._state("d", at + 1)
             if at == self._file.open_end:  # Nothing follows it, so it is a change or the end of the hunk.
@@ -108,11 +110,11 @@ class HunkRules:
             else:
                 ways += self._old_line(line, self._state("c", at + 1), gone, self._removed(at))
                 ways_changed.append(f"[ -] {line} {gone}")
-        self._rules.define(unchanged, " | ".join([added, *ways]))
-        self._rules.define(changed, " | ".join([added, *ways_changed]))
+        self._rules.define(unchanged, "|".join([added, *ways]))
+        self._rules.define(changed, "|".join([added, *ways_changed]))
         if at and not self._file.lines[at - 1]:
             back = rf'"+" ( "\n" {unchanged} | k {behind} )'
-            self._rules.define(self._state("g", at), " | ".join([back, *ways_changed]))
+            self._rules.define(self._state("g", at), "|".join([back, *ways_changed]))
 
     def _removed(self, at: int) -> str:
         """Return the state after line `at` was removed as the first change; a blank line may be added back."""
@@ -133,12 +135,12 @@ class HunkRules:
         end = len(ways) + len(blanks) < len(node.shared.ways)
         self._write_choices(node, ways)
         for way in node.shared.ways:
-            unchanged, changed = node.rule(way.start, "c"), node.rule(way.start, "d")
+            unchanged, changed = self._rule(node, way.start, "c"), self._rule(node, way.start, "d")
             bodies: tuple[list[str], list[str]] = [], []
             index = bisect_left(ways, way.start, key=_start)
             if index < len(ways):
-                bodies[0].extend([f'" " {node.name}u{index}', f'"-" {node.name}v{index}'])
-                bodies[1].append(f"[ -] {node.name}v{index}")
+                bodies[0].extend([f'" " {self._choice(node, "u", index)}', f'"-" {self._choice(node, "v", index)}'])
+                bodies[1].append(f"[ -] {self._choice(node, 'v', index)}")
             if blank := next((each for each in blanks if each.start >= way.start), None):
                 kept, gone, removed = (self._after(flag, blank) for flag in "cdg")
                 bodies[0].extend(self._old_line(r'"\n"', kept, gone, removed))
@@ -148,11 +150,11 @@ class HunkRules:
                 gone = f'"-" {line} {self._state("d", len(lines))}'
                 bodies[0].append(gone)
                 bodies[1].extend([gone, f'" " {line}'])
-            self._rules.define(unchanged, " | ".join([f"p {changed}", *bodies[0]]))
-            self._rules.define(changed, " | ".join([f"p {changed}", *bodies[1]]))
+            self._rules.define(unchanged, "|".join([f"p {changed}", *bodies[0]]))
+            self._rules.define(changed, "|".join([f"p {changed}", *bodies[1]]))
             if node.blank:
                 back = rf'"+" ( "\n" {unchanged} | k {changed} )'
-                self._rules.define(node.rule(way.start, "g"), " | ".join([back, *bodies[1]]))
+                self._rules.define(self._rule(node, way.start, "g"), "|".join([back, *bodies[1]]))
         behind = {id(way.further): way for way in node.shared.ways if way.further is not None}
         return [self._node(way.further, blank=not lines[way.at]) for way in behind.values() if way.further]
 
@@ -172,10 +174,10 @@ class HunkRules:
                 else:
                     body = f"{self._rules.literal(self._line(way.at))} {self._after('cd'['uv'.index(flag)], way)}"
                     if index + 1 < len(ways):
-                        body += f" | {node.name}{flag}{index + 1}"
-                self._rules.define(f"{node.name}{flag}{index}", body)
+                        body += f"|{self._choice(node, flag, index + 1)}"
+                self._rules.define(self._choice(node, flag, index), body)
 
     def _after(self, flag: str, way: RunStep) -> str:
         if way.further is None:
             return self._state(flag, way.at + 1)
-        return self._node(way.further, blank=not self._file.lines[way.at]).rule(way.start, flag)
+        return self._rule(self._node(way.further, blank=not self._file.lines[way.at]), way.start, flag)

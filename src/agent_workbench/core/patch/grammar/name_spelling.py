@@ -39,7 +39,7 @@ def spelled_anew(rules: GrammarRules, taken: Iterable[str], pattern: Pattern) ->
         for name in taken
         if len(name) > len(before) + len(after) and name.startswith(folded[0]) and name.endswith(folded[1])
     }
-    name = rules.add(_leaving(_letters_of(stems), 0, "/"))
+    name = rules.shared(_leaving(rules, _letters_of(stems), 0, "/"))
     return f"{literal(before) if before else ''} {name} {literal(after) if after else ''}".strip()
 
 
@@ -62,21 +62,24 @@ def _letters_of(names: Iterable[str]) -> _Letters:
     return root
 
 
-def _leaving(node: _Letters, depth: int, last: str) -> str:
-    """Return the alternatives for the rest of a name that is equal to others up to `node`."""
+def _leaving(rules: GrammarRules, node: _Letters, depth: int, last: str) -> str:
+    """Return the alternatives for the rest of a name that is equal to others up to `node`.
+
+    What many names have in common is written once: the letters with which a name is left, and ends such as `.py`.
+    """
     ways = []
     if depth < _FOLLOWED_CHARS:
         others = [each for each in (LETTERS if depth else _FIRST) if each.lower() not in node.after]
-        ways.append(f"{_one_of(others)} f")
-        if "." not in node.after and last != ".":
-            ways.append('"." a f')
+        dot = ' | "." a f' if "." not in node.after and last != "." else ""
+        ways.append(rules.shared(f"{_one_of(others)} f{dot}"))
     for letter, child in sorted(node.after.items()):
-        follow = _leaving(child, depth + 1, letter)
+        follow = _leaving(rules, child, depth + 1, letter)
         if not follow:
             continue
+        inner = rules.shared(follow) if letter == "." or len(node.after) > 1 else f"({follow})"
         may_end = not child.ends and letter != "."
-        ways.append(f"{_one_of(sorted({letter, letter.upper()}))} ( {follow} ){'?' if may_end else ''}")
-    return " | ".join(ways)
+        ways.append(f"{_one_of(sorted({letter, letter.upper()}))}{inner}{'?' if may_end else ''}")
+    return "|".join(ways)
 
 
 def _one_of(letters: Sequence[str]) -> str:
