@@ -65,7 +65,7 @@ class TrieRules(Generic[Value]):
         if isinstance(trie, TrieLeaf):
             return f"{self._rules.literal(trie.label)} {self._after(trie.value)}"
         if id(trie) not in self._names:
-            ways = "|".join(self.body(child) for _, child in sorted(trie.children.items()))
+            ways = " | ".join(self.body(child) for _, child in sorted(trie.children.items()))
             self._names[id(trie)] = (trie, self._rules.shared(ways))
         name = self._names[id(trie)][1]
         return f"{self._rules.literal(trie.label)} {name}" if trie.label else name
