@@ -187,7 +187,7 @@ def left(folds: Folds, features: Sequence[Feature]) -> list[Feature]:
 def fitted_shares(cases: Sequence[Case], columns: Sequence[int], given: Floats) -> dict[FileKind, float]:
     """Return for each kind of file the share of its score that finds most of all changed files."""
     scores = [case.features[:, columns] @ given for case in cases]
-    best = {kind: KIND_SHARES[kind] for kind in (FileKind.TEST, FileKind.DOCUMENT, FileKind.GENERATED)}
+    best = {kind: KIND_SHARES[kind] for kind in (FileKind.TEST, FileKind.DOCUMENT, FileKind.VENDORED)}
     for kind in best:
         found = {share: _among_all(cases, scores, {**best, kind: share}) for share in _SHARES}
         for share, figures in found.items():

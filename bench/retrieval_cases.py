@@ -18,9 +18,10 @@ from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.history.commit_words import MAX_COMMITS
+from agent_workbench.adapters.retrieval.index.file_kinds import is_bulk
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
-from agent_workbench.adapters.retrieval.indexer.indexable_files import is_text
+from agent_workbench.adapters.retrieval.indexer.indexable_files import is_searchable
 from agent_workbench.adapters.retrieval.search.features import Feature, compute_features
 from agent_workbench.adapters.retrieval.search.layout import layout_of
 from agent_workbench.adapters.retrieval.search.query import read_query
@@ -143,7 +144,9 @@ def _view(root: Path, chunks: Path) -> IndexView:
     files: dict[str, bytes] = {}
     for path in map(os.fsdecode, listed.split(b"\0")):
         place = root / path
-        if path and place.is_file() and not place.is_symlink() and is_text(data := place.read_bytes()):
+        if not path or is_bulk(path) or not place.is_file() or place.is_symlink():
+            continue
+        if is_searchable(path, data := place.read_bytes()):
             files[path] = data
     segment = FileParser(ChunkCache(chunks), RetrievalSettings().max_chunk_tokens).index(files).segment
     return IndexView([segment], [np.ones(len(segment.files.kinds), bool)])

@@ -36,14 +36,19 @@ class IndexFacts(Struct, frozen=True):
     cache: CacheFacts
 
 
-async def search_checkout(invocation: Invocation, query: CodeQuery, limit: int, report: Report) -> Searched:
-    """Return the chunks that match `query` best; `report` is called with the status of the index meanwhile.
+async def search_checkout(
+    invocation: Invocation, query: CodeQuery, limit: int, report: Report, show: Callable[[Searched], None]
+) -> None:
+    """Pass the chunks that match `query` best to `show`, then complete the index if that was not waited for.
 
-    Raises `RepoError` without a repository.
+    `report` is called with the status of the index meanwhile. Raises `RepoError` without a repository.
     """
     async with _opened(invocation) as (retriever, sources):
         chunks = await _reported(retriever.search(sources, query, limit), retriever, sources, report)
-        return Searched(chunks, retriever.status(sources))
+        status = retriever.status(sources)
+        show(Searched(chunks, status))
+        if not status.complete:
+            await _reported(retriever.build(sources), retriever, sources, report)
 
 
 async def build_index(invocation: Invocation, report: Report) -> IndexFacts:

@@ -8,15 +8,22 @@ from msgspec import Struct
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.recorded_value import RecordedValue
 
+# Share of the best file's score below which code is not worth a model's context.
+RELEVANT = 0.25
 # State of the vectors if the settings want none; it is not worth showing.
 VECTORS_UNWANTED = "off (retrieval.embeddings.provider)"
 
 
 class CodeQuery(Struct, frozen=True):
-    """A query: words that describe the code, and the output of what is `failing` (empty: nothing is)."""
+    """A query: words that describe the code, and the output of what is `failing` (empty: nothing is).
+
+    Code in `files` comes first. Of others, files below `floor` (a share of the best file's score) are left out.
+    """
 
     text: str
     failing: str = ""
+    files: tuple[str, ...] = ()
+    floor: float = 0.0
 
 
 class SignalKind(StrEnum):
@@ -27,6 +34,7 @@ class SignalKind(StrEnum):
     SYMBOL = "symbol"
     PATH = "path"
     FOLDER = "folder"
+    SIBLINGS = "siblings"  # other files of its folder match
     COMMENTS = "comments"
     BESIDE = "beside"  # another chunk of the file matches
     HISTORY = "history"
@@ -47,7 +55,8 @@ class Chunk(RecordedValue, frozen=True):
     """Lines `first_line` to `last_line` (from 1, inclusive) of a file, as they were when found.
 
     `why` holds the matched words of the query, best first. `tokens` is an estimate until the server counts. `signals`
-    are the parts of the score, largest first.
+    are the parts of the score, largest first. `context` are lines of the file above the chunk that explain it: the
+    imports it uses, and the first lines of the definitions around it.
     """
 
     path: str
@@ -59,20 +68,27 @@ class Chunk(RecordedValue, frozen=True):
     why: tuple[str, ...] = ()
     tokens: int = 0
     signals: tuple[Signal, ...] = ()
+    context: str = ""
 
     @property
     def place(self) -> str:
         """Location as `path:first-last`."""
         return f"{self.path}:{self.first_line}-{self.last_line}"
 
+    @property
+    def shown(self) -> str:
+        """Location, context and text, as a model reads them."""
+        head = f"{self.place}\n{self.context}" if self.context else self.place
+        return f"{head}\n{self.text}"
+
 
 class IndexStatus(Struct, frozen=True):
     """Progress of a folder's index: files read of those to read, and what it holds now.
 
-    `left_out` files are not searched because they are too large or too many. `binary` files hold no text, cannot be
-    read, or are too large for a grammar. `submodules` are repositories of their own. `unsaved` is the reason why the
-    index is kept for this session only, empty if it is saved or too small to save. `vectors` is the state of the
-    vectors in a few words, `VECTORS_UNWANTED` if nobody asked for them.
+    `left_out` files are not searched because they are too large or too many. `binary` files hold no text or minified
+    code, point to Git LFS, cannot be read, or are too large for a grammar. `submodules` are repositories of their own.
+    `unsaved` is the reason why the index is kept for this session only, empty if it is saved or too small to save.
+    `vectors` is the state of the vectors in a few words, `VECTORS_UNWANTED` if nobody asked for them.
     """
 
     done: int = 0

@@ -198,7 +198,8 @@ async def test_weird_files_are_indexed_or_left_out_and_never_fatal(tmp_path: Pat
     write(root / "empty.py", "")
     write(root / "blank.py", "\n \n\t\n")
     write(root / "crlf.py", "def needle_crlf():\r\n    return 1\r\n")
-    write(root / "long.js", "var needle_long = '" + "x y " * 90_000 + "';")
+    write(root / "long.py", "needle_long = '" + "x y " * 90_000 + "'")
+    write(root / "minified.js", "var needle_long = '" + "x y " * 90_000 + "';")
     write(root / "strange name\n.py", "def needle_name():\n    return 1\n")
     write(root / "bom.py", "\ufeffdef needle_bom():\n    return 1\n")
     write(root / "noending", "needle_plain text")
@@ -215,13 +216,13 @@ async def test_weird_files_are_indexed_or_left_out_and_never_fatal(tmp_path: Pat
     os.mkfifo(root / "pipe.py")
     workspace = FolderWorkspace(root)
     chunks = {chunk.path: chunk for chunk in await retriever.search(workspace, CodeQuery("needle"), 50)}
-    wanted = {"good.py", "crlf.py", "long.js", "strange name\n.py", "bom.py", "noending", "invalid.py"}
+    wanted = {"good.py", "crlf.py", "long.py", "strange name\n.py", "bom.py", "noending", "invalid.py"}
     assert wanted <= set(chunks)
     assert set(chunks) <= wanted | {"secret.py"}  # root may read it
     assert chunks["crlf.py"].text == "def needle_crlf():\r\n    return 1\r"
     assert "gr\ufffd\ufffde" in chunks["invalid.py"].text
-    assert chunks["long.js"].text.endswith("characters cut …")
-    assert chunks["long.js"].tokens < 2_000
+    assert chunks["long.py"].text.endswith("characters cut …")
+    assert chunks["long.py"].tokens < 2_000
     assert "huge.py" not in workspace.reads
 
 
@@ -245,7 +246,8 @@ async def test_a_repo_of_nothing_or_of_one_file_is_searched(tmp_path: Path, retr
 
 async def test_at_most_three_chunks_of_a_file(tmp_path: Path, retriever: CodeRetriever) -> None:
     root = tmp_path / "one"
-    write(root / "many.py", "\n\n".join(f"def needle_{number}():\n    return needle\n" for number in range(20)))
+    apart = "    # nothing that anybody looks for\n" * 40 + "\n\ndef hay():\n" + "    # hay\n" * 40
+    write(root / "many.py", "\n\n".join(f"def needle_{number}():\n{apart}    return needle\n" for number in range(20)))
     write(root / "other.py", "def haystack():\n    return 'needle'\n")
     found = places(await retriever.search(FolderWorkspace(root), CodeQuery("needle"), 10))
     assert sorted(found) == ["many.py"] * 3 + ["other.py"]

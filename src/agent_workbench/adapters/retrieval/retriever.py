@@ -11,15 +11,16 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN
 from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.history.folder_histories import FolderHistories
-from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
-from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex, ParsingTools
+from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex
 from agent_workbench.adapters.retrieval.indexer.index_refresher import IndexRefresher
+from agent_workbench.adapters.retrieval.indexer.parsing_tools import ParsingTools
 from agent_workbench.adapters.retrieval.indexer.saved_index import saved_status
 from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
+from agent_workbench.adapters.retrieval.search.passages import Passages, passages
+from agent_workbench.adapters.retrieval.search.query import query_words
 from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, keep_freed_memory, search
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
 from agent_workbench.adapters.retrieval.worker_processes.threads import in_thread
@@ -39,8 +40,6 @@ _HISTORY_SECONDS = 2.0
 # Bound of the time that the first complete searches wait, together, until vectors are loaded and new files embedded.
 # A search after that uses the vectors if nearly all files have one; the index's status says how many have.
 _VECTOR_SECONDS = 10.0
-# Bound of a chunk's text, as a multiple of its size; only a single long line exceeds it.
-_MAX_CHUNK_RATIO = 4
 
 
 class CodeRetriever:
@@ -117,10 +116,12 @@ class CodeRetriever:
         self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
     ) -> tuple[Chunk, ...]:
         folder = self._folder(sources)
-        chunks: list[Chunk | None] = []
+        made = Passages((), is_current=True)
         for _ in range(_ATTEMPTS):
             if complete:
-                await self._refresh(folder, sources)
+                self._begin_rest(sources)
+                words = partial(query_words, query)
+                await folder.refresh_for(sources, words, is_thorough=not made.is_current)
                 if self._histories.of(sources.root) is None:
                     await self._histories.settled(sources.root, _HISTORY_SECONDS)
                 await self._vectors.first_ready(sources.root, _VECTOR_SECONDS)
@@ -131,10 +132,12 @@ class CodeRetriever:
                 partial(_search, folder.index, query, self._histories.of(sources.root), similar, limit)
             )
             contents = await sources.read_files(tuple(dict.fromkeys(each.path for each in found)))
-            chunks = [_chunk(each, contents.get(each.path), self._settings.max_chunk_tokens) for each in found]
-            if not complete or None not in chunks:
+            made = await asyncio.to_thread(passages, found, contents, self._settings.max_chunk_tokens)
+            if not complete or made.is_current:
                 break
-        return tuple(chunk for chunk in chunks if chunk is not None)
+        if folder.index.finder.is_due:
+            folder.begin(sources, is_thorough=True)
+        return made.chunks
 
     async def _prepare(self, sources: Sources) -> None:
         folder = self._folder(sources)
@@ -147,10 +150,14 @@ class CodeRetriever:
 
     async def _refresh(self, folder: IndexRefresher, sources: Sources) -> None:
         """Update the folder's index; commits and stored vectors are loaded meanwhile."""
+        self._begin_rest(sources)
+        await folder.refresh(sources)
+
+    def _begin_rest(self, sources: Sources) -> None:
+        """Begin to load commits and stored vectors, unless they are."""
         if self._histories.of(sources.root) is None:
             self._histories.begin(sources)
         self._vectors.begin_loading(sources.root)
-        await folder.refresh(sources)
 
     def _update_rest(self, sources: Sources, folder: FolderIndex) -> None:
         """Update commits and vectors after a change of the folder's index."""
@@ -177,7 +184,7 @@ class CodeRetriever:
         self._folders.move_to_end(root)
         for other in tuple(self._folders)[: max(0, len(self._folders) - _MAX_FOLDERS)]:
             if self._folders[other].idle:
-                del self._folders[other]
+                self._folders.pop(other).index.finder.close()
                 self._vectors.forget(other)
         return self._folders[root]
 
@@ -187,26 +194,3 @@ def _search(
 ) -> list[FoundChunk]:
     keep_freed_memory()
     return search(folder.index.view, query, commit_index, similar, limit)
-
-
-def _chunk(found: FoundChunk, data: bytes | None, max_tokens: int) -> Chunk | None:
-    """Return the chunk with its text, None if its file has changed since."""
-    if data is None or blob_id(data) != found.blob:
-        return None
-    lines = data.decode("utf-8", "replace").split("\n")[found.first_line - 1 : found.last_line]
-    text = _bounded("\n".join(lines), max_tokens * CHARS_PER_TOKEN * _MAX_CHUNK_RATIO)
-    return Chunk(
-        found.path,
-        found.first_line,
-        found.last_line,
-        text,
-        found.score,
-        found.symbol,
-        found.why,
-        -(-len(text) // CHARS_PER_TOKEN),
-        found.signals,
-    )
-
-
-def _bounded(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]} … {len(text) - limit} characters cut …"

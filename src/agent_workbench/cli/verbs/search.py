@@ -49,19 +49,34 @@ def execute(options: argparse.Namespace) -> int:
     if not query.text and not query.failing:
         raise UsageError("the query is empty", advice="give words, names, or path:line; `-` reads them from stdin")
     invocation = Invocation(Path.cwd(), os.environ, {})
+    found = False
+
+    def show(searched: "Searched") -> None:
+        nonlocal found
+        found = bool(searched.chunks)
+        line.show("")
+        _show(query, searched, options)
+
     with ProgressLine() as line:
-        searched = asyncio.run(search_checkout(invocation, query, options.limit, line.show_index))
+        asyncio.run(search_checkout(invocation, query, options.limit, line.show_index, show))
+    return ExitCode.DONE if found else ExitCode.FAILED
+
+
+def _show(query: CodeQuery, searched: "Searched", options: argparse.Namespace) -> None:
     if options.json:
         say_json(_as_json(query, searched))
     else:
         _print(searched.chunks, explain=options.explain)
+    sys.stdout.flush()
+    status = searched.status
     if not searched.chunks:
-        say_aside(" · ".join(("nothing fits", *index_words(searched.status))))
-    elif searched.status.unsaved:
-        say_aside(f"the index cannot be saved, so each search rebuilds it: {searched.status.unsaved}")
-    if searched.chunks and (vectors := vector_words(searched.status)):
+        say_aside(" · ".join(("nothing fits", *index_words(status))))
+    elif not status.complete:
+        say_aside(f"searched while {index_words(status)[0]}; the index is completed now, Ctrl-C leaves it to the next")
+    elif status.unsaved:
+        say_aside(f"the index cannot be saved, so each search rebuilds it: {status.unsaved}")
+    if searched.chunks and (vectors := vector_words(status)):
         say_aside(vectors)
-    return ExitCode.DONE if searched.chunks else ExitCode.FAILED
 
 
 def _failing(path: Path | None) -> str:

@@ -96,7 +96,7 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
     if notes := notes_of(history):
         yield Part(Role.USER, "scratchpad", notes_text(_bounded(notes, event.notes_chars or bound)))
     for chunk in event.pinned:
-        yield Part(Role.USER, f"pinned {chunk.place}", f"The user pinned {_shown(chunk)}")
+        yield Part(Role.USER, f"pinned {chunk.place}", f"The user pinned {chunk.shown}")
     if event.code:
         yield from _found(event.code)
     if words := _words(history, event.through_seq):
@@ -128,7 +128,7 @@ def _map_of(history: Sequence[Recorded]) -> RepoMap | None:
 def _found(chunks: Sequence[Chunk]) -> Iterator[Part]:
     yield Part(Role.USER, "code", FOUND if chunks else FOUND_NOTHING)
     for chunk in chunks:
-        yield Part(Role.USER, f"code {chunk.place}", _shown(chunk))
+        yield Part(Role.USER, f"code {chunk.place}", chunk.shown)
 
 
 def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[Part]:
@@ -152,10 +152,6 @@ def notes_of(history: Sequence[Recorded]) -> str:
 def _words(history: Sequence[Recorded], through_seq: int) -> list[str]:
     said = [each.event.text for each in history if isinstance(each.event, UserSaid) and each.seq <= through_seq]
     return said[-MOST_WORDS:]
-
-
-def _shown(chunk: Chunk) -> str:
-    return f"{chunk.place}\n{chunk.text}"
 
 
 def _bounded(text: str, limit_chars: int) -> str:

@@ -1,5 +1,6 @@
 """Start of a task: its base commit, its workspace, its checks, and the code found for its first prompt."""
 
+import re
 from asyncio import to_thread
 from collections.abc import Sequence
 
@@ -16,7 +17,7 @@ from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo_map import RepoMap, map_repo
-from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.tools.spec import FINISH, ToolSpec, describe_unheld
@@ -32,6 +33,9 @@ from agent_workbench.engine.tools.failure_search import latest_failures
 
 MOST_NAMED = 3
 SETTINGS = ".agent.yml"
+_GLOB = re.compile(r"[*?\[\]]")
+# A path among the words of a command, as in `pytest tests/test_cart.py::test_total`.
+_WORDS = re.compile(r"[^\s:;=\"']+")
 
 
 async def read_plan(session: SessionContext) -> tuple[TaskId, ...]:
@@ -176,7 +180,14 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> Repo
 def _query(session: SessionContext) -> CodeQuery:
     task = session.run.definition
     said = "\n".join(part for part in (task.description, task.goal, task.suggested_approach) if part)
-    return CodeQuery(said, latest_failures(session.run))
+    return CodeQuery(said, latest_failures(session.run), named_files(task), RELEVANT)
+
+
+def named_files(task: Task) -> tuple[str, ...]:
+    """Return the paths that a task names outside of its text: those it may write, and those in its checks."""
+    written = (glob for glob in task.scope.allowed_write_globs if not _GLOB.search(glob))
+    checked = (word for command in task.accept_tests for word in _WORDS.findall(command))
+    return tuple(dict.fromkeys((*written, *checked)))
 
 
 def _choose(plan: Plan, wanted: TaskId | None, taken: tuple[TaskId, ...] = ()) -> Task:

@@ -6,7 +6,7 @@ from agent_workbench.core.checks.failure_report import report_failure
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import TestsFinished
-from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -35,7 +35,8 @@ async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tup
     if not asked or context.run.acceptable(finished.results) or failing == latest_failures(context.run):
         return ()
     try:
-        found = await context.ports.retriever.search(context.workspace, CodeQuery(failing, failing), LOOKED_AT)
+        query = CodeQuery("", failing, floor=RELEVANT)
+        found = await context.ports.retriever.search(context.workspace, query, LOOKED_AT)
     except WorkbenchError:
         return ()  # the checks ran, and that is what was asked for; a search of the model's own will tell
     return tuple(
@@ -45,7 +46,7 @@ async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tup
 
 def code_text(chunks: Sequence[Chunk]) -> tuple[str, ...]:
     """Return these chunks as text for the model, empty if there are none."""
-    return (POINTS_TO, *(f"{chunk.place}\n{chunk.text}" for chunk in chunks)) if chunks else ()
+    return (POINTS_TO, *(chunk.shown for chunk in chunks)) if chunks else ()
 
 
 def _failing(results: Iterable[CheckResult]) -> str:
@@ -55,8 +56,8 @@ def _failing(results: Iterable[CheckResult]) -> str:
 def _fitting(chunks: Iterable[Chunk]) -> Iterable[Chunk]:
     room = MOST_CHARS
     for _, chunk in zip(range(MOST_PIECES), chunks, strict=False):
-        if len(chunk.text) <= room:
-            room -= len(chunk.text)
+        if len(chunk.shown) <= room:
+            room -= len(chunk.shown)
             yield chunk
 
 

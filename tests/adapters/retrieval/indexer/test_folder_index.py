@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
+from agent_workbench.adapters.retrieval.indexer.likely_files import LikelyFiles
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
@@ -276,3 +277,50 @@ async def test_the_index_of_a_folder_that_is_gone_goes_when_another_is_saved(
     assert not (await asyncio.to_thread(cache.facts)).snapshots[0].there
     await retriever.build(FolderWorkspace(small))
     assert [each.root for each in (await asyncio.to_thread(cache.facts)).snapshots] == [str(small)]
+
+
+class HeldFolder(FolderWorkspace):
+    """Two batches without `module_299.py` wait until `go` is set."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.go = asyncio.Event()
+        self.held = 0
+
+    async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        if "module_299.py" not in paths and self.held < 2:
+            self.held += 1
+            await self.go.wait()
+        return await super().read_files(paths)
+
+
+async def test_the_first_search_of_a_large_folder_waits_for_the_files_with_its_words_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.indexer.folder_index._MANY_FILES", 100)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.indexer.likely_files.MAX_FILES", 1)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.indexer.changes._BATCH_FILES", 20)
+    folder = HeldFolder(filled(tmp_path / "large", FILES))
+    retriever = CodeRetriever(RetrievalSettings(embeddings=NO_VECTORS), tmp_path / "cache")
+    try:
+        found = await retriever.search(folder, CodeQuery("procedure_299"), 1)
+        assert places(found) == ["module_299.py"]
+        status = retriever.status(folder)
+        assert not status.complete
+        assert 0 < status.files < FILES
+        folder.go.set()
+        await retriever.build(folder)
+        status = retriever.status(folder)
+        assert status.complete
+        assert status.files == FILES
+        assert places(await retriever.search(folder, CodeQuery("procedure_010"), 1)) == ["module_010.py"]
+    finally:
+        await retriever.close()
+
+
+def test_likely_files_have_the_rarest_words_of_a_query() -> None:
+    likely = LikelyFiles(("shelf", "rack", "it", "\udcff" * 3))
+    likely.add({f"src/{number}.py": b"the shelf" for number in range(9)})
+    likely.add({"src/rack.py": b"", "src/both.py": b"SHELF and Rack", "src/none.py": b"it"})
+    assert likely.best()[:2] == ["src/rack.py", "src/both.py"]
+    assert "src/none.py" not in likely.best()

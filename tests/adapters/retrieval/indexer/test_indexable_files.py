@@ -11,7 +11,7 @@ from agent_workbench.adapters.retrieval.indexer.indexable_files import (
     FileStamp,
     count_left_out,
     count_submodules,
-    is_text,
+    is_searchable,
     stamp_files,
     within_bounds,
 )
@@ -72,6 +72,6 @@ def test_what_holds_secrets_by_its_name_is_never_indexed(path: str, held: bool) 
 
 
 def test_binary_content_is_no_text() -> None:
-    assert is_text("größe\n".encode())
-    assert not is_text(b"a\0b")
-    assert not is_text(b"a" * 400_001)
+    assert is_searchable("a.py", "größe\n".encode())
+    assert not is_searchable("a.py", b"a\0b")
+    assert not is_searchable("a.py", b"a" * 400_001)

@@ -91,3 +91,43 @@ def test_who_signed_where_it_was_talked_of_and_what_only_fails_loudly_are_noise(
     words = set(query.written.values())
     assert {"close", "pool", "giraffe"} <= words
     assert not words & {"wizard", "ann", "onymous", "zebras", "123"}
+
+
+SHELL = """/bin/sh: 1: pytset: not found
+bash: line 3: frobnicate: command not found
+cat: missing.cfg: No such file or directory
+make[2]: *** [Makefile:12: test] Error 2
+npm ERR! code ELIFECYCLE
+exit status 127
+error Command failed with exit code 1.
+"""
+
+
+def test_words_of_the_shell_are_not_searched() -> None:
+    assert read_query(CodeQuery("", SHELL), NAMES).stems == ()
+    assert set(read_query(CodeQuery("sum prices", SHELL), NAMES).written.values()) == {"sum", "prices"}
+
+
+def test_what_a_program_says_of_missing_things_is_searched() -> None:
+    output = (
+        "FileNotFoundError: [Errno 2] No such file or directory: 'shelf.cfg'\nE  ShelfError: book not found in shelf"
+    )
+    assert {"shelf", "book"} <= set(read_query(CodeQuery("", SHELL + output), NAMES).written.values())
+
+
+def test_a_command_that_is_asked_about_is_searched() -> None:
+    assert "found" in read_query("say which command was not found", NAMES).written.values()
+
+
+@given(st.text(max_size=2_000))
+def test_any_output_is_read(text: str) -> None:
+    read_query(CodeQuery("", text * 5), NAMES)
+
+
+def test_files_come_first_and_only_those_that_are_there() -> None:
+    query = CodeQuery("see b/util.py", files=("cmd/run.go", "absent.py", "util.py"))
+    assert read_query(query, NAMES).places == (MentionedPlace("cmd/run.go"), MentionedPlace("b/util.py"))
+
+
+def test_two_words_may_be_one_name() -> None:
+    assert read_query("the rate limit of calls", NAMES).pairs == ("ratelimit", "rate_limit")

@@ -115,7 +115,7 @@ def test_each_reason_has_the_words_it_is_for(view: IndexView, text: str) -> None
     for each in found:
         bare = {signal.kind for signal in each.signals if not signal.words}
         # That much was done lately is for no word; the past may have voted by what stands deeper in a message.
-        assert bare <= {SignalKind.RECENT, SignalKind.HISTORY}, each
+        assert bare <= {SignalKind.RECENT, SignalKind.HISTORY, SignalKind.SIBLINGS}, each
 
 
 @pytest.mark.parametrize("text", ["add an item to the cart", "pay", "net: connect a host", "src/net/retry.py:3"])
@@ -141,3 +141,26 @@ def test_weights_are_shipped_and_none_counts_against_a_file() -> None:
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert "src/agent_workbench" in wheel["only-include"]
     assert "exclude" not in wheel
+
+
+def test_generated_code_is_found_only_if_it_is_named() -> None:
+    def made(path: str, head: bytes) -> SourceFile:
+        chunk = IndexedChunk(1, 9, "send", count_stems("send a message"), count_stems("send"), {})
+        return SourceFile(path, "0" * 40, kind_of(path, head), [chunk])
+
+    view = index_of([made("api/message_pb2.py", b""), made("api/send.py", b""), made("vendor/x/send.py", b"")]).view
+    assert [each.path for each in search(view, CodeQuery("send a message"), None, None, 9)] == [
+        *("api/send.py", "vendor/x/send.py")
+    ]
+    named = search(view, CodeQuery("send a message as api/message_pb2.py does"), None, None, 9)
+    assert named[0].path == "api/message_pb2.py"
+
+
+def test_weak_results_are_left_out_below_a_floor_and_files_come_first(view: IndexView) -> None:
+    words = "add_item to the cart of the peer"
+    all_of_them = [each.path for each in search(view, CodeQuery(words), PAST, None, 20)]
+    best = [each.path for each in search(view, CodeQuery(words, floor=0.9), PAST, None, 20)]
+    assert set(best) == {"src/shop/cart.py"}
+    assert len(set(all_of_them)) > 1
+    named = CodeQuery(words, files=("src/net/retry.py",), floor=0.9)
+    assert [each.path for each in search(view, named, PAST, None, 20)][0] == "src/net/retry.py"

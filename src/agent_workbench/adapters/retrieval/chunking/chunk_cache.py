@@ -1,12 +1,13 @@
 """Cache of chunks by content (git blob id), shared by all worktrees, so that no content is parsed twice."""
 
-import json
 import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
+
+import msgspec
 
 from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
 
@@ -178,7 +179,7 @@ def _write(cache: sqlite3.Connection, rows: list[tuple[str, int, bytes]]) -> Non
 def _encode(chunks: Iterable[IndexedChunk]) -> bytes:
     rows = [[p.first_line, p.last_line, p.symbol, p.body, p.names, p.comments] for p in chunks]
     # Names may hold halves of surrogate pairs only if a file's bytes were not UTF-8, and those are replaced on reading.
-    return zlib.compress(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(), 1)
+    return zlib.compress(msgspec.json.encode(rows), 1)
 
 
 def _decode(data: object) -> tuple[IndexedChunk, ...]:
@@ -188,8 +189,8 @@ def _decode(data: object) -> tuple[IndexedChunk, ...]:
     unpacking = zlib.decompressobj()
     try:
         text = unpacking.decompress(data, _MAX_ENTRY_BYTES)
-        rows = json.loads(text) if unpacking.eof else None
-    except (zlib.error, RecursionError) as error:
+        rows = msgspec.json.decode(text) if unpacking.eof else None
+    except (zlib.error, msgspec.MsgspecError, RecursionError) as error:
         raise ValueError("damaged") from error
     if not isinstance(rows, list):
         raise ValueError("not a list")

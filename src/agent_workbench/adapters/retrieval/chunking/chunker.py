@@ -56,7 +56,7 @@ class _Chunker:
         self._lines = lines
         self._outline = outline
         self._max_chars = max_chars
-        self._chars = [0, *accumulate(len(line) + 1 for line in lines)]
+        self._chars = list(accumulate(map((1).__add__, map(len, lines)), initial=0))
         self._named = sorted(_all(outline.definitions), key=lambda each: each.signature)
         self._name_rows = [each.signature for each in self._named]
         self._comment_rows = [each.row for each in outline.comments]

@@ -102,6 +102,8 @@ def _parse(parser: "tree_sitter.Parser", source: bytes) -> "tree_sitter.Tree | N
 
 def _is_mostly_errors(tree: "tree_sitter.Tree") -> bool:
     """Return True if much of the source is inside errors that are too wide to be searched, judged by some nodes."""
+    if not tree.root_node.has_error:
+        return False
     count = tree.root_node.descendant_count
     for number in range(0, count, max(1, count // _NODES_LOOKED_AT)):
         cursor = tree.walk()

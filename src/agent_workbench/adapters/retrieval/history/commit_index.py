@@ -43,15 +43,20 @@ class CommitIndex:
         files = map(self._numbers.__getitem__, chain.from_iterable(touched))
         self._touched: Numbers = np.fromiter(files, np.int64, int(sizes.sum()))
         vocabulary = IndexVocabulary.of([word.encode("utf-8", "surrogatepass") for word in counted.words])
-        titles = counted.titles.only(kept)
-        self._messages = _scorer(vocabulary, counted.messages.only(kept))
+        titles, messages = counted.titles.only(kept), counted.messages.only(kept)
+        self._messages = _scorer(vocabulary, messages)
+        self._messages_of = _scorer(vocabulary, self._by_file(messages, sizes))
         self._titles = _scorer(vocabulary, titles)
         self._titles_of = _scorer(vocabulary, self._by_file(titles, sizes))
         self.recent = self._recent(sizes)
         self._rows: tuple[ReferenceType[IndexView], tuple[Numbers, Numbers]] | None = None
 
+    def messages(self, stems: Sequence[str]) -> "Scores":
+        """Return for each file the score of its commits' messages."""
+        return self._messages_of.scores(stems)
+
     def titles(self, stems: Sequence[str]) -> "Scores":
-        """Return for each file the score of the first lines of its commits' messages."""
+        """Return for each file the score of the first lines of these messages."""
         return self._titles_of.scores(stems)
 
     def nearest(self, stems: Sequence[str]) -> "Scores":

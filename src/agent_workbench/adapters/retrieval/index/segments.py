@@ -78,10 +78,14 @@ class SegmentFiles(Struct, frozen=True, dict=True):
     @cached_property
     def folder_words(self) -> tuple[IndexVocabulary, Postings]:
         """Words of the folder of each file."""
-        folders = [path.rpartition("/")[0] for path in self.paths]
-        words = {name: count_stems(name) for name in dict.fromkeys(folders)}
-        vocabulary, (postings,) = build([[words[name] for name in folders]])
+        words = {name: count_stems(name) for name in dict.fromkeys(self.folders)}
+        vocabulary, (postings,) = build([[words[name] for name in self.folders]])
         return vocabulary, postings
+
+    @cached_property
+    def folders(self) -> Sequence[str]:
+        """Folder of each file, empty at the root."""
+        return [path.rpartition("/")[0] for path in self.paths]
 
     def with_name(self, name: str) -> list[str]:
         """Return the files with this name in any folder."""

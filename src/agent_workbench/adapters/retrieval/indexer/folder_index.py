@@ -1,31 +1,28 @@
 """Index of one folder: loaded, updated to the files as they are now, and saved."""
 
 import asyncio
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.index.segments import blob_id
+from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.indexer.changes import ChangedFiles, batches
-from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser, ParsedBatch
+from agent_workbench.adapters.retrieval.indexer.change_finder import ChangeFinder
+from agent_workbench.adapters.retrieval.indexer.changes import ChangedFiles, FileQueue
+from agent_workbench.adapters.retrieval.indexer.file_parser import ParsedBatch
 from agent_workbench.adapters.retrieval.indexer.indexable_files import (
-    ExcludedPaths,
     FileStamp,
-    count_submodules,
     holds_secrets,
-    is_text,
+    is_searchable,
     secrets_among,
-    stamp_files,
-    within_bounds,
 )
+from agent_workbench.adapters.retrieval.indexer.likely_files import find_likely
+from agent_workbench.adapters.retrieval.indexer.parsing_tools import ParsingTools
 from agent_workbench.adapters.retrieval.indexer.saved_index import SavedIndex, load_saved, save
-from agent_workbench.adapters.retrieval.indexer.worker_pool import WORKERS, WorkerPool
+from agent_workbench.adapters.retrieval.indexer.worker_pool import WORKERS
 from agent_workbench.adapters.retrieval.worker_processes.threads import all_of, in_thread
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ports.workspace import Sources
@@ -37,18 +34,17 @@ from agent_workbench.system.atomic_files import system_message
 _MAX_FILES_IN_PROCESS, _MAX_BYTES_IN_PROCESS = 64, 128 * 1024
 # Number of changes that are worth a new snapshot; fewer are parsed again quickly.
 _WORTH_SAVING = 50
-
-
-class ParsingTools(Struct):
-    """Parser and worker processes, shared by all folders; `parsed` counts files that no cache knew."""
-
-    parser: FileParser
-    workers: WorkerPool
-    parsed: int = 0
+# Lists in which new folders may come up; then the watch is given up, and set up again at the next refresh.
+_MAX_LISTS = 3
+# So many files take seconds to index.
+_MANY_FILES = 3_000
 
 
 class FolderIndex:
-    """The index of the files below `root`. One refresh at a time; searches use `index.view` meanwhile."""
+    """The index of the files below `root`. One refresh at a time; searches use `index.view` meanwhile.
+
+    The stamps of `finder` are those of all files that were read. Those not in the index are binary, or killed a worker.
+    """
 
     def __init__(self, root: str, settings: RetrievalSettings, cache: CacheFolder, tools: ParsingTools) -> None:
         self.index = WorkspaceIndex()
@@ -57,24 +53,24 @@ class FolderIndex:
         self._settings = settings
         self._cache = cache
         self._tools = tools
-        # Stamps of all files that were read. Those not in the index are binary, or killed a worker.
-        self._stamps: dict[str, FileStamp] = {}
-        self._excluded = ExcludedPaths(settings.exclude)
+        self.finder = ChangeFinder(root, settings.exclude)
         self._loaded = False
         self._unsaved = 0
         self._changing = asyncio.Lock()
+        self._queue: FileQueue | None = None
+        self._has_many = asyncio.Event()
 
-    async def refresh(self, sources: Sources) -> bool:
+    async def refresh(self, sources: Sources, *, is_thorough: bool = False) -> bool:
         """Index the files that changed since the last call; return True if there were any.
 
-        Raises what `sources` raises.
+        A watch of the folder tells which did, unless it `is_thorough`. Raises what `sources` raises.
         """
-        paths = await sources.list_files()
-        if not self._loaded:
-            await in_thread(self._load)
-            await in_thread(partial(self._delete_secrets, paths))
-            self._loaded = True
-        changes = await in_thread(partial(self._find_changes, paths))
+        changes = None if is_thorough else await in_thread(self.finder.watched)
+        if changes is None:
+            changes = await self._compared(sources)
+        elif not changes.paths and changes.stamps is self.finder.stamps:
+            return False
+        await in_thread(partial(self._delete_gone, changes))
         self.status = replace(self.status, done=0, total=len(changes.paths), submodules=changes.submodules)
         await in_thread(partial(self._update_counts, changes))
         if changes.paths:
@@ -83,15 +79,52 @@ class FolderIndex:
             self._unsaved += len(changes.paths)
         if self._unsaved >= _WORTH_SAVING:
             await in_thread(self._save)
+        self.finder.settle()
         return bool(changes.paths)
+
+    async def first_ready(self, sources: Sources, words: Callable[[], Sequence[str]]) -> None:
+        """Index the files first that contain these words, and wait for them; never return unless many files wait.
+
+        A search need not wait for the others: nearly all that it finds is in these.
+        """
+        queue = await self._many_files()
+        best = await find_likely(sources, queue.waiting, words())
+        queue.put_first(best)
+        while queue.holds(best):
+            await queue.wait()
+
+    async def _many_files(self) -> FileQueue:
+        """Wait until many files wait to be indexed, and return them."""
+        while True:
+            await self._has_many.wait()
+            if self._queue is not None:
+                return self._queue
+
+    async def _compared(self, sources: Sources) -> ChangedFiles:
+        """List all files and compare the status of each."""
+        paths = await sources.list_files()
+        if not self._loaded:
+            await in_thread(self._load)
+            await in_thread(partial(self._delete_secrets, paths))
+            self._loaded = True
+        # A file that is written between the list and the watch would be missed.
+        for _ in range(_MAX_LISTS):
+            if not await in_thread(partial(self.finder.watch, paths)):
+                break
+            paths = await sources.list_files()
+        else:
+            self.finder.close()
+        return await in_thread(partial(self.finder.compared, paths))
 
     async def _index_changes(self, sources: Sources, changes: ChangedFiles) -> None:
         """Read and index the changed files."""
         in_process = self._fits_in_process(changes)
-        groups = batches(changes)
+        queue = self._queue = FileQueue(changes)
+        if len(changes.paths) >= _MANY_FILES:
+            self._has_many.set()
         # One more than there are workers, so that the next batch is already read when a worker is free.
         tasks = [
-            self._index_batches(sources, groups, changes, in_process=in_process)
+            self._index_batches(sources, queue, changes, in_process=in_process)
             for _ in range(1 if in_process else WORKERS + 1)
         ]
         try:
@@ -99,6 +132,8 @@ class FolderIndex:
             if len(changes.paths) > len(changes.stamps) // 2 and len(self.index.view.segments) > 1:
                 await self._merge_from(0)
         finally:
+            self._queue = None
+            self._has_many.clear()
             if not in_process:
                 await self._tools.workers.close()
 
@@ -108,56 +143,25 @@ class FolderIndex:
         Files that once killed a worker go to a worker again.
         """
         is_small = len(changes.paths) <= _MAX_FILES_IN_PROCESS and changes.bytes <= _MAX_BYTES_IN_PROCESS
-        return is_small and all(path not in self._stamps or self.index.view.find(path) for path in changes.paths)
+        return is_small and all(path not in self.finder.stamps or self.index.view.find(path) for path in changes.paths)
 
     async def _index_batches(
-        self, sources: Sources, groups: Iterator[Sequence[str]], changes: ChangedFiles, *, in_process: bool
+        self, sources: Sources, queue: FileQueue, changes: ChangedFiles, *, in_process: bool
     ) -> None:
         """Index batches until there is none left."""
-        for paths in groups:
+        for paths in queue:
             read = await sources.read_files(paths)
-            texts, gone = await in_thread(partial(self._changed_texts, paths, read))
+            texts, gone = await in_thread(partial(_changed_texts, self.index.view, paths, read))
             crashed: set[str] = set()
-            for batch in await self._parse(texts, crashed, in_process=in_process):
+            for batch in await self._tools.parse(texts, crashed, in_process=in_process):
                 self._tools.parsed += batch.parsed
                 await self._add(batch, in_process=in_process)
             if gone := [*gone, *crashed]:
                 async with self._changing:
                     await in_thread(partial(self.index.remove, *gone))
-            self._stamps.update({path: changes.stamps[path] for path in paths})
+            self.finder.stamps.update({path: changes.stamps[path] for path in paths})
             self.status = replace(self.status, done=self.status.done + len(paths))
-
-    def _changed_texts(self, paths: Sequence[str], read: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[str]]:
-        """Return the texts that changed, and the paths that are no text or no longer there."""
-        texts: dict[str, bytes] = {}
-        gone = []
-        for path in paths:
-            data = read.get(path)
-            if data is None or not is_text(data):
-                gone.append(path)
-            elif self.index.view.blob_of(path) != blob_id(data):
-                texts[path] = data
-        return texts, gone
-
-    async def _parse(self, texts: Mapping[str, bytes], crashed: set[str], *, in_process: bool) -> list[ParsedBatch]:
-        """Return the texts as segments; a path that kills a worker goes into `crashed`."""
-        if not texts:
-            return []
-        if in_process:
-            stop = threading.Event()
-            return [await in_thread(partial(self._tools.parser.index, texts, stop), stop)]
-        batch = await self._tools.workers.index(texts)
-        if batch is not None:
-            return [batch]
-        # A grammar crashed on one of them, or the worker was killed: each file is tried twice more, alone.
-        parsed = []
-        for path, data in texts.items():
-            batch = await self._tools.workers.index({path: data}) or await self._tools.workers.index({path: data})
-            if batch is None:
-                crashed.add(path)
-            else:
-                parsed.append(batch)
-        return parsed
+            queue.finish(paths)
 
     def _update_counts(self, changes: ChangedFiles) -> None:
         """Update the counts in `status`. Blocks while another thread imports numpy."""
@@ -167,7 +171,7 @@ class FolderIndex:
             files=view.files,
             chunks=view.chunks,
             left_out=changes.left_out,
-            binary=len(self._stamps) - view.files,
+            binary=len(self.finder.stamps) - view.files,
         )
 
     async def _add(self, batch: ParsedBatch, *, in_process: bool) -> None:
@@ -187,17 +191,12 @@ class FolderIndex:
         else:
             self.index.replace_from(place, merged)
 
-    def _find_changes(self, paths: Sequence[str]) -> ChangedFiles:
-        """Return the changed files; delete from the index those that are gone."""
-        found = stamp_files(self._root, paths, self._excluded, time.time_ns(), self._stamps)
-        stamps = within_bounds(found)
-        gone = self._stamps.keys() - stamps.keys()
-        for path in gone:
-            del self._stamps[path]
+    def _delete_gone(self, changes: ChangedFiles) -> None:
+        """Delete from the index the files that are gone."""
+        gone = self.finder.stamps.keys() - changes.stamps.keys()
+        self.finder.forget(gone)
         if gone:
             self.index.remove(*gone)
-        changed = (path for path, stamp in stamps.items() if self._stamps.get(path) is not stamp)
-        return ChangedFiles(tuple(changed), stamps, len(found) - len(stamps), count_submodules(self._root))
 
     def _load(self) -> None:
         """Load the saved index of this folder, or else that of another worktree of the repo."""
@@ -209,7 +208,7 @@ class FolderIndex:
                 self.index = saved.index
                 # Contents of another worktree are valid, its time stamps are not; its other files are deleted by the
                 # update.
-                self._stamps = (
+                self.finder.stamps = (
                     dict(saved.stamps) if path == own else dict.fromkeys(saved.stamps, FileStamp(0, 0, -1, 0))
                 )
                 return
@@ -220,8 +219,7 @@ class FolderIndex:
         blobs = {*map(self.index.blob_of, secrets), *secrets_among(self._root, paths)}
         self._tools.parser.delete(blobs)
         if secrets:
-            for path in secrets:
-                self._stamps.pop(path, None)
+            self.finder.forget(secrets)
             self.index.remove(*secrets)
             self.index.compact()
             self._unsaved = _WORTH_SAVING
@@ -229,7 +227,7 @@ class FolderIndex:
     def _save(self) -> None:
         """Save the index if the disk permits, and bound the size of the cache."""
         try:
-            saved = SavedIndex(self.index, self._stamps)
+            saved = SavedIndex(self.index, self.finder.stamps)
             size = save(self._cache.snapshot_of(self._root), saved, self._settings)
             self._cache.note(self._root)
             self._unsaved = 0
@@ -237,3 +235,18 @@ class FolderIndex:
         except StorageError as error:
             self.status = replace(self.status, unsaved=system_message(error) or str(error))
         self._tools.parser.shrink_cache()
+
+
+def _changed_texts(
+    view: IndexView, paths: Sequence[str], read: Mapping[str, bytes]
+) -> tuple[dict[str, bytes], list[str]]:
+    """Return the texts that changed, and the paths that are no text worth finding, or no longer there."""
+    texts: dict[str, bytes] = {}
+    gone = []
+    for path in paths:
+        data = read.get(path)
+        if data is None or not is_searchable(path, data):
+            gone.append(path)
+        elif view.blob_of(path) != blob_id(data):
+            texts[path] = data
+    return texts, gone

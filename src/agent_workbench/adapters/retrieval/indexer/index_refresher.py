@@ -1,12 +1,15 @@
 """Scheduler of index refreshes: one at a time, shared by all who wait for it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources
+
+Words = Callable[[], Sequence[str]]
+"""Returns the words of a query; called only if they are needed."""
 
 
 class IndexRefresher:
@@ -29,14 +32,25 @@ class IndexRefresher:
         """True if no refresh runs or waits."""
         return self._next is None and (self._running is None or self._running.done())
 
-    async def refresh(self, sources: Sources) -> None:
+    async def refresh(self, sources: Sources, *, is_thorough: bool = False) -> None:
         """Wait until the index has the files as they are now. Raises what `sources` raises."""
-        await asyncio.shield(self._begin_next(sources))
+        await asyncio.shield(self._begin_next(sources, is_thorough=is_thorough))
 
-    def begin(self, sources: Sources) -> None:
+    async def refresh_for(self, sources: Sources, words: Words, *, is_thorough: bool = False) -> None:
+        """Wait for a refresh; while many files are indexed, wait for those only that contain the words."""
+        refresh = self._begin_next(sources, is_thorough=is_thorough)
+        early = in_background(self.index.first_ready(sources, words), expected=(WorkbenchError,))
+        try:
+            await asyncio.wait({refresh, early}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            early.cancel()
+        if refresh.done() or early.exception() is not None:
+            await asyncio.shield(refresh)
+
+    def begin(self, sources: Sources, *, is_thorough: bool = False) -> None:
         """Start a refresh unless one runs, without waiting for it."""
         if self.idle:
-            self._begin_next(sources)
+            self._begin_next(sources, is_thorough=is_thorough)
 
     async def close(self) -> None:
         """Cancel the refreshes."""
@@ -44,20 +58,23 @@ class IndexRefresher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(self.index.finder.close)
         self._next = self._running = None
 
-    def _begin_next(self, sources: Sources) -> "asyncio.Task[None]":
+    def _begin_next(self, sources: Sources, *, is_thorough: bool = False) -> "asyncio.Task[None]":
         """Return the next refresh; the current one may have listed the files before the last change."""
         if self._next is None:
             # Errors go to the callers that wait; without one, the next search meets the error again.
-            self._next = in_background(self._after(self._running, sources), expected=(WorkbenchError,))
+            self._next = in_background(
+                self._after(self._running, sources, is_thorough=is_thorough), expected=(WorkbenchError,)
+            )
         return self._next
 
-    async def _after(self, before: "asyncio.Task[None] | None", sources: Sources) -> None:
+    async def _after(self, before: "asyncio.Task[None] | None", sources: Sources, *, is_thorough: bool) -> None:
         if before is not None:
             await asyncio.wait({before})
         self._running, self._next = self._next, None
-        changed = await self.index.refresh(sources)
+        changed = await self.index.refresh(sources, is_thorough=is_thorough)
         if changed or not self._notified:
             self._notified = True
             self._on_change(sources, self.index)

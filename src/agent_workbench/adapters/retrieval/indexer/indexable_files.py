@@ -10,6 +10,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
+from agent_workbench.adapters.retrieval.index.file_kinds import is_bulk, is_bulk_content
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.system.regular_files import open_regular, read_regular
@@ -40,7 +41,7 @@ NONE_KNOWN: Mapping[str, FileStamp] = MappingProxyType({})
 
 
 class ExcludedPaths:
-    """Set of the paths that match a pattern or hold secrets by their name.
+    """Set of the paths that match a pattern, hold secrets by their name, or nothing worth finding (`is_bulk`).
 
     The result for each path is cached: there may be a hundred thousand, tested at each update.
     """
@@ -55,8 +56,8 @@ class ExcludedPaths:
         if found is None:
             if len(self._known) > _MAX_CACHED:
                 self._known.clear()
-            found = self._known[path] = holds_secrets(path) or any(
-                matches_glob(path, pattern) for pattern in self._patterns
+            found = self._known[path] = (
+                holds_secrets(path) or is_bulk(path) or any(matches_glob(path, pattern) for pattern in self._patterns)
             )
         return found
 
@@ -147,6 +148,6 @@ def count_left_out(root: str, paths: Sequence[str], exclude: ExcludedPaths) -> i
     return len(found) - len(within_bounds(found))
 
 
-def is_text(data: bytes) -> bool:
-    """Return True for content that is text."""
-    return len(data) <= MAX_FILE_BYTES and b"\0" not in data
+def is_searchable(path: str, data: bytes) -> bool:
+    """Return True for content that is text, and worth finding."""
+    return len(data) <= MAX_FILE_BYTES and b"\0" not in data and not is_bulk_content(path, data)

@@ -20,6 +20,9 @@ from agent_workbench.adapters.retrieval.indexer.saved_stamps import decode_stamp
 from agent_workbench.core.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
+# Raise it whenever the kinds of files, or the files that are left out, change.
+_KINDS = "2"
+
 
 class SavedIndex(Struct, frozen=True):
     """Index and the `stamps` of all files that were read for it; files not in the index are no text."""
@@ -57,4 +60,4 @@ def save(path: Path, saved: SavedIndex, settings: RetrievalSettings) -> int:
 
 
 def _header(settings: RetrievalSettings) -> dict[str, str]:
-    return {"max_tokens": str(settings.max_chunk_tokens), "format": str(FORMAT)}
+    return {"max_tokens": str(settings.max_chunk_tokens), "format": str(FORMAT), "kinds": _KINDS}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
+from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.segments import Field
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.search.layout import ViewLayout, layout_of
@@ -29,6 +30,8 @@ BODY_LENGTH = 0.5
 _FILE_LENGTH = 0.3
 # Weights of body, names and comments of a chunk.
 PART_SHARES = {SignalKind.WORDS: 1.0, SignalKind.SYMBOL: 0.4, SignalKind.COMMENTS: 0.3}
+# Weights of path and messages beside the chunks of a file's siblings.
+_PATH_OF_SIBLINGS, _MESSAGES_OF_SIBLINGS = 0.5, 0.4
 # The scope in `scope: what was done` or `[scope] …`.
 _SCOPE = re.compile(r"\[?([\w ./*,()!-]{2,40}?)\]?:\s")
 
@@ -37,14 +40,18 @@ class Feature(StrEnum):
     """Feature of a file; the values are the keys of `weights.json`."""
 
     CHUNKS = "pieces"  # its three best chunks
+    TITLE_CHUNKS = "title_pieces"  # the same for the first line of the query
     TITLE_WHOLE = "title_whole"  # the whole file, for the first line of the query
     COVERED = "covered"  # share of the query's words in its best chunk
     PATH = "path"
     FOLDER = "folder"  # words of its folder
     SCOPE = "scope"  # its path, for the scope of the query's first line
+    SIBLINGS = "siblings"  # how well the other files of its folder match
     DEFINED = "defined"  # definitions of names that are written as code in the query
     USED = "used"
-    TITLES = "titles"  # first lines of the messages of commits that touched it
+    PAIRS = "pairs"  # names made of two neighbouring words of the query
+    MESSAGES = "messages"  # messages of commits that touched it
+    TITLES = "titles"  # first lines of these messages
     NEAREST = "nearest"  # past commits most similar to the query
     NEAREST_TITLE = "nearest_title"
     RECENT = "recent"  # recent commits that touched it
@@ -53,13 +60,17 @@ class Feature(StrEnum):
 
 KIND_OF = {
     Feature.CHUNKS: SignalKind.WORDS,
+    Feature.TITLE_CHUNKS: SignalKind.WORDS,
     Feature.TITLE_WHOLE: SignalKind.WORDS,
     Feature.COVERED: SignalKind.WORDS,
     Feature.PATH: SignalKind.PATH,
     Feature.FOLDER: SignalKind.FOLDER,
     Feature.SCOPE: SignalKind.PATH,
+    Feature.SIBLINGS: SignalKind.SIBLINGS,
     Feature.DEFINED: SignalKind.NAMED,
     Feature.USED: SignalKind.CALLS,
+    Feature.PAIRS: SignalKind.SYMBOL,
+    Feature.MESSAGES: SignalKind.HISTORY,
     Feature.TITLES: SignalKind.HISTORY,
     Feature.NEAREST: SignalKind.HISTORY,
     Feature.NEAREST_TITLE: SignalKind.HISTORY,
@@ -86,33 +97,42 @@ def compute_features(
 ) -> Evidence:
     """Return the features of all files of the view; without history or vectors, their features are absent."""
     layout, asked = layout_of(view), ScoreRequest(query.stems)
-    words, rarity = view.field(Field.BODY, b=BODY_LENGTH).compute(
-        asked, ScoreRequest(tuple(dict.fromkeys(query.stems)), ScoreKind.RARITY)
+    title = [ScoreRequest(query.title)] if query.title != query.stems else []
+    words, rarity, *title_words = view.field(Field.BODY, b=BODY_LENGTH).compute(
+        asked, ScoreRequest(tuple(dict.fromkeys(query.stems)), ScoreKind.RARITY), *title
     )
-    names, comments = view.field(Field.NAMES).scores(query.stems), view.field(Field.COMMENTS).scores(query.stems)
+    names, *title_names = view.field(Field.NAMES).compute(asked, *title)
+    comments, *title_comments = view.field(Field.COMMENTS).compute(asked, *title)
     chunks = _sum(words, names, comments)
+    best = layout.best_three(chunks)
+    titles = zip(title_words, title_names, title_comments, strict=True)
     whole, held = view.field(Field.WHOLE_FILE, b=_FILE_LENGTH).compute(
         ScoreRequest(query.title), ScoreRequest(query.stems, ScoreKind.COVERAGE)
     )
     path, scope, in_path = view.field(Field.PATH).compute(
         asked, ScoreRequest(_scope(query)), ScoreRequest(query.stems, ScoreKind.COVERAGE)
     )
+    used, pairs = view.field(Field.WHOLE_FILE).compute(ScoreRequest(words_of(query.names)), ScoreRequest(query.pairs))
     raw = {
-        Feature.CHUNKS: layout.best_three(chunks),
+        Feature.CHUNKS: best,
+        Feature.TITLE_CHUNKS: next((layout.best_three(_sum(*each)) for each in titles), best),
         Feature.TITLE_WHOLE: whole,
         Feature.COVERED: layout.best(rarity),
         Feature.PATH: path,
         Feature.FOLDER: layout.folders.scores(query.stems),
         Feature.SCOPE: scope,
         Feature.DEFINED: defined(view, query.names),
-        Feature.USED: view.field(Field.WHOLE_FILE).scores(words_of(query.names)),
+        Feature.USED: used,
+        Feature.PAIRS: pairs,
     }
     if commit_index is not None:
         raw |= _history(view, query, commit_index)
     if similar:
         raw[Feature.VECTOR] = _by_row(view, similar)
     parts = {SignalKind.WORDS: words, SignalKind.SYMBOL: names, SignalKind.COMMENTS: comments}
-    return Evidence(_normalized(layout, raw), chunks, parts, held + in_path)
+    files = _normalized(layout, raw)
+    files |= _normalized(layout, {Feature.SIBLINGS: _siblings(view, layout, files)})
+    return Evidence(files, chunks, parts, held + in_path)
 
 
 def _sum(words: "Scores", names: "Scores", comments: "Scores") -> "Scores":
@@ -141,11 +161,22 @@ def _history(view: IndexView, query: ParsedQuery, commit_index: CommitIndex) -> 
         return found
 
     return {
+        Feature.MESSAGES: placed(commit_index.messages(query.stems)),
         Feature.TITLES: placed(commit_index.titles(query.title)),
         Feature.NEAREST: placed(commit_index.nearest(query.stems)),
         Feature.NEAREST_TITLE: placed(commit_index.nearest_titles(query.title)),
         Feature.RECENT: placed(commit_index.recent),
     }
+
+
+def _siblings(view: IndexView, layout: ViewLayout, files: "Mapping[Feature, Scores]") -> "Scores":
+    """Return for each file how well the other source files of its folder match, by the plainest features."""
+    import numpy as np
+
+    match = files[Feature.CHUNKS] + _PATH_OF_SIBLINGS * files[Feature.PATH]
+    if Feature.MESSAGES in files:
+        match = match + _MESSAGES_OF_SIBLINGS * files[Feature.MESSAGES]
+    return layout.siblings(np.where(view.kinds == FileKind.SOURCE, match, 0.0))
 
 
 def _by_row(view: IndexView, similar: "Mapping[str, float]") -> "Scores":

@@ -52,6 +52,13 @@ class ViewLayout:
                 for segment, alive in zip(view.segments, view.alive, strict=True)
             ]
         )
+        # Folder of each file by number; deleted files are in a folder of their own, the first.
+        numbers: dict[str, int] = {}
+        folder_of = [
+            np.where(alive, [numbers.setdefault(each, len(numbers) + 1) for each in segment.files.folders], 0)
+            for segment, alive in zip(view.segments, view.alive, strict=True)
+        ]
+        self._folder_of: Numbers = np.concatenate([np.zeros(0, np.int64), *folder_of], dtype=np.int64)
         self._count = len(view.kinds)
         self._starts: Numbers = np.flatnonzero(np.diff(view.file_of, prepend=-1))
         self._files = view.file_of[self._starts]
@@ -72,6 +79,17 @@ class ViewLayout:
             best = self._best(left)
             found = found + share * best
         return self._by_file(found)
+
+    def siblings(self, scores: "Scores") -> "Scores":
+        """Return for each file the mean score of the other files in its folder."""
+        import numpy as np
+
+        folder_of = self._folder_of
+        size = int(folder_of.max(initial=0)) + 1
+        total = np.bincount(folder_of, scores, minlength=size)[folder_of] - scores
+        count = np.bincount(folder_of[self._files], minlength=size)[folder_of] - 1
+        mean: Scores = np.where(count > 0, total / np.maximum(count, 1), 0.0)
+        return mean
 
     def _best(self, scores: "Scores") -> "Scores":
         """Return the best score of each file that has chunks."""

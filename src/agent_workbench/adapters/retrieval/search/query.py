@@ -3,13 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.history.commit_words import without_trailers
 from agent_workbench.core.retrieval import CodeQuery
 from agent_workbench.ranking.stems import stem
-from agent_workbench.ranking.tokens import split_identifiers
+from agent_workbench.ranking.tokens import STOP_WORDS, split_identifiers
 
 # A query holds a description and the output of failing tests; repetition there does not mean importance.
 _MAX_CHARS = 40_000
@@ -18,6 +19,7 @@ _MAX_WORDS_OF_FAILING = 60
 _MAX_REPEATS = 2
 _MAX_PLACES = 40
 _MAX_NAMES = 40
+_MAX_PAIRS = 80
 # Only the beginning tells if tests are wanted: the output of failing tests after it always mentions tests.
 _INTENT_CHARS = 400
 # A path, and after it a line number as in Python tracebacks, compilers, .NET and shells.
@@ -27,8 +29,19 @@ _MAX_PATH_CHARS = 1_000
 _ERROR_LINE = re.compile(
     r"error|exception|assert|fail|panic|expected|undefined|unknown|cannot|not found|^E\s", re.IGNORECASE
 )
+# Lines in which a shell or a build tool, not the program, says that a command failed.
+_SHELL_LINE = re.compile(
+    r"\s*(\S*/)?(sh|bash|dash|zsh|ksh|fish|env|sudo|time|timeout|xargs|exec|make(\[\d{1,3}\])?)(\.exe)?: "
+    r"|.{0,300}(: (command )?not found|: No such file or directory|: Permission denied)\s*$"
+    r"|.{0,300}is not recognized as an internal or external command"
+    r"|npm ERR!|\W*(error:?\s{1,9})?(command|process|script|task|recipe)\b.{0,200}"
+    r"\b(exit(ed)?|failed|returned)\b.{0,40}\d{1,3}\W*$"
+    r"|\W*exit(ed)?( with)?( code| status)?:? \d{1,3}\W*$",
+    re.IGNORECASE,
+)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,79}")
 _CODE = re.compile(r"`{1,2}([^`\n]{1,80})`{1,2}|(?<!\w)([A-Za-z_]\w{2,79})\(")
+_PLAIN = re.compile(r"[A-Za-z0-9]+")
 _MIXED = re.compile(r"[a-z0-9][A-Z]")
 _TEST_WORDS = frozenset({"test", "tests", "testing", "tested", "pytest", "unittest", "fixture", "fixtures", "spec"})
 _DOCUMENT_WORDS = frozenset({"doc", "docs", "documentation", "document", "readme", "changelog", "guide", "tutorial"})
@@ -47,7 +60,8 @@ class MentionedPlace(Struct, frozen=True):
 class ParsedQuery(Struct, frozen=True):
     """Parsed query: the `stems` of its words, repeated by weight, with the words as `written`, and what it mentions.
 
-    `title` are the stems of its `first_line`; `names` are the words written as symbols.
+    `title` are the stems of its `first_line`; `names` are the words written as symbols; `pairs` are the stems of names
+    made of two neighbouring words.
     """
 
     stems: tuple[str, ...]
@@ -57,6 +71,7 @@ class ParsedQuery(Struct, frozen=True):
     of_documents: bool
     title: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
     first_line: str = ""
 
 
@@ -96,7 +111,8 @@ class PathLookup:
 def read_query(query: CodeQuery | str, names: PathLookup) -> ParsedQuery:
     """Return the parsed query; places are looked up in `names`."""
     asked = CodeQuery(query) if isinstance(query, str) else query
-    text, failing = without_trailers(_bounded(asked.text)).strip(), _bounded(asked.failing)
+    failing = _without_shell_lines(_bounded(asked.failing))
+    text = without_trailers(_bounded(asked.text)).strip() or failing
     written: dict[str, str] = {}
     words = _stem_weights(text, written, _MAX_WORDS)
     for stemmed, times in _stem_weights(_error_lines(failing), written, _MAX_WORDS_OF_FAILING).items():
@@ -106,17 +122,28 @@ def read_query(query: CodeQuery | str, names: PathLookup) -> ParsedQuery:
     return ParsedQuery(
         _repeated(words),
         written,
-        tuple(_places(f"{_bounded(asked.text)}\n{failing}", names)),
+        tuple(dict.fromkeys((*_files(asked.files, names), *_places(f"{_bounded(asked.text)}\n{failing}", names)))),
         not _TEST_WORDS.isdisjoint(intent_words),
         not _DOCUMENT_WORDS.isdisjoint(intent_words),
         _repeated(_stem_weights(title, written, _MAX_WORDS)),
         tuple(_names(f"{text}\n{_error_lines(failing)}")),
+        _pairs(text),
         title,
     )
 
 
+def query_words(query: CodeQuery) -> tuple[str, ...]:
+    """Return the distinct stems of a query."""
+    return tuple(dict.fromkeys(read_query(query, PathLookup(())).stems))
+
+
 def _bounded(text: str) -> str:
     return text if len(text) <= _MAX_CHARS else text[: _MAX_CHARS // 2] + "\n" + text[-_MAX_CHARS // 2 :]
+
+
+def _without_shell_lines(failing: str) -> str:
+    """Return the output without the words of the shell: it tells of a missing program, and never of code."""
+    return "\n".join(line for line in failing.splitlines() if not _SHELL_LINE.match(line[:_MAX_PATH_CHARS]))
 
 
 def _error_lines(failing: str) -> str:
@@ -148,6 +175,24 @@ def _names(text: str) -> Sequence[str]:
         if name in marked or "_" in name.strip("_") or _MIXED.search(name):
             found.setdefault(name)
     return list(found)[:_MAX_NAMES]
+
+
+def _pairs(text: str) -> tuple[str, ...]:
+    """Return the stems of the names that two neighbouring words may have as one."""
+    found: dict[str, None] = {}
+    for first, second in pairwise(_PLAIN.findall(text.lower())):
+        if first not in STOP_WORDS and second not in STOP_WORDS:
+            found.setdefault(stem(first + second))
+            found.setdefault(f"{first}_{second}")
+        if len(found) >= _MAX_PAIRS:
+            break
+    return tuple(found)[:_MAX_PAIRS]
+
+
+def _files(paths: Sequence[str], names: PathLookup) -> Iterator[MentionedPlace]:
+    for path in paths[:_MAX_PLACES]:
+        if names.has(path):
+            yield MentionedPlace(path)
 
 
 def _places(text: str, names: PathLookup) -> Iterator[MentionedPlace]:

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Kinds = NDArray[np.int8]
 
-KIND_SHARES = {FileKind.SOURCE: 1.0, FileKind.TEST: 0.7, FileKind.DOCUMENT: 0.6, FileKind.GENERATED: 0.7}
+# A generated file is found only if the query names it.
+KIND_SHARES = {
+    FileKind.SOURCE: 1.0,
+    FileKind.TEST: 0.7,
+    FileKind.DOCUMENT: 0.6,
+    FileKind.GENERATED: 0.0,
+    FileKind.VENDORED: 0.7,
+}
 # Score of each matching word where all idfs are 0, as in a repo of one file.
 _EACH_WORD = 0.001
 _MAX_REASONS = 6
@@ -64,7 +71,8 @@ def search(
     files = _with_kind_shares(view, read, _scores_of_matches(evidence))
     named = {chunk: place for place in read.places if (chunk := _chunk_at(view, place, evidence)) is not None}
     definers = {name: frozenset(view.definers(name)) for name in read.names}
-    chosen = select(view, files, evidence.chunks, list(named), limit, frozenset().union(*definers.values()))
+    defining = frozenset().union(*definers.values())
+    chosen = select(view, _relevant(files, query.floor), evidence.chunks, list(named), limit, defining)
     reasons = MatchExplanation(view, read, definers, commit_index, [each.chunk for each in chosen[:_MAX_EXPLAINED]])
     return [_found(view, each, evidence, named.get(each.chunk), reasons) for each in chosen]
 
@@ -112,6 +120,14 @@ def _with_kind_shares(view: IndexView, query: ParsedQuery, files: "Scores") -> "
     import numpy as np
 
     scores: Scores = files * np.array([KIND_SHARES[kind] for kind in FileKind])[effective_kinds(view, query)]
+    return scores
+
+
+def _relevant(files: "Scores", floor: float) -> "Scores":
+    """Return the scores, 0 for files below this share of the best score."""
+    import numpy as np
+
+    scores: Scores = np.where(files >= floor * files.max(initial=0.0), files, 0.0)
     return scores
 
 
@@ -180,7 +196,7 @@ def _as_chunk_signals(
     Symbols and words that the chunk itself does not contain count as `BESIDE`.
     """
     shares = dict(added)
-    for kind in (SignalKind.WORDS, SignalKind.NAMED, SignalKind.CALLS):
+    for kind in (SignalKind.WORDS, SignalKind.SYMBOL, SignalKind.NAMED, SignalKind.CALLS):
         # Without an explanation the words are unknown, not absent.
         if kind in shares and kind in words and not words[kind]:
             defines = kind == SignalKind.CALLS and words.get(SignalKind.NAMED)

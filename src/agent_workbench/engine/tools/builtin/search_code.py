@@ -1,7 +1,7 @@
 """Tool `search_code`: code search at the model's request."""
 
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.retrieval import RELEVANT, CodeQuery
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -18,12 +18,12 @@ class SearchCode(BuiltinTool, frozen=True):
         """Return the best chunks with their locations."""
         query = self.read(proposal.text).text("query")
         chunks = await context.ports.retriever.search(
-            context.workspace, CodeQuery(query, latest_failures(context.run)), MAX_CHUNKS
+            context.workspace, CodeQuery(query, latest_failures(context.run), floor=RELEVANT), MAX_CHUNKS
         )
         readable = [chunk for chunk in chunks if context.may_read(chunk.path)]
         if not readable:
             return ToolResult(f"nothing was found for {query!r}")
-        return ToolResult("\n\n".join(f"{chunk.place}\n{chunk.text}" for chunk in readable), shown=tuple(readable))
+        return ToolResult("\n\n".join(chunk.shown for chunk in readable), shown=tuple(readable))
 
 
 TOOL = SearchCode(

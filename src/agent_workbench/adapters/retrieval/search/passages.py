@@ -1,0 +1,110 @@
+"""Texts of found chunks: small files whole, neighbouring chunks as one, each with its context."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN
+from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
+from agent_workbench.adapters.retrieval.index.segments import blob_id
+from agent_workbench.adapters.retrieval.search.chunk_context import context_of
+from agent_workbench.adapters.retrieval.search.scoring import FoundChunk
+from agent_workbench.core.retrieval import Chunk
+
+# A file is whole if it is at most this many times as large as a chunk.
+_WHOLE_RATIO = 1.5
+# Chunks with at most this many lines between them are one.
+_GAP_LINES = 4
+_MAX_REASONS = 6
+# Results further down are rarely read.
+_MAX_EXPLAINED = 20
+# Bound of a chunk's text, as a multiple of its size; only a single long line exceeds it.
+_MAX_CHUNK_RATIO = 4
+
+
+class Passages(Struct, frozen=True):
+    """Chunks with their texts, best first; `is_current` is False if a file changed since it was indexed."""
+
+    chunks: tuple[Chunk, ...]
+    is_current: bool
+
+
+class _Span(Struct):
+    """Chunks of one file, the best first, that become one passage: rows `first` to `last` (from 0)."""
+
+    first: int
+    last: int
+    found: list[FoundChunk]
+
+
+def passages(found: Sequence[FoundChunk], contents: Mapping[str, bytes], max_tokens: int) -> Passages:
+    """Return the texts of found chunks, best first; chunks of files that changed since are left out.
+
+    `max_tokens` is the size of a chunk.
+    """
+    by_path: dict[str, list[FoundChunk]] = {}
+    for each in found:
+        by_path.setdefault(each.path, []).append(each)
+    rank = {(each.path, each.first_line): number for number, each in enumerate(found)}
+    made: list[tuple[int, Chunk]] = []
+    is_current = True
+    for path, chunks in by_path.items():
+        data = contents.get(path)
+        if data is None or blob_id(data) != chunks[0].blob:
+            is_current = False
+            continue
+        lines = data.decode("utf-8", "replace").split("\n")
+        explained = find_language(language_of(path)) is not None
+        with_imports = explained
+        for span in _spans(chunks, lines, max_tokens):
+            number = rank[path, span.found[0].first_line]
+            context = ""
+            if explained and number < _MAX_EXPLAINED:
+                symbol = span.found[0].symbol if len(span.found) == 1 else ""
+                context = context_of(lines, span.first, span.last, symbol, with_imports=with_imports)
+                with_imports = False
+            made.append((number, _chunk(span, lines, context, max_tokens)))
+    return Passages(tuple(chunk for _, chunk in sorted(made, key=lambda each: each[0])), is_current)
+
+
+def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], max_tokens: int) -> Iterator[_Span]:
+    """Yield the passages of one file, that of its best chunk first."""
+    size = sum(map(len, lines)) + len(lines)
+    if size <= max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO:
+        last = len(lines) - 1
+        yield _Span(0, last - (last > 0 and not lines[last]), list(chunks))
+        return
+    spans: list[_Span] = []
+    for each in sorted(chunks, key=lambda each: each.first_line):
+        first, last = each.first_line - 1, min(each.last_line, len(lines)) - 1
+        if spans and first - spans[-1].last - 1 <= _GAP_LINES:
+            spans[-1].last = max(last, spans[-1].last)
+            spans[-1].found.append(each)
+        else:
+            spans.append(_Span(first, last, [each]))
+    order = {id(each): number for number, each in enumerate(chunks)}
+    for span in spans:
+        span.found.sort(key=lambda each: order[id(each)])
+    yield from sorted(spans, key=lambda span: order[id(span.found[0])])
+
+
+def _chunk(span: _Span, lines: Sequence[str], context: str, max_tokens: int) -> Chunk:
+    best, room = span.found[0], max_tokens * CHARS_PER_TOKEN * _MAX_CHUNK_RATIO
+    text = _bounded("\n".join(lines[span.first : span.last + 1]), room * len(span.found))
+    reasons = dict.fromkeys(word for each in span.found for word in each.why)
+    return Chunk(
+        best.path,
+        span.first + 1,
+        span.last + 1,
+        text,
+        best.score,
+        best.symbol,
+        tuple(reasons)[:_MAX_REASONS],
+        -(-(len(text) + len(context)) // CHARS_PER_TOKEN),
+        best.signals,
+        context,
+    )
+
+
+def _bounded(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} … {len(text) - limit} characters cut …"
