@@ -21,7 +21,7 @@ from agent_workbench.views.code.code_pane import CodeRow, CodeState, view_code
 
 
 class PieceLines(RowList):
-    """The reasons of a piece, followed by its lines."""
+    """The reasons of a piece, followed by its context and its lines."""
 
     BINDINGS = bindings(Scope.SCROLL)
     scope = Scope.PIECE
@@ -46,6 +46,8 @@ class PieceLines(RowList):
         if not reasons and words:
             reasons = [Row(((f"{'':{LABEL_CELLS}}for {words}", Tone.DIM),))]
         self.rows += [*reasons, Row((("", Tone.PLAIN),))] if reasons else []
+        context = self._piece.context.split("\n") if self._piece.context else []
+        self.rows += [Row(((f"{'':{LABEL_CELLS}}{line}", Tone.DIM),)) for line in context]
         self.rows += code_rows(self._piece, self._coloured, -1)
 
     def go_to_hit(self, step: int) -> None:

@@ -42,7 +42,7 @@ class CodeRow(Struct, frozen=True):
     """One piece of code: its state, cost and reasons, and its text from line `first_line` on.
 
     `tokens` begin with `~` if they are estimated. `number` is its rank in the search result, empty for others. `words`
-    are the matched words of the query. `remark` is a further remark.
+    are the matched words of the query. `remark` is a further remark; `context` is that of the piece.
     """
 
     key: str
@@ -58,6 +58,7 @@ class CodeRow(Struct, frozen=True):
     words: tuple[str, ...]
     state: CodeState = CodeState.IN_PROMPT
     remark: str = ""
+    context: str = ""
 
 
 class CodeView(Struct, frozen=True):
@@ -106,6 +107,7 @@ def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
         symbol=sanitize_line(chunk.symbol, 120),
         first_line=chunk.first_line,
         preview=sanitize(chunk.text.rstrip("\n"), limit_chars=PREVIEW_CHARS),
+        context=sanitize(chunk.context, limit_chars=PREVIEW_CHARS),
         tokens=Cost(chunk.tokens, counted=False).text,
         score=f"{chunk.score:.2f}" if chunk.score else "",
         reasons=reasons_of(chunk),

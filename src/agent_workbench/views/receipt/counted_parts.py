@@ -99,10 +99,10 @@ def _taken(kind: str, built: PromptBuilt, waiting: list[tuple[Event, tuple[Chunk
 
 def _pieces(chunks: tuple[Chunk, ...], tokens: int) -> Iterator[PartPiece]:
     """Yield the pieces; the part's tokens are divided by the length of their texts."""
-    letters = sum(len(chunk.text) + len(chunk.place) for chunk in chunks)
+    letters = sum(len(chunk.shown) for chunk in chunks)
     before = 0
     for chunk in chunks[:MAX_PIECES]:
-        own = len(chunk.text) + len(chunk.place)
+        own = len(chunk.shown)
         offset, end = tokens * before // max(1, letters), tokens * (before + own) // max(1, letters)
         yield PartPiece(chunk.place, chunk.symbol, end - offset, offset)
         before += own
@@ -126,7 +126,8 @@ def _letters(label: str, event: Event) -> int:
             return sum(len(path) for path in event.map.near) if event.map is not None else 0
         case CodeRetrieved() if label.startswith(CODE):
             place = label.removeprefix(CODE).strip()
-            return sum(len(chunk.text) for chunk in event.chunks if chunk.place == place or not place)
+            pieces = [chunk for chunk in event.chunks if chunk.place == place or not place]
+            return sum(len(chunk.text) + len(chunk.context) for chunk in pieces)
         case ModelAnswered() if label == "answer":
             return len(event.text)
         case ActionFinished() if label == OBSERVATION:

@@ -163,4 +163,4 @@ def test_weak_results_are_left_out_below_a_floor_and_files_come_first(view: Inde
     assert set(best) == {"src/shop/cart.py"}
     assert len(set(all_of_them)) > 1
     named = CodeQuery(words, files=("src/net/retry.py",), floor=0.9)
-    assert [each.path for each in search(view, named, PAST, None, 20)][0] == "src/net/retry.py"
+    assert search(view, named, PAST, None, 20)[0].path == "src/net/retry.py"

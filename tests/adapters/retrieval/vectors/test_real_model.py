@@ -1,6 +1,6 @@
 """Vectors of a real embedding model: code that shares no word with the query is found, at the first search too.
 
-The tests run where `AGENT_TEST_EMBEDDING_MODEL` is the path of a GGUF file, such as all-MiniLM-L6-v2; none is downloaded.
+The tests run where `AGENT_TEST_EMBEDDING_MODEL` is the path of a GGUF file, such as all-MiniLM-L6-v2.
 """
 
 import os
@@ -19,11 +19,11 @@ pytestmark = [
     pytest.mark.xdist_group("embeddings"),
 ]
 TEXTS = {
-    "billing.py": '"""Charge customers: write an invoice for what they bought, and send it by mail."""\n\n\ndef invoice(total): ...\n',
-    "weather.py": '"""Forecast rain and wind for the next days from measured pressure."""\n\n\ndef forecast(days): ...\n',
-    "parser.py": '"""Read source text into a syntax tree, and report where the grammar does not fit."""\n\n\ndef parse(text): ...\n',
-    "login.py": '"""Check passwords and keep people signed in with a cookie."""\n\n\ndef authenticate(user): ...\n',
-    "images.py": '"""Scale and crop photographs, and store them as thumbnails."""\n\n\ndef resize(photo): ...\n',
+    "billing.py": "Charge customers: write an invoice for what they bought, and send it by mail.",
+    "weather.py": "Forecast rain and wind for the next days from measured pressure.",
+    "parser.py": "Read source text into a syntax tree, and report where the grammar does not fit.",
+    "login.py": "Check passwords and keep people signed in with a cookie.",
+    "images.py": "Scale and crop photographs, and store them as thumbnails.",
 }
 QUESTIONS = {
     "what does somebody owe us money": "billing.py",
@@ -39,7 +39,7 @@ def sources(tmp_path: Path) -> FolderWorkspace:
     root = tmp_path / "repo"
     root.mkdir()
     for name, text in TEXTS.items():
-        (root / name).write_text(text)
+        (root / name).write_text(f'"""{text}"""\n\n\ndef main(): ...\n')
     # Longer than the model takes at once, and text that is dense in tokens.
     (root / "long.txt").write_text("0x" + " ".join(f"{number:08x}" for number in range(4_000)))
     return FolderWorkspace(root)
