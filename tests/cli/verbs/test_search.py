@@ -1,5 +1,6 @@
 """`agent search` and `agent index`: what a person and a program are told, and that nothing of the repo is run."""
 
+import argparse
 import io
 import json
 import shutil
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.api.code_search import Searched
 from agent_workbench.cli.main import execute
-from agent_workbench.cli.verbs.search import _reasons
-from agent_workbench.core.retrieval import Chunk, Signal, SignalKind
+from agent_workbench.cli.verbs.search import _reasons, _show
+from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus, Signal, SignalKind
 from tests.e2e.machine import Machine
 
 TAX = "def tax(price):\n    return price * 19 // 100\n"
@@ -104,3 +106,14 @@ def test_reasons_are_bars_and_where_there_are_none_words() -> None:
     chunk = Chunk("a.py", 1, 2, "x", 1.0, why=("cart",), signals=(Signal(SignalKind.WORDS, 1.0, ("cart",)),))
     assert _reasons(chunk) == [f"    words     {'█' * 20} 100%  cart"]
     assert _reasons(Chunk("a.py", 1, 2, "x", 1.0, why=("cart", "tax"))) == ["    for cart, tax"]
+
+
+def test_results_of_an_incomplete_index_are_shown_at_once_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    status = IndexStatus(done=900, total=20_000, files=900, chunks=2_000)
+    searched = Searched((Chunk("a.py", 1, 2, "x", 1.0),), status)
+    _show(CodeQuery("x"), searched, argparse.Namespace(json=False, explain=False))
+    shown = capsys.readouterr()
+    assert shown.out == "a.py:1-2\t\t1.00\n"
+    assert "searched while indexing 900 of 20,000 files; the index is completed now" in shown.err
+    _show(CodeQuery("x"), searched, argparse.Namespace(json=True, explain=False))
+    assert json.loads(capsys.readouterr().out)["complete"] is False

@@ -116,6 +116,7 @@ def _as_json(query: CodeQuery, searched: "Searched") -> dict[str, object]:
     return {
         "query": query.text,
         "files": searched.status.files,
+        "complete": searched.status.complete,
         "vectors": searched.status.vectors,
         "results": [
             {
@@ -127,6 +128,7 @@ def _as_json(query: CodeQuery, searched: "Searched") -> dict[str, object]:
                 "tokens": chunk.tokens,
                 "words": chunk.why,
                 "signals": [{"kind": each.kind, "share": each.share, "words": each.words} for each in chunk.signals],
+                "context": chunk.context,
                 "text": chunk.text,
             }
             for chunk in searched.chunks
