@@ -118,41 +118,46 @@ def _write(root: Path, path: str) -> None:
     (root / path).write_text(AFTER)
 
 
+def _stop_ignoring(user: User) -> None:
+    _write(user.root, "build/new.py")
+    user.write(".gitignore", "*.log\n")
+
+
+def _begin_ignoring(user: User) -> None:
+    user.git("rm", "--cached", "-q", "-r", "src")
+    user.write(".gitignore", "src\n")
+
+
+def _force(user: User) -> None:
+    _write(user.root, "build/new.py")
+    user.git("add", "-f", "build/new.py")
+
+
+def _check_out(user: User) -> None:
+    user.write(OLD, "x = 1\n")
+    user.git("checkout", "src")
+
+
+def _link(user: User) -> None:
+    (user.root / OLD).unlink()
+    (user.root / OLD).symlink_to("/etc/passwd")
+
+
+OLD = "src/deep/old.py"
 CHANGES: dict[str, tuple[Callable[[User], object], set[str]]] = {
-    "new": (lambda user: _write(user.root, "src/new.py"), {"src/deep/old.py", "src/new.py"}),
-    "new folders": (lambda user: _write(user.root, "a/b/c/new.py"), {"src/deep/old.py", "a/b/c/new.py"}),
-    "in an empty folder": (
-        lambda user: _write(user.root, "empty/inner/new.py"),
-        {"src/deep/old.py", "empty/inner/new.py"},
-    ),
-    "ignored": (lambda user: _write(user.root, "build/new.py"), {"src/deep/old.py"}),
-    "renamed": (lambda user: (user.root / "src/deep/old.py").rename(user.root / "src/moved.py"), {"src/moved.py"}),
+    "new": (lambda user: user.write("src/new.py", AFTER), {OLD, "src/new.py"}),
+    "new folders": (lambda user: user.write("a/b/c/new.py", AFTER), {OLD, "a/b/c/new.py"}),
+    "in an empty folder": (lambda user: user.write("empty/inner/new.py", AFTER), {OLD, "empty/inner/new.py"}),
+    "ignored": (lambda user: user.write("build/new.py", AFTER), {OLD}),
+    "renamed": (lambda user: (user.root / OLD).rename(user.root / "src/moved.py"), {"src/moved.py"}),
     "renamed folder": (lambda user: (user.root / "src").rename(user.root / "lib"), {"lib/deep/old.py"}),
-    "deleted": (lambda user: (user.root / "src/deep/old.py").unlink(), set()),
+    "deleted": (lambda user: os.unlink(user.root / OLD), set()),  # noqa: PTH108  a Path's returns nothing
     "deleted folder": (lambda user: shutil.rmtree(user.root / "src"), set()),
-    "no longer ignored": (
-        lambda user: (_write(user.root, "build/new.py"), user.write(".gitignore", "*.log\n")),
-        {"src/deep/old.py", "build/new.py"},
-    ),
-    "ignored from now on": (
-        lambda user: (user.git("rm", "--cached", "-q", "-r", "src"), user.write(".gitignore", "src\n")),
-        set(),
-    ),
-    "forced into git's index": (
-        lambda user: (_write(user.root, "build/new.py"), user.git("add", "-f", "build/new.py")),
-        {"src/deep/old.py", "build/new.py"},
-    ),
-    "checked out": (
-        lambda user: (user.write("src/deep/old.py", "x = 1\n"), user.git("checkout", "src")),
-        {"src/deep/old.py"},
-    ),
-    "a link in its place": (
-        lambda user: (
-            (user.root / "src/deep/old.py").unlink(),
-            (user.root / "src/deep/old.py").symlink_to("/etc/passwd"),
-        ),
-        set(),
-    ),
+    "no longer ignored": (_stop_ignoring, {OLD, "build/new.py"}),
+    "ignored from now on": (_begin_ignoring, set()),
+    "forced into git's index": (_force, {OLD, "build/new.py"}),
+    "checked out": (_check_out, {OLD}),
+    "a link in its place": (_link, set()),
 }
 
 
