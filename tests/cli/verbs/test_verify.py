@@ -387,10 +387,31 @@ def test_a_commit_that_was_amended_with_its_trailer_kept_is_red(shop: Shop, how:
             git("commit", "--quiet", "--amend", "-m", f"{message}{other}\n")
     assert shop.commit_proof("agent/T-1")["proof" if how != "parent" else "commit"] != "green"
     found = shop.commit_proof("HEAD")
-    assert found["proof"] == "red", found
+    assert found["proof"] == ("red" if how != "parent" else "not provable"), found
     if how == "parent":
-        assert found["trailers"][0]["notes"][-1] == "its change is the approved one, hunk by hunk"
+        assert found["trailers"][0]["missing"].startswith(
+            "it was rebased or squashed since its approval: its change is"
+        )
     assert shop.session_proof()["proof"] == "green", "the journal itself is as it was"
+
+
+@pytest.mark.parametrize(("squashed", "proof"), [("T-1", "not provable"), ("T-2", "not provable"), ("other", "red")])
+def test_a_squash_is_not_provable_and_another_change_under_its_trailer_is_red(
+    shop: Shop, squashed: str, proof: str
+) -> None:
+    git = shop.user.git
+    git("restore", "memory")
+    git("commit", "--quiet", "--allow-empty", "-m", "Mine")
+    anchors = [git("log", "-1", "--format=%B", f"agent/{each}").splitlines()[-1] for each in ("T-1", "T-2")]
+    git("merge", "--quiet", "--squash", "agent/T-1" if squashed == "other" else f"agent/{squashed}")
+    if squashed == "other":
+        shop.user.write("shop/cart.py", "import os\n")
+        git("add", "shop/cart.py")
+    kept = anchors if squashed == "T-2" else anchors[:1]
+    git("commit", "--quiet", "-m", "fix: as one", "-m", "\n".join(kept))
+    found = shop.commit_proof("HEAD")
+    assert found["proof"] == proof, found
+    assert len(found["trailers"]) == len(kept)
 
 
 def test_a_commit_and_a_journal_forged_together_are_red_by_the_checkpoints(shop: Shop) -> None:

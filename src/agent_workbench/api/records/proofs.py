@@ -72,7 +72,8 @@ async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
     prover = Prover(repo.repository, await asyncio.to_thread(repo.sessions, settings), repo.tombstones)
     found = read_trailers(facts.commit, facts.message)
     wrong = tuple(f"its trailer {value!r} names no event of a session" for value in found.malformed)
-    trailers = tuple([await _prove_trailer(prover, facts, each) for each in found.anchors])
+    alone = len(found.anchors) == 1
+    trailers = tuple([await _prove_trailer(prover, facts, each, alone=alone) for each in found.anchors])
     missing = "" if found.anchors or wrong else NO_TRAILER + await _parents(repo.repository, facts)
     return CommitProof(facts, trailers, wrong, missing)
 
@@ -88,7 +89,7 @@ async def _parents(repository: "Repository", facts: "CommitFacts") -> str:
     return ""
 
 
-async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor") -> "TrailerProof":
+async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor", *, alone: bool) -> "TrailerProof":
     from agent_workbench.core.history.commit_proof import TrailerProof, approved_diff, prove_trailer, with_files
 
     if anchor.session not in await prover.sessions.origins():
@@ -103,7 +104,7 @@ async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor
         changes = await prover.repository.changes_between(facts.parents[0], facts.commit)
     except WorkspaceError as error:
         return replace(found, missing=f"its files cannot be read: {error}")
-    return await asyncio.to_thread(lambda: with_files(found, approved_diff(report, anchor.seq), changes))
+    return await asyncio.to_thread(lambda: with_files(found, approved_diff(report, anchor.seq), changes, alone=alone))
 
 
 class Prover:

@@ -22,6 +22,10 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import TaskRun
 
+MOVED = "it was rebased or squashed since its approval: its change is the approved one, hunk by hunk, on another parent"
+SEVERAL = (
+    "it was rebased or squashed since its approval, and carries several approvals, so no single one proves its change"
+)
 OTHER_FILES = "its files are not what the approved diff makes of its parent's"
 
 
@@ -55,7 +59,10 @@ class RecordedApproval(Struct, frozen=True):
 
 
 class TrailerProof(Struct, frozen=True):
-    """Proof by one trailer of a commit. `task` is None if its event is no approval of a commit."""
+    """Proof by one trailer of a commit. `task` is None if its event is no approval of a commit.
+
+    `moved` are the differences of a commit with another parent than the approved one, as a rebase or a squash makes it.
+    """
 
     session: SessionId
     seq: int
@@ -67,6 +74,7 @@ class TrailerProof(Struct, frozen=True):
     problems: tuple[str, ...] = ()
     missing: str = ""
     notes: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
 
     @property
     def proof(self) -> Proof:
@@ -105,6 +113,8 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
     damaged = tuple(f"the session's journal is damaged: {each}" for each in journal.problems)
     # A commit alone is no evidence for a contradicted journal: both may have been replaced.
     supported = any(each.seq >= anchor.seq and each.commit != facts.commit for each in journal.anchors)
+    moved = len(facts.parents) == 1 and facts.parents != (run.workspace.base,)
+    differences = tuple(_differences(facts, run, waited, anchor, report))
     return replace(
         found,
         task=run.task,
@@ -112,7 +122,8 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
         tree=run.tree,
         base=run.workspace.base,
         approvals=tuple(_approvals(run)),
-        problems=(*_problems(facts, run, waited, anchor, report), *(() if supported else damaged)),
+        problems=(*(() if moved else differences), *_unapproved(run), *(() if supported else damaged)),
+        moved=differences if moved else (),
         notes=(*_unsaid(report, anchor.seq), *(damaged if supported else ())),
     )
 
@@ -122,7 +133,7 @@ def _unsaid(report: VerifyReport, seq: int) -> Iterator[str]:
         yield "the journal does not say that this commit was made; its author is not proved"
 
 
-def _problems(
+def _differences(
     facts: CommitFacts, run: TaskRun, approved: Proposal, anchor: Anchor, report: VerifyReport
 ) -> Iterator[str]:
     if facts.tree != run.tree:
@@ -137,7 +148,6 @@ def _problems(
     made = next((each.event for each in report.recorded[anchor.seq :] if isinstance(each.event, TaskCommitted)), None)
     if made is not None and made.commit != facts.commit:
         yield f"the journal has {made.commit[:10]} as the commit that was made of this approval"
-    yield from _unapproved(run)
 
 
 def _unapproved(run: TaskRun) -> Iterator[str]:
@@ -185,12 +195,18 @@ def approved_diff(report: VerifyReport, seq: int) -> str:
     return run.proposal.diff if run is not None and run.proposal is not None else ""
 
 
-def with_files(found: TrailerProof, shown: str, changes: Sequence[FileChange]) -> TrailerProof:
-    """Return the proof, extended by the comparison of the `shown` diff with the commit's changes to its parent."""
+def with_files(found: TrailerProof, shown: str, changes: Sequence[FileChange], *, alone: bool = True) -> TrailerProof:
+    """Return the proof, extended by the comparison of the `shown` diff with the commit's changes to its parent.
+
+    `alone`: the commit has no other trailer. A squash of several commits has the change of none of them.
+    """
     exact = _same_changes(shown, changes)
-    if not found.problems:
+    if not found.problems and not found.moved:
         return found if exact else replace(found, problems=(OTHER_FILES,))
     same = exact or ((hunks := _hunks(shown)) is not None and hunks == _hunks(render_changes(changes)))
+    if found.moved and not found.problems and (same or not alone):
+        return replace(found, missing=MOVED if same else SEVERAL, notes=(*found.notes, *found.moved))
+    found = replace(found, problems=(*found.problems, *found.moved))
     note = "its change is the approved one, hunk by hunk" if same else "its change is not the approved one either"
     return replace(found, notes=(*found.notes, note))
 
