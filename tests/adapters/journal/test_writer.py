@@ -65,6 +65,8 @@ async def test_of_a_long_output_a_session_keeps_the_digest_and_the_journal_all(d
     whole = (await asyncio.to_thread(lambda: read_journal(directory, whole=True))).events
     assert [each.event for each in whole[1:]] == [ran, finished]
     assert (await asyncio.to_thread(verify_journal, directory)).ok
+    assert (directory / "journal.jsonl").stat().st_size < len(output), "the output is a blob, stored once"
+    assert [path.read_text() for path in (directory / "blobs").iterdir()] == [output]
 
 
 async def test_what_is_written_is_the_format(directory: Path, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from tests.strategies import events
 @given(events())
 def test_what_goes_in_comes_out(event: e.Event) -> None:
     kind, body = encode_event(event)
+    assert body == json.loads(json.dumps(body)), "a tuple is no list"
     assert decode_event(kind, json.loads(json.dumps(body, allow_nan=False))) == event
 
 

@@ -38,7 +38,14 @@ def encode_event(event: Event) -> tuple[str, JsonObject]:
     kind = kind_of(cls)
     # Reading the body back refuses what does not fit, and makes 2 seconds the 2.0 of its field's type.
     read_back = decode_event(kind, msgspec.to_builtins(event, builtin_types=(bytes,)))
-    return kind, typing.cast(JsonObject, msgspec.to_builtins(read_back))
+    return kind, typing.cast(JsonObject, _with_lists(msgspec.to_builtins(read_back)))
+
+
+def _with_lists(value: object) -> object:
+    """Return the value with a list in place of each tuple, which msgspec takes for a builtin type."""
+    if isinstance(value, dict):
+        return {key: _with_lists(each) for key, each in value.items()}
+    return [_with_lists(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def decode_event(kind: str, body: JsonValue) -> Event:
