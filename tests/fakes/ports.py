@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ConfigError, ModelError, PlanError, WorkbenchError
 from agent_workbench.core.events import SkillText
@@ -25,9 +26,9 @@ from agent_workbench.core.model import (
     StopCause,
     TextDelta,
 )
-from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
+from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
 from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
@@ -188,6 +189,9 @@ class GivenChunks(Struct):
         self.queries.append("\n".join(filter(None, (query.text, query.failing))))
         return self.chunks[:limit]
 
+    async def symbols(self, sources: Sources, prefix: str, limit: int) -> tuple[Completion, ...]:
+        return tuple(Completion(each.place, each.symbol) for each in self.chunks if prefix in each.symbol)[:limit]
+
     async def close(self) -> None:
         self.closed = True
 
@@ -226,7 +230,7 @@ class HeldPlan:
     async def move(self, task: TaskId, *, up: bool) -> None:
         self.plan = self.plan.moved(task, up=up)
 
-    async def piece(self, task: TaskId | None, *, new: bool = False) -> PlanPiece:
+    async def piece(self, task: TaskId | None, *, new: bool = False, draft: Task | None = None) -> PlanPiece:
         text = self.plan.goal
         return PlanPiece(self.path, text, 0, len(text), text, task=task, new=new)
 
@@ -242,6 +246,12 @@ class HeldPlan:
 
     async def add(self, tasks: Sequence[Task]) -> None:
         self.plan = Plan((*self.plan.tasks, *tasks), self.plan.goal)
+
+    async def add_new(self, task: Task) -> Task:
+        if any(each.id == task.id for each in self.plan.tasks):
+            task = replace(task, id=next_id(self.plan.tasks))
+        await self.add((task,))
+        return task
 
 
 class HeldRules(Struct):

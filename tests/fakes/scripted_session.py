@@ -11,16 +11,16 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_marks import Marks, marks_of
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxChoice, InboxDecision, InboxFilter, InboxItem, InboxReceipt, Reference
-from agent_workbench.core.intents import FindCode, Intent, Leave, ListPastActions, OpenFile
+from agent_workbench.core.intents import CompleteCode, FindCode, Intent, Leave, ListPastActions, OpenFile
 from agent_workbench.core.intents.outcomes import Accepted, Outcome
-from agent_workbench.core.intents.plan import EditPlan, OpenPlan
+from agent_workbench.core.intents.plan import AddTask, DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.live import Live, Notice, Recording, ReplayPosition, SessionUpdate
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.core.state.session_state import SessionState
 
-QUESTIONS = FindCode | ListPastActions | OpenFile | OpenPlan | EditPlan
+QUESTIONS = FindCode | CompleteCode | ListPastActions | OpenFile | OpenPlan | EditPlan | DraftTask | AddTask
 
 
 class FakeClock:

@@ -2,6 +2,7 @@
 
 from typing import cast
 
+import pytest
 from msgspec.structs import replace
 from textual.widgets import TextArea
 
@@ -9,6 +10,7 @@ from agent_workbench.core.events import Author, PlanRead
 from agent_workbench.core.intents.outcomes import Accepted, PlanOpened, Refused
 from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.plan import Plan, PlanPiece
+from agent_workbench.tui.dialogs.plan_text import indent_after
 from agent_workbench.tui.panes.plan import PlanPane
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -80,3 +82,45 @@ async def test_keys_typed_ahead_open_one_text_of_the_plan() -> None:
         await bench.press("escape")
         assert bench.screen is bench.app.workbench
         assert session.intents == [OpenPlan(runs.T1)]
+
+
+@pytest.mark.parametrize(
+    ("line", "indent"),
+    [
+        ("tasks:", 2),
+        ("  - id: T-1", 4),
+        ("    scope:", 6),
+        ("    accept_tests:  ", 6),
+        ("      - pytest -q", 6),
+        ("      - echo a: b", 6),
+        ("    goal: x", 4),
+        ("", 0),
+    ],
+)
+def test_a_new_line_begins_where_yaml_wants_it(line: str, indent: int) -> None:
+    assert indent_after(line) == indent
+
+
+async def test_a_new_task_is_typed_over_its_placeholder_and_indented() -> None:
+    text = "  - id: T-4\n    description: what is to be done\n    accept_tests: []\n"
+    piece = PlanPiece("PLAN.yaml", "", 0, 0, text, 7, 8, runs.T3, new=True, placeholder="what is to be done")
+    session = ScriptedSession(*runs.opening())
+    async with driving(session, SMALL) as bench:
+        await bench.press("1", "n")
+        await bench.answer(PlanOpened(piece))
+        await bench.press("ctrl+s")
+        assert "nothing was saved" in bench.text()
+        assert len(session.intents) == 1
+        await bench.press(*"fix: it", "enter", *"goal: x", "tab", "enter", "ctrl+s")
+        written = text.replace("what is to be done", "fix: it\n    goal: x \n    ")
+        assert session.intents[-1] == EditPlan(piece, written)
+        await bench.answer(Accepted())
+        assert bench.screen is bench.app.workbench
+
+
+async def test_long_lines_of_the_plan_wrap() -> None:
+    piece = replace(PIECE, text=f"- id: T-2\n  description: {'long ' * 60}end\n")
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
+        await bench.press("1", "j", "e")
+        await bench.answer(PlanOpened(piece))
+        assert "long end" in bench.text()

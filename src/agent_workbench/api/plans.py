@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.api.trusted_repo import repo_or_folder, trusted_repo
+from agent_workbench.api.trusted_repo import repo_or_folder, require_trust, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.core.errors import PlanError
@@ -15,7 +15,7 @@ from agent_workbench.core.invocation import Invocation
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.config.repo_trust import RepoTrust
-    from agent_workbench.core.plan import Plan, Task
+    from agent_workbench.core.plan import Plan, Task, TaskDraft
     from agent_workbench.core.ports.repo_files import Plans
 
 
@@ -87,6 +87,30 @@ async def _tasks_of(plans: "PlanFile") -> "tuple[Task, ...]":
         return (await plans.read()).tasks
     except PlanError:
         return ()
+
+
+async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "TaskDraft":
+    """Append the task that the words ask for to the plan, and return it as it was added; no model is asked.
+
+    Raises `TrustError` for a repository without trust, `UsageError` for words that are no task, `PlanError`.
+    """
+    from msgspec.structs import replace
+
+    from agent_workbench.engine.task.task_draft import draft_task
+
+    repo = await find_repo(invocation)
+    await require_trust(repo)
+    settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+    ports = await asyncio.to_thread(repo.ports, settings, say)
+    try:
+        say("searching the code")
+        sources = await repo.repository.checkout_files()
+        files = frozenset(await sources.list_files())
+        draft = await draft_task(ports, settings, sources, files, words, complete=True)
+        return replace(draft, task=await ports.plans.add_new(draft.task))
+    finally:
+        await ports.retriever.close()
+        await ports.model.close()
 
 
 async def planned_tasks(invocation: Invocation, goal: str, existing: "Plan", say: Say) -> "tuple[Task, ...]":

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo, git_repository
-from agent_workbench.core.errors import RepoError
+from agent_workbench.core.errors import RepoError, TrustError
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # adapters are loaded by the calls that need them
@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # adapters are loaded by the calls that need them
     from agent_workbench.core.settings import Settings
 
 UNTRUSTED = "what the settings of this repo would run or ask is not trusted and does not count; `agent trust` shows it"
+TRUST_FIRST = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
 
 async def trusted_repo(invocation: Invocation) -> "tuple[RepoContext, Settings]":
@@ -20,6 +21,12 @@ async def trusted_repo(invocation: Invocation) -> "tuple[RepoContext, Settings]"
     trust = await repo.trust()
     trusted = await asyncio.to_thread(trust.is_trusted)
     return repo, await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
+
+
+async def require_trust(repo: RepoContext) -> None:
+    """Raise `TrustError` if the user has not trusted what the repository would run: nobody can be asked now."""
+    if await (await repo.trust()).question():
+        raise TrustError(f"what {repo.root} would run is not trusted", advice=TRUST_FIRST)
 
 
 async def repo_or_folder(invocation: Invocation, say: Say | None = None) -> "tuple[RepoContext, Settings]":

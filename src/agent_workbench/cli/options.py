@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import UsageError
+from agent_workbench.core.text.messages import quoted
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -36,6 +37,24 @@ def event_number(said: str | None) -> int | None:
     if said.isascii() and said.isdigit() and len(said) <= MOST_DIGITS:
         return int(said)
     raise UsageError(f"{said!r} is not an event", advice="give its number; `agent sessions show` prints them")
+
+
+def add_words(verb: argparse.ArgumentParser) -> None:
+    """Add the argument for a task in words."""
+    verb.add_argument("words", nargs="*", metavar='"WORDS"', help="a new task in your words, in quotes")
+
+
+def task_words(options: argparse.Namespace, verb: str) -> str:
+    """Return the task in words, empty if there is none; raise `UsageError` for a single word, which may be a typo."""
+    said: list[str] = options.words
+    if not said:
+        return ""
+    example = f'put the task in quotes: {verb} "say what is to be done"'
+    if len(said) > 1:
+        raise UsageError(f"{len(said)} arguments are no task", advice=example)
+    if len(said[0].split()) < 2:
+        raise UsageError(f"{quoted(said[0])} is one word, and no task", advice=example)
+    return said[0]
 
 
 def add_model_flags(verb: argparse.ArgumentParser) -> None:

@@ -166,11 +166,23 @@ def next_id(tasks: tuple[Task, ...]) -> TaskId:
     return TaskId(f"T-{max(numbers, default=0) + 1}")
 
 
+class TaskDraft(Struct, frozen=True):
+    """A task proposed from the user's words; it is in no plan yet.
+
+    `mentions` are the places that its first prompt will have, `remarks` tell what the user may want to know of it.
+    """
+
+    task: Task
+    mentions: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
 class PlanPiece(Struct, frozen=True):
     """A part of the plan's file for editing: `text` replaces `whole[start:end]`, `whole` is the file as read.
 
     `first_line` is the file's line number of its first line, `at_line` the line to start at. `task` is the task it
-    spells (None: the whole plan). `new`: the plan does not have this task yet.
+    spells (None: the whole plan). `new`: the plan does not have this task yet. `placeholder` is the text of a new task
+    that the user replaces, empty if there is none.
     """
 
     path: str
@@ -182,6 +194,7 @@ class PlanPiece(Struct, frozen=True):
     at_line: int = 1
     task: TaskId | None = None
     new: bool = False
+    placeholder: str = ""
 
     def whole_with(self, text: str) -> str:
         """Return the whole file with `text` in place of the piece; what follows stays on a line of its own."""

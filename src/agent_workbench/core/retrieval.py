@@ -81,6 +81,18 @@ class Chunk(RecordedValue, frozen=True):
         head = f"{self.place}\n{self.context}" if self.context else self.place
         return f"{head}\n{self.text}"
 
+    def covers(self, other: "Chunk") -> bool:
+        """Return True if all lines of the other one are among these."""
+        inside = self.first_line <= other.first_line and other.last_line <= self.last_line
+        return self.path == other.path and inside
+
+
+class Completion(Struct, frozen=True):
+    """A file or symbol whose name fits what is typed. `place` is a path, or `path:first-last` for a `symbol`."""
+
+    place: str
+    symbol: str = ""
+
 
 class IndexStatus(Struct, frozen=True):
     """Progress of a folder's index: files read of those to read, and what it holds now.

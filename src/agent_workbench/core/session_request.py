@@ -32,13 +32,14 @@ class SessionRequest(Struct, frozen=True):
 
     `session` is its name; the first or last letters are enough. `at` is the number of the event to fork after or to
     show first (None: the last to fork, the first to show). An attended session asks its user, an `unattended` one
-    stops where somebody is needed.
+    stops where somebody is needed. `words` are entered in the input line of an attended one when it is open.
     """
 
     mode: OpenMode = OpenMode.RESUME
     session: str = ""
     at: int | None = None
     unattended: Unattended | None = None
+    words: str = ""
 
     @property
     def replayed(self) -> bool:

@@ -10,6 +10,7 @@ from agent_workbench.tui.keys import KEYS, Key, Scope
 PRIORITY = frozenset({Scope.ALWAYS})
 DIALOG_SCOPES = frozenset(
     {
+        Scope.DRAFT,
         Scope.ALLOW,
         Scope.RULES,
         Scope.INBOX,

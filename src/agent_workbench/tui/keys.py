@@ -24,6 +24,7 @@ class Scope(StrEnum):
     TOUR = "Tour"
     SESSIONS = "Sessions"
     COMPARISON = "Comparison of sessions"
+    DRAFT = "Task to start"
     ALLOW = "Rule to keep"
     RULES = "Rules"
     INBOX = "Inbox"
@@ -131,6 +132,10 @@ KEYS = (
     Key(Scope.RECEIPT, "close", "c,escape,q", "close", "Back to the workbench."),
     Key(Scope.REVIEW, "go_to_step", "enter", "step", "Go to the step that made the selected change."),
     Key(Scope.REVIEW, "close_review", "R,escape,q", "close", "Back to the workbench."),
+    Key(Scope.DRAFT, "start_draft", "enter", "start", "Add the task to the plan and start it."),
+    Key(Scope.DRAFT, "add_draft", "a", "add", "Add the task to the plan, and start nothing."),
+    Key(Scope.DRAFT, "edit_draft", "e", "edit", "Edit the YAML of the task before it is added."),
+    Key(Scope.DRAFT, "close_draft", "escape,q", "back", "Back to the words; nothing is written."),
     Key(Scope.ALLOW, "keep_rule", "enter", "keep", "Keep the selected rule and approve the proposal by it."),
     Key(Scope.ALLOW, "next_place", "tab,right,l", "where", "Change for how long, and for whom, the rule is kept."),
     Key(Scope.ALLOW, "previous_place", "shift+tab,left,h", "where, back", "Go back in the same list."),
@@ -175,7 +180,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "focus_following", "tab", "next pane", "Focus the next pane."),
     Key(Scope.EVERYWHERE, "focus_preceding", "shift+tab", "previous pane", "Focus the previous pane."),
     Key(Scope.EVERYWHERE, "zoom", "z", "zoom", "Give the pane all the room, or give it back."),
-    Key(Scope.EVERYWHERE, "tell", ":", "tell", "Send the model a message; it reads it with its next step."),
+    Key(Scope.EVERYWHERE, "tell", ":", "say", "Say in words a task, or a message to the model; @ and / complete."),
     Key(Scope.EVERYWHERE, "context", "c", "context", "Show the parts of the prompt, and what each of them cost."),
     Key(Scope.EVERYWHERE, "review", "R", "review", "Show all changes of the task as one diff, each with its step."),
     Key(Scope.EVERYWHERE, "rules", "L", "rules", "Show the rules in force, and revoke them."),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_workbench.adapters.plans.plan_file import PlanFile
 from agent_workbench.config.yaml_parser import compose_text
@@ -199,6 +200,22 @@ async def test_adding_makes_the_file(tmp_path: Path) -> None:
     assert (await file.read()).tasks == (Task(TaskId("T-1"), "x"),)
     await file.add([])
     assert len((await file.read()).tasks) == 1
+
+
+async def test_a_new_task_gets_the_next_free_id_and_nothing_is_added_to_a_broken_plan(tmp_path: Path) -> None:
+    file = plan_file(tmp_path)
+    task = Task(TaskId("T-1"), "-x: \"quoted\" 'words' # all\tof them", "one\ntwo: three\n")
+    assert await file.add_new(task) == task
+    assert await file.add_new(task) == replace(task, id=TaskId("T-2"))
+    plan_file(tmp_path, content(tmp_path).replace("T-2", "T-7"))
+    assert (await file.add_new(task)).id == "T-8"
+    assert (await file.read()).tasks[-1] == replace(task, id=TaskId("T-8"))
+    with pytest.raises(PlanError, match="control characters"):
+        await file.add_new(Task(TaskId("T-1"), "\x1b[2J"))
+    plan_file(tmp_path, "tasks: [")
+    with pytest.raises(PlanError, match=rf"^{PATH}:1:"):
+        await file.add_new(task)
+    assert content(tmp_path) == "tasks: ["
 
 
 async def test_what_does_not_fit_is_not_added(tmp_path: Path) -> None:

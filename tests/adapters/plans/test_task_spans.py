@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan import Task, TaskStatus
 from tests.adapters.plans.plan_files import PATH, content, plan_file
 
 T1, T2, T3 = TaskId("T-1"), TaskId("T-2"), TaskId("T-3")
@@ -100,12 +101,11 @@ async def test_a_new_task_is_filled_in_and_read(tmp_path: Path, text: str) -> No
     file = plan_file(tmp_path, text)
     count = len((await file.read()).tasks)
     piece = await file.piece(T1, new=True)
-    written = piece.text.replace("description: \n", "description: new\n").replace(
-        "description: \r", "description: new\r"
-    )
+    assert piece.text.count(piece.placeholder) == 1
+    written = piece.text.replace(piece.placeholder, "new")
     await file.replace_text(piece.whole, piece.whole_with(written))
     plan = await file.read()
-    assert [task.id for task in plan.tasks if task.description in ("new", "what is to be done")] == [f"T-{count + 1}"]
+    assert [task.id for task in plan.tasks if task.description == "new"] == [f"T-{count + 1}"]
     assert plan.tasks[min(count, 1)].id == f"T-{count + 1}"
 
 
@@ -113,12 +113,58 @@ async def test_what_cannot_be_read_is_refused_with_its_line_and_a_broken_plan_ca
     file = plan_file(tmp_path, PLAN)
     piece = await file.piece(T1, new=True)
     with pytest.raises(PlanError, match=rf"{PATH}:{piece.at_line}:\d+: .*description: expected text, found nothing"):
-        await file.replace_text(piece.whole, piece.whole_with(piece.text))
+        await file.replace_text(piece.whole, piece.whole_with(piece.text.replace(piece.placeholder, "")))
     with pytest.raises(PlanError, match="T-2 is in progress"):
         await file.replace_text(PLAN, PLAN.replace("T-2", "T-5"), keep=(T2,))
     assert content(tmp_path) == PLAN
     plan_file(tmp_path, "tasks: [\n")
     await file.replace_text((await file.piece(None)).text, PLAN)
+    assert content(tmp_path) == PLAN
+
+
+@pytest.mark.parametrize("text", [PLAN, "version: 1\ntasks: []\n", "[{id: T-1, description: x}]\n"])
+async def test_a_drafted_task_is_shown_as_it_would_be_written(tmp_path: Path, text: str) -> None:
+    file = plan_file(tmp_path, text)
+    draft = Task(T1, "round: @src/cart.py #1", "a\nb", accept_tests=("pytest -q 'a: b'",))
+    piece = await file.piece(None, new=True, draft=draft)
+    assert piece.placeholder == ""
+    await file.replace_text(piece.whole, piece.whole_with(piece.text))
+    (*others, added) = (await file.read()).tasks
+    assert added == replace(draft, id=TaskId(f"T-{len(others) + 1}"))
+
+
+@pytest.mark.parametrize(
+    ("line", "description"),
+    [
+        ("fix: the sum", "fix: the sum"),
+        ("@total is wrong", "@total is wrong"),
+        ("[WIP] the sum", "[WIP] the sum"),
+        ("*all* sums", "*all* sums"),
+        ("#12 the sum", "#12 the sum"),
+        ("`sum` is wrong", "`sum` is wrong"),
+        ('a: "b" \\', 'a: "b" \\'),
+        ("1234", "1234"),
+        ("yes", "yes"),
+    ],
+)
+async def test_words_get_the_quotes_that_they_lack(tmp_path: Path, line: str, description: str) -> None:
+    file = plan_file(tmp_path, PLAN)
+    piece = await file.piece(T1, new=True)
+    written = piece.text.replace(piece.placeholder, line).replace("[]", '\n    - python -c "d: 1"\n    - make')
+    await file.replace_text(piece.whole, piece.whole_with(written))
+    added = (await file.read()).tasks[1]
+    assert (added.description, added.accept_tests) == (description, ('python -c "d: 1"', "make"))
+    assert content(tmp_path).replace("\n\n", "\n").startswith(f"# top\ntasks:\n{ONE}"), "the rest is as it was"
+
+
+@pytest.mark.parametrize(
+    "line", ["  status: [dun", "  budget: a: b", "  other: a: b", '  goal: "a: b" c', "  - a: b: c"]
+)
+async def test_quotes_mend_nothing_else(tmp_path: Path, line: str) -> None:
+    file = plan_file(tmp_path, PLAN)
+    text = f"- id: T-1\n  description: x\n{line}\n"
+    with pytest.raises(PlanError, match=rf"{PATH}:[34]:"):
+        await file.replace_text(PLAN, text)
     assert content(tmp_path) == PLAN
 
 

@@ -314,3 +314,22 @@ async def test_searches_at_once_wait_for_each_other(root: Path, retriever: CodeR
     answers = await asyncio.gather(*(retriever.search(workspace, CodeQuery("stack top"), 3) for _ in range(5)))
     assert len(set(answers)) == 1
     assert retriever.parsed_files == len(SNIPPETS) + 2
+
+
+async def test_symbols_complete_what_is_typed_from_what_is_indexed_so_far(
+    retriever: CodeRetriever, tmp_path: Path
+) -> None:
+    write(
+        tmp_path / "repo" / "a.py",
+        "class Cart:\n    def total(self):\n        return 1\n\n\ndef total_of():\n    ...\n",
+    )
+    write(tmp_path / "repo" / "b.py", "def subtotal():\n    ...\n")
+    sources = FolderWorkspace(tmp_path / "repo")
+    assert await retriever.symbols(sources, "total", 9) == (), "nothing is indexed, and nobody waits"
+    await retriever.build(sources)
+    found = await retriever.symbols(sources, "TOTAL", 9)
+    assert [each.symbol.rpartition(".")[2] for each in found][-1] == "subtotal"
+    assert found[0].place == "a.py:6-7"
+    assert (await retriever.symbols(sources, "total", 1)) == found[:1]
+    assert await retriever.symbols(sources, "[^", 9) == ()
+    await retriever.close()

@@ -17,6 +17,7 @@ from agent_workbench.core.intents import (
     ChangeReplaySpeed,
     ChangeRule,
     CompactContext,
+    CompleteCode,
     DropChunk,
     EditProposal,
     EditScratchpad,
@@ -42,8 +43,8 @@ from agent_workbench.core.intents import (
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, CodeFound, Outcome, PastActionsFound, Refused
-from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan
-from agent_workbench.core.plan import PlanPiece
+from agent_workbench.core.intents.plan import AddTask, BlockTask, DraftTask, EditPlan, MoveTask, OpenPlan
+from agent_workbench.core.plan import PlanPiece, Task
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.retrieval import Chunk, CodeQuery
@@ -67,7 +68,15 @@ INTENTS: tuple[Intent, ...] = (
     *(SayToModel("hello"), PinChunk("answer.txt:1-1"), DropChunk("answer.txt:1-1"), FindCode("answer")),
     *(FindCode("answer.txt:1-1"), FindCode(""), OpenFile("answer.txt"), OpenFile("../../etc/passwd", -3)),
     *(CompactContext(), MergeTask(T1), MergeTask(TaskId("T-9")), AnswerQuestion("trust", yes=True)),
-    *(OpenPlan(), OpenPlan(TaskId("T-9")), EditPlan(PIECE, "a: b"), MoveTask(T1, up=True), BlockTask(TaskId("T-9"))),
+    *(DraftTask("make the answer right"), DraftTask(""), CompleteCode("ans"), CompleteCode("../")),
+    *(
+        AddTask(Task(T1, "another")),
+        OpenPlan(),
+        OpenPlan(TaskId("T-9")),
+        EditPlan(PIECE, "a: b"),
+        MoveTask(T1, up=True),
+        BlockTask(TaskId("T-9")),
+    ),
     *(StepReplay(1), SeekReplay(0.5), GoToEvent(3), JumpReplay(MarkKind.DIFF), PlayReplay(playing=True)),
     ChangeReplaySpeed(faster=True),
     RecordDecision(InboxDecision(Reference(SESSION, NOTHING, "0" * 32), Verdict.APPROVE)),

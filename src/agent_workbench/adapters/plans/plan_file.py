@@ -6,12 +6,15 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
+from msgspec.structs import replace
+
 from agent_workbench.adapters.plans import round_trip, task_spans, text_edits
+from agent_workbench.adapters.plans.missing_quotes import read_quoted
 from agent_workbench.adapters.plans.plan_parser import Compose, PlanText, check_skills, read_plan
 from agent_workbench.adapters.plans.plan_renderer import render_plan
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
+from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
 from agent_workbench.core.text.line_merge import merge_cleanly
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, decode_document
 from agent_workbench.system.repo_files import change_inside, create_inside, read_inside
@@ -68,16 +71,17 @@ class PlanFile:
 
         await asyncio.to_thread(self._change, change)
 
-    async def piece(self, task: TaskId | None, *, new: bool = False) -> PlanPiece:
+    async def piece(self, task: TaskId | None, *, new: bool = False, draft: Task | None = None) -> PlanPiece:
         text = await asyncio.to_thread(self._text)
         if new:
-            return task_spans.new_piece(self._read_text(text), self._path, task)
+            return task_spans.new_piece(self._read_text(text), self._path, task, draft)
         if task is not None:
             return task_spans.task_piece(self._read_text(text), self._path, task)
         return PlanPiece(self._path, text, 0, len(text), text)
 
     async def replace_text(self, before: str, text: str, keep: Sequence[TaskId] = ()) -> None:
-        ours = self._read_text(text)
+        ours = read_quoted(text, self._path, self._compose)
+        text = ours.text
         for each in keep:
             if each not in {task.id for task in ours.plan.tasks}:
                 raise PlanError(
@@ -103,11 +107,22 @@ class PlanFile:
             known = {task.id for task in before.plan.tasks}
             if taken := [task.id for task in tasks if task.id in known]:
                 raise PlanError(f"{self._path} already has a task {taken[0]}", advice="give the new task another id")
-            ways = (lambda: text_edits.with_tasks(before, tasks), lambda: round_trip.with_tasks(before.text, tasks))
-            return self._first_faithful(ways, Plan((*before.plan.tasks, *tasks), before.plan.goal))
+            return self._with_tasks(before, tasks)
 
         if tasks:
             await asyncio.to_thread(self._change, change, create=True)
+
+    async def add_new(self, task: Task) -> Task:
+        added = task
+
+        def change(before: PlanText) -> str:
+            nonlocal added
+            if any(each.id == task.id for each in before.plan.tasks):
+                added = replace(task, id=next_id(before.plan.tasks))
+            return self._with_tasks(before, (added,))
+
+        await asyncio.to_thread(self._change, change, create=True)
+        return added
 
     async def new_plan(self, plan: Plan) -> str:
         """Replace the plan and return the path of the archived old one, empty if there was none.
@@ -127,6 +142,10 @@ class PlanFile:
             MAX_BYTES,
             lambda suffix: str(path.with_name(f"{path.stem}.edited{suffix}{path.suffix}")),
         )
+
+    def _with_tasks(self, before: PlanText, tasks: Sequence[Task]) -> str:
+        ways = (lambda: text_edits.with_tasks(before, tasks), lambda: round_trip.with_tasks(before.text, tasks))
+        return self._first_faithful(ways, Plan((*before.plan.tasks, *tasks), before.plan.goal))
 
     def _read(self) -> Plan:
         return self._read_text(self._text()).plan

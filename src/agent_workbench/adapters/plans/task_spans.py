@@ -1,15 +1,17 @@
 """Spans of single tasks in the text of a plan, for editing, moving and inserting."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.plans.plan_parser import PlanText
+from agent_workbench.adapters.plans.plan_renderer import render_tasks
 from agent_workbench.adapters.plans.text_edits import with_tasks
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import PlanPiece, Task, next_id
 from agent_workbench.core.yaml_documents.lines import after_lines, line_start
 from agent_workbench.core.yaml_documents.nodes import Node
 
-TO_BE_WRITTEN = "what is to be done"
+PLACEHOLDER = "what is to be done"
 
 
 class TextSpan(Struct, frozen=True):
@@ -29,21 +31,25 @@ def task_piece(before: PlanText, path: str, task: TaskId) -> PlanPiece:
     return PlanPiece(path, before.text, span.start, span.end, text, first, first, task)
 
 
-def new_piece(before: PlanText, path: str, after: TaskId | None) -> PlanPiece:
-    """Return a template for a new task after the task `after`, or at the end of the plan."""
-    new = next_id(before.plan.tasks)
+def new_piece(before: PlanText, path: str, after: TaskId | None, draft: Task | None = None) -> PlanPiece:
+    """Return a new task after the task `after`, or at the end of the plan: `draft`, or a template (None)."""
+    new = replace(draft or Task(TaskId(""), PLACEHOLDER), id=next_id(before.plan.tasks))
+    placeholder = "" if draft else PLACEHOLDER
     listing = before.listing
     if listing is None or not listing.items or listing.flow:
-        text = with_tasks(before, (Task(new, TO_BE_WRITTEN),))
-        line = _line(text, text.rindex(TO_BE_WRITTEN))
-        return PlanPiece(path, before.text, 0, len(before.text), text, 1, line, None, new=True)
+        text = with_tasks(before, (new,))
+        line = _line(text, text.rindex(placeholder or new.id))
+        whole = PlanPiece(path, before.text, 0, len(before.text), text, 1, line, None, new=True)
+        return replace(whole, placeholder=placeholder)
     ids = [each.id for each in before.plan.tasks]
     place = _task_spans(before)[ids.index(after) if after in ids else -1].end
     newline = "\r\n" if "\r\n" in before.text else "\n"
     joint = "" if before.text[:place].endswith("\n") else newline
-    stub = _stub(new, ids[-1], " " * (listing.start.column - 1)).replace("\n", newline)
+    indent = listing.start.column - 1
+    lines = render_tasks((new,), indent) if draft else _stub(new.id, ids[-1], " " * indent)
     first = _line(before.text, place) + bool(joint)
-    return PlanPiece(path, before.text, place, place, joint + stub, first, first + 1, new, new=True)
+    text = joint + lines.replace("\n", newline)
+    return PlanPiece(path, before.text, place, place, text, first, first + 1, new.id, new=True, placeholder=placeholder)
 
 
 def with_moved(before: PlanText, task: TaskId, *, up: bool) -> str:
@@ -98,7 +104,7 @@ def _line(text: str, index: int) -> int:
 def _stub(new: TaskId, last: TaskId, indent: str) -> str:
     lines = (
         f"- id: {new}",
-        "  description: ",
+        f"  description: {PLACEHOLDER}",
         '  goal: ""',
         "  accept_tests: []",
         f"  # depends_on: [{last}]",

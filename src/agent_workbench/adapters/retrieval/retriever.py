@@ -22,12 +22,13 @@ from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
 from agent_workbench.adapters.retrieval.search.passages import Passages, passages
 from agent_workbench.adapters.retrieval.search.query import query_words
 from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, keep_freed_memory, search
+from agent_workbench.adapters.retrieval.search.symbols import matching_symbols
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
 from agent_workbench.adapters.retrieval.worker_processes.threads import in_thread
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import CacheFacts, Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.retrieval import CacheFacts, Chunk, CodeQuery, Completion, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
 _MAX_FOLDERS = 4
@@ -138,6 +139,13 @@ class CodeRetriever:
         if folder.index.finder.is_due:
             folder.begin(sources, is_thorough=True)
         return made.chunks
+
+    async def symbols(self, sources: Sources, prefix: str, limit: int) -> tuple[Completion, ...]:
+        folder = self._folder(sources)
+        view = folder.index.index.view
+        if not view.segments:
+            folder.begin(sources)
+        return await in_thread(partial(matching_symbols, view, prefix, limit))
 
     async def _prepare(self, sources: Sources) -> None:
         folder = self._folder(sources)

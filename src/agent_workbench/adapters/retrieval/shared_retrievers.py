@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Hashable
 
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 
 
 class SharedRetrievers:
@@ -49,6 +49,9 @@ class SharedRetriever:
         self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
     ) -> tuple[Chunk, ...]:
         return await self._retriever.search(sources, query, limit, complete=complete)
+
+    async def symbols(self, sources: Sources, prefix: str, limit: int) -> tuple[Completion, ...]:
+        return await self._retriever.symbols(sources, prefix, limit)
 
     async def close(self) -> None:
         await self._release()

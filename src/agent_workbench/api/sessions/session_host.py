@@ -10,10 +10,9 @@ from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_opening import AttendedRepo, open_session, replayed_session
 from agent_workbench.api.sessions.update_feed import UpdateFeed
-from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.api.trusted_repo import require_trust, trusted_repo
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
-from agent_workbench.core.errors import TrustError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId, TaskId
@@ -23,8 +22,6 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.session_end import TaskOutcome
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
-
-UNTRUSTED = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
 
 class LocalSessionHost:
@@ -81,9 +78,7 @@ class LocalSessionHost:
         from agent_workbench.engine.runtime.publisher import UpdatePublisher
         from agent_workbench.engine.session.unattended import UnattendedSession
 
-        trust = await repo.trust()
-        if await trust.question():
-            raise TrustError(f"what {repo.root} would run is not trusted", advice=UNTRUSTED)
+        await require_trust(repo)
         updates, events = UpdateFeed(), EventFeed()
         publisher = UpdatePublisher(updates.publish)
         session, recorder = await open_session(

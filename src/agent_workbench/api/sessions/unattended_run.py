@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.sessions.session_host import UNTRUSTED, LocalSessionHost
+from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.trusted_repo import require_trust
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
-from agent_workbench.core.errors import TrustError, task_locked
+from agent_workbench.core.errors import task_locked
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.intents import Leave
@@ -40,9 +41,7 @@ class UnattendedRun:
     async def sessions(self) -> "AsyncGenerator[SessionHandle]":
         """Yield each session when it is open; go on when it has ended. Raises `TrustError`, `PlanError`."""
         repo = await find_repo(self._host.invocation)
-        trust = await repo.trust()
-        if await trust.question():
-            raise TrustError(f"what {repo.root} would run is not trusted", advice=UNTRUSTED)
+        await require_trust(repo)
         settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
         if self._query.tasks is None:
             async for session in self._all(repo, settings):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_model_flags, overrides
+from agent_workbench.cli.options import add_model_flags, add_words, overrides, task_words
 from agent_workbench.cli.output import drop_output, say_aside, say_last
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.ids import task_id
@@ -23,13 +23,14 @@ from agent_workbench.core.text.sanitizer import sanitize
 if TYPE_CHECKING:
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.history.session_choice import SessionQuery
-    from agent_workbench.core.ids import SessionId
+    from agent_workbench.core.ids import SessionId, TaskId
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
-    which = verb.add_mutually_exclusive_group(required=True)
+    add_words(verb)
+    which = verb.add_mutually_exclusive_group()
     which.add_argument("-t", "--task", metavar="ID", action="append", help="this task (may be given more than once)")
     which.add_argument("-a", "--all", action="store_true", help="every task that is ready, in order")
     verb.add_argument("--session", metavar="ID", help="resume this session")
@@ -59,12 +60,37 @@ def execute(options: argparse.Namespace) -> int:
     """Run the tasks; the exit code distinguishes done, failed, parked and defects."""
     from agent_workbench.core.history.session_choice import SessionQuery
 
-    tasks = None if options.all else tuple(task_id(each) for each in options.task)
+    words = task_words(options, "agent run")
+    if bool(words) + bool(options.task) + options.all != 1:
+        raise UsageError(
+            "say which tasks", advice='name one of: --task ID, --all, or a new task in quotes ("fix the …")'
+        )
+    invocation = unattended_invocation(options)
+    named = tuple(task_id(each) for each in options.task or ())
+    tasks = None if options.all else named or (asyncio.run(_add_task(invocation, words)),)
     query = SessionQuery(options.session or "", options.new, tasks)
-    run = run_tasks(
-        unattended_invocation(options), query, as_json=options.json, verbose=options.verbose, summary=options.all
-    )
+    run = run_tasks(invocation, query, as_json=options.json, verbose=options.verbose, summary=options.all)
     return asyncio.run(run)
+
+
+async def _add_task(invocation: Invocation, words: str) -> "TaskId":
+    """Add the task that the words ask for to the plan, tell what it is, and return its id."""
+    from agent_workbench.api.plans import add_task_in_words
+
+    draft = await add_task_in_words(invocation, words, say_aside)
+    task = draft.task
+    say_aside(f"{task.id} is added to the plan: {' '.join(task.description.split())}")
+    scope = ", ".join(task.scope.allowed_write_globs)
+    told = (
+        ("goal", task.goal),
+        ("scope", scope),
+        ("checks", "; ".join(task.accept_tests)),
+        ("pinned", ", ".join(draft.mentions)),
+    )
+    for label, text in (*told, *(("note", remark) for remark in draft.remarks)):
+        if text:
+            say_aside(f"  {label:<7} {' '.join(text.split())}")
+    return task.id
 
 
 def unattended_invocation(options: argparse.Namespace) -> Invocation:

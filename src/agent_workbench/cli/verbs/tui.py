@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_model_flags, overrides
+from agent_workbench.cli.options import add_model_flags, add_words, overrides, task_words
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
@@ -22,6 +22,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     which = verb.add_mutually_exclusive_group()
     which.add_argument("--session", metavar="ID", help="resume this session (its first or last letters are enough)")
     which.add_argument("--new", action="store_true", help="start a new session even if one is unfinished")
+    add_words(verb)
     add_model_flags(verb)
     verb.add_argument("--web", action="store_true", help="serve it to a browser on this machine instead")
     verb.add_argument("--port", type=port_number, default=0, metavar="N", help="with --web: the port (a free one)")
@@ -30,6 +31,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Open the workbench, and print its farewell."""
+    words = task_words(options, "agent tui")
     if options.web:
         return _serve(options)
     if not options.served:
@@ -38,7 +40,9 @@ def execute(options: argparse.Namespace) -> int:
     from agent_workbench.core.session_request import OpenMode, SessionRequest
 
     invocation = Invocation(Path.cwd(), os.environ, overrides(options))
-    request = SessionRequest(OpenMode.NEW if options.new else OpenMode.RESUME, options.session or "")
+    # A task in words is a new one, whatever is unfinished; in a session that is named they are said to it.
+    new = options.new or (bool(words) and not options.session)
+    request = SessionRequest(OpenMode.NEW if new else OpenMode.RESUME, options.session or "", words=words)
     return open_workbench(invocation, request, welcome=first_run(), served=options.served)
 
 
@@ -56,6 +60,7 @@ def _serve(options: argparse.Namespace) -> int:
     flags = {name: getattr(options, name) for name in ("session", "model", "model_url", "endpoint")}
     words = ["tui", "--served", *(["--new"] if options.new else [])]
     words += [word for name, said in flags.items() if said for word in (f"--{name.replace('_', '-')}", said)]
+    words += ["--", *options.words] if options.words else []
     asyncio.run(serve_workbench(Path.cwd(), words, options.port, _say_served))
     return ExitCode.DONE
 

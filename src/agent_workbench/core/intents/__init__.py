@@ -11,6 +11,9 @@ from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.workspace import MergeMethod
 
+MOST_SAID_CHARS = 8_000
+"""Maximum length of what the user says at once: to the model, or of a new task."""
+
 
 class StartTask(Struct, frozen=True):
     """Start this task; None starts the plan's next one."""
@@ -131,6 +134,12 @@ class FindCode(Struct, frozen=True):
     asked: str
 
 
+class CompleteCode(Struct, frozen=True):
+    """Complete what is typed of a path or symbol; a newer question of this kind takes its place."""
+
+    prefix: str
+
+
 class OpenFile(Struct, frozen=True):
     """Show a file of the workspace as it is now, from line `line` (1: the first)."""
 
@@ -222,6 +231,7 @@ Intent = (
     | PinChunk
     | DropChunk
     | FindCode
+    | CompleteCode
     | OpenFile
     | CompactContext
     | MergeTask

@@ -3,8 +3,8 @@
 from msgspec import Struct
 
 from agent_workbench.core.history.past_actions import PastActions
-from agent_workbench.core.plan import PlanPiece
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.plan import PlanPiece, Task, TaskDraft
+from agent_workbench.core.retrieval import Chunk, Completion
 from agent_workbench.core.settings import Permission
 
 
@@ -24,6 +24,29 @@ class PlanOpened(Struct, frozen=True):
     """Answer to `OpenPlan`: the text to show or edit."""
 
     piece: PlanPiece
+
+
+class TaskDrafted(Struct, frozen=True):
+    """Answer to `DraftTask`: the task that is proposed."""
+
+    draft: TaskDraft
+
+
+class TaskAdded(Struct, frozen=True):
+    """Answer to `AddTask`: the task as it is in the plan."""
+
+    task: Task
+
+
+class CodeCompleted(Struct, frozen=True):
+    """Answer to `CompleteCode`: files and symbols that fit, best first.
+
+    `remark` says why some may be missing, empty if none are.
+    """
+
+    prefix: str
+    items: tuple[Completion, ...]
+    remark: str = ""
 
 
 class CodeFound(Struct, frozen=True):
@@ -48,5 +71,5 @@ class PastActionsFound(Struct, frozen=True):
     past: PastActions
 
 
-Answer = PlanOpened | CodeFound | FileOpened | PastActionsFound
+Answer = PlanOpened | TaskDrafted | TaskAdded | CodeCompleted | CodeFound | FileOpened | PastActionsFound
 Outcome = Accepted | Refused | Answer

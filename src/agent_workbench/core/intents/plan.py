@@ -3,14 +3,18 @@
 from msgspec import Struct
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import PlanPiece
+from agent_workbench.core.plan import PlanPiece, Task
 
 
 class OpenPlan(Struct, frozen=True):
-    """Show the text of a task (None: of the whole plan) for editing, or a new task after it."""
+    """Show the text of a task (None: of the whole plan) for editing, or a new task after it.
+
+    `draft` is the new task as proposed (None: a template).
+    """
 
     task: TaskId | None = None
     new: bool = False
+    draft: Task | None = None
 
 
 class EditPlan(Struct, frozen=True):
@@ -18,6 +22,18 @@ class EditPlan(Struct, frozen=True):
 
     piece: PlanPiece
     text: str
+
+
+class DraftTask(Struct, frozen=True):
+    """Propose a task from the user's words: goal, scope and checks from the repository. Nothing is written."""
+
+    words: str
+
+
+class AddTask(Struct, frozen=True):
+    """Append a task to the plan; if another task has its id by now, it gets the next free one."""
+
+    task: Task
 
 
 class MoveTask(Struct, frozen=True):
@@ -35,4 +51,5 @@ class BlockTask(Struct, frozen=True):
     blocked: bool = True
 
 
-PlanIntent = OpenPlan | EditPlan | MoveTask | BlockTask
+PlanChange = OpenPlan | EditPlan | AddTask | MoveTask | BlockTask
+PlanIntent = PlanChange | DraftTask

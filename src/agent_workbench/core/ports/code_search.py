@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 
 
 class Retriever(Protocol):
@@ -14,6 +14,12 @@ class Retriever(Protocol):
 
     def status(self, sources: Sources) -> IndexStatus:
         """Return the progress of the folder's index without blocking."""
+
+    async def symbols(self, sources: Sources, prefix: str, limit: int) -> tuple[Completion, ...]:
+        """Return definitions whose names begin with `prefix` or contain it, in what is indexed so far, best first.
+
+        Indexing begins in the background if nothing is indexed yet.
+        """
 
     async def close(self) -> None:
         """Stop the background work."""

@@ -30,14 +30,16 @@ class Plans(Protocol):
     async def move(self, task: TaskId, *, up: bool) -> None:
         """Move a task one place up or down; unchanged at the end of the list."""
 
-    async def piece(self, task: TaskId | None, *, new: bool = False) -> PlanPiece:
+    async def piece(self, task: TaskId | None, *, new: bool = False, draft: Task | None = None) -> PlanPiece:
         """Return the text of a task (None: the whole plan, even an invalid one), or of a new one after it.
 
-        Raises `PlanError` with file and line.
+        `draft` is the new task (None: a template with a placeholder). Raises `PlanError` with file and line.
         """
 
     async def replace_text(self, before: str, text: str, keep: Sequence[TaskId] = ()) -> None:
         """Replace `before`, the text that was edited, by `text`; changes made on disk meanwhile are kept too.
+
+        A value that only lacks its quotes, such as one with a colon, gets them.
 
         Raises `PlanError`, with nothing written, if the text cannot be read (file and line as in `text`), lacks one of
         the tasks `keep`, or conflicts with a change on disk in the same lines.
@@ -45,6 +47,12 @@ class Plans(Protocol):
 
     async def add(self, tasks: Sequence[Task]) -> None:
         """Append tasks; comments and order are preserved."""
+
+    async def add_new(self, task: Task) -> Task:
+        """Append a task and return it as it was written: with the next free id where its own is taken.
+
+        A missing plan is created. Raises `PlanError` with file and line.
+        """
 
     async def new_plan(self, plan: Plan) -> str:
         """Start a new plan; return the path of the archived former one, empty if there was none."""

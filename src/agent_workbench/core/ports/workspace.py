@@ -85,6 +85,9 @@ class Workspace(Sources, Protocol):
 class Workspaces(Protocol):
     """The user's repo, which is never touched, and the worktrees beside it."""
 
+    async def checkout_files(self) -> Sources:
+        """Return the files of the user's checkout, to be listed and read."""
+
     async def inspect(self) -> RepoFacts:
         """Return the state of the user's checkout; nothing that the repo configures is run. Raises `RepoError`."""
 

@@ -4,12 +4,13 @@ import asyncio
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import Event
-from agent_workbench.core.ports.workspace import Workspace
+from agent_workbench.core.ports.workspace import Sources, Workspace
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_task import BackgroundTask
+from agent_workbench.engine.runtime.file_names import FileNames
 from agent_workbench.engine.runtime.index_progress import show_index
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.tool import Tools
@@ -34,6 +35,7 @@ class SessionContext:
         self._workspace_lock = asyncio.Lock()
         self._index_progress = BackgroundTask()
         self.lookup = BackgroundTask()
+        self.file_names = FileNames(ports.clock)
 
     @property
     def state(self) -> SessionState:
@@ -78,6 +80,10 @@ class SessionContext:
                 )
             return opened
 
+    async def sources(self) -> Sources:
+        """Return the files that the user sees: the workspace of the task, or their checkout if there is no task."""
+        return await self.workspace() if self.state.unfinished else await self.ports.workspaces.checkout_files()
+
     async def _open(self, request: WorkspaceRequest) -> Workspace:
         self._workspace = await self.ports.workspaces.open(request)
         self.ports.retriever.prepare(self._workspace)
@@ -106,6 +112,7 @@ class SessionContext:
     async def close(self) -> None:
         """Release workspace, index, tools and model; an error in one does not keep the others open."""
         try:
+            await self.file_names.close()
             await self.release_workspace()
         finally:
             try:

@@ -1,14 +1,13 @@
 """Intents about the context of the next prompt: remarks of the user, pinned and dropped code, compaction."""
 
 from agent_workbench.core.events import ChunkDropped, ChunkPinned, CompactionAsked, UserSaid
-from agent_workbench.core.intents import CompactContext, DropChunk, PinChunk, SayToModel
+from agent_workbench.core.intents import MOST_SAID_CHARS, CompactContext, DropChunk, PinChunk, SayToModel
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.state.session_state import ENDED, Phase, TaskRun
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, shown_at
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.session.code_lookup import read_code
+from agent_workbench.engine.task.code_lookup import pin_mentions, read_code
 
-MOST_CHARS = 8_000
 NO_TASK = "no task is being worked on, so nobody would read that"
 REDACTED = "that holds the value of a secret environment variable; the model is told its name instead"
 ContextIntent = SayToModel | PinChunk | DropChunk | CompactContext
@@ -33,12 +32,13 @@ async def handle_context(session: SessionContext, intent: ContextIntent) -> Outc
 async def _say(session: SessionContext, text: str) -> Outcome:
     if not text:
         return Refused("there is nothing to say in that")
-    if len(text) > MOST_CHARS:
+    if len(text) > MOST_SAID_CHARS:
         advice = "put it into a file or the scratchpad"
-        return Refused(f"that has {len(text)} characters, at most {MOST_CHARS} can be said at once; {advice}")
+        return Refused(f"that has {len(text)} characters, at most {MOST_SAID_CHARS} can be said at once; {advice}")
+    remarks = await pin_mentions(session, text)
     await session.record(UserSaid(text))
-    redacted = session.ports.redacted(text) != text
-    return Accepted(REDACTED if redacted else "")
+    redacted = (REDACTED,) if session.ports.redacted(text) != text else ()
+    return Accepted("; ".join((*redacted, *remarks)))
 
 
 async def _pin(session: SessionContext, run: TaskRun, intent: PinChunk) -> Outcome:

@@ -13,6 +13,7 @@ from agent_workbench.core.intents import (
     ChangeRule,
     ChooseMergeMethod,
     CompactContext,
+    CompleteCode,
     DropChunk,
     EditProposal,
     EditScratchpad,
@@ -30,8 +31,8 @@ from agent_workbench.core.intents import (
     SkipProposal,
     UndoStep,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, PastActionsFound, Refused
-from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, PastActionsFound, Refused, TaskDrafted
+from agent_workbench.core.intents.plan import AddTask, BlockTask, DraftTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase
@@ -39,13 +40,15 @@ from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.approval.rule_store import change_rules
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.session.code_lookup import find_code, open_file
+from agent_workbench.engine.session.completion import complete_code
 from agent_workbench.engine.session.context_intents import NO_TASK, handle_context
 from agent_workbench.engine.session.gate_intents import answer_proposal, answerable, record_decision
 from agent_workbench.engine.session.plan_intents import handle_plan
+from agent_workbench.engine.task.code_lookup import find_code, open_file
+from agent_workbench.engine.task.task_draft import draft_task
 from agent_workbench.engine.task.undo import ask_undo
 
-Question = ListPastActions | OpenFile | FindCode
+Question = ListPastActions | OpenFile | FindCode | CompleteCode | DraftTask
 
 
 async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
@@ -70,7 +73,7 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return await change_rules(session, intent)
         case EditScratchpad():
             return await _edit_scratchpad(session, intent)
-        case OpenPlan() | EditPlan() | MoveTask() | BlockTask():
+        case OpenPlan() | EditPlan() | AddTask() | MoveTask() | BlockTask():
             return await handle_plan(session, intent)
         case SayToModel() | PinChunk() | DropChunk() | CompactContext():
             return await handle_context(session, intent)
@@ -90,6 +93,16 @@ async def look_up(session: SessionContext, question: Question) -> Outcome:
             if run is None or run.phase in ENDED:
                 return Refused(NO_TASK)
             return await find_code(session, question.asked.strip())
+        case CompleteCode():
+            return await complete_code(session, question.prefix)
+        case DraftTask():
+            return await _draft(session, question.words)
+
+
+async def _draft(session: SessionContext, words: str) -> Outcome:
+    sources = await session.sources()
+    files = frozenset(await session.file_names.of(sources))
+    return TaskDrafted(await draft_task(session.ports, session.settings, sources, files, words))
 
 
 async def _merge(session: SessionContext, task: TaskId) -> Outcome:

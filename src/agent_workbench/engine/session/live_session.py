@@ -8,12 +8,9 @@ from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.intents import (
     AbortTask,
-    FindCode,
     Intent,
     Leave,
-    ListPastActions,
     MergeTask,
-    OpenFile,
     StartTask,
     UndoStep,
 )
@@ -34,7 +31,7 @@ from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 from agent_workbench.engine.session.gate_intents import record_pending, watch_inbox
 from agent_workbench.engine.session.intent_queue import IntentQueue
-from agent_workbench.engine.session.intents import carry_out, look_up
+from agent_workbench.engine.session.intents import Question, carry_out, look_up
 from agent_workbench.engine.session.trouble import trouble_event
 from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task
 from agent_workbench.engine.task.undo import why_not_undo
@@ -187,7 +184,7 @@ class LiveSession:
 
     async def _take(self, submitted: Submission) -> None:
         """Execute an intent out and answer it. Questions are answered in the background: a search may take long."""
-        if isinstance(submitted.intent, FindCode | ListPastActions | OpenFile):
+        if isinstance(submitted.intent, Question):
             lookup = await self._session.lookup.start(self._answer(submitted))
             # A task that is cancelled before its first step runs none of its own code.
             lookup.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
@@ -204,9 +201,11 @@ class LiveSession:
             submitted.answer(Refused(STOPPED))
 
     async def _outcome(self, intent: Intent) -> Outcome:
+        if isinstance(intent, Question):
+            return await look_up(self._session, intent)
         match intent:
-            case FindCode() | ListPastActions() | OpenFile():
-                return await look_up(self._session, intent)
+            case StartTask() if _merge_waits(self._session.state):
+                return Refused("a merge waits at the gate; approve or skip it first")
             case StartTask():
                 return Refused("a task is being worked on; finish or abort it first")
             case MergeTask() if self._starting:
@@ -238,6 +237,11 @@ class LiveSession:
                     self._queue.close()
                     session.publisher.end(farewell)
         return farewell
+
+
+def _merge_waits(state: SessionState) -> bool:
+    waiting = state.run.waiting if state.run is not None else None
+    return waiting is not None and waiting.kind is Permission.MERGE
 
 
 def farewell_of(state: SessionState) -> str:

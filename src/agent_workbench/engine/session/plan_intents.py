@@ -1,22 +1,27 @@
 """Intents about the plan: open, edit, reorder and block tasks, also while the model answers."""
 
 from agent_workbench.core.events import Author, PlanRead, TaskStatusChanged
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, PlanOpened, Refused
-from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan, PlanIntent
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, PlanOpened, Refused, TaskAdded
+from agent_workbench.core.intents.plan import AddTask, BlockTask, EditPlan, MoveTask, OpenPlan, PlanChange
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 BLOCKABLE = frozenset({TaskStatus.PENDING, TaskStatus.FAILED, TaskStatus.IN_PROGRESS})
 
 
-async def handle_plan(session: SessionContext, intent: PlanIntent) -> Outcome:
+async def handle_plan(session: SessionContext, intent: PlanChange) -> Outcome:
     """Carry an intent out in the plan's file and record the plan as it is then; raise `PlanError`, `StorageError`.
 
     An edited text that is not a plan is refused with its fault, so that the front end keeps the text.
     """
     match intent:
         case OpenPlan():
-            return PlanOpened(await session.ports.plans.piece(intent.task, new=intent.new))
+            return PlanOpened(await session.ports.plans.piece(intent.task, new=intent.new, draft=intent.draft))
+        case AddTask():
+            added = await session.ports.plans.add_new(intent.task)
+            await _read(session)
+            session.publisher.show_plan_problem("")
+            return TaskAdded(added)
         case EditPlan():
             return await _edit(session, intent)
         case MoveTask():

@@ -26,6 +26,7 @@ from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.task.code_lookup import pin_mentions
 from agent_workbench.engine.task.repo_instructions import read_instructions
 from agent_workbench.engine.tools.builtin.finish import finish_spec
 from agent_workbench.engine.tools.check_runs import CheckList, check_list, refuse_denied
@@ -160,14 +161,17 @@ def _allowed_checks(task: Task, settings: Settings) -> CheckList:
 
 
 async def retrieve(session: SessionContext) -> None:
-    """Record the code that a search for the task's text and its failing tests finds."""
+    """Pin the code that the task mentions, and record what a search for its text and its failing tests finds."""
     session.publisher.show_activity("searching the code")
+    for remark in await pin_mentions(session, _said(session.run.definition)):
+        session.publisher.notify(remark)
     query = _query(session)
     chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
     context = await session.tool_context()
     told = "\n".join(filter(None, (query.text, query.failing)))
-    readable = tuple(chunk for chunk in chunks if context.may_read(chunk.path))
-    await session.record(CodeRetrieved(told, readable, await _map(context, readable, query.text)))
+    pinned = session.run.pinned
+    found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
+    await session.record(CodeRetrieved(told, found, await _map(context, found, query.text)))
     session.publisher.show_activity("")
 
 
@@ -179,8 +183,11 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> Repo
 
 def _query(session: SessionContext) -> CodeQuery:
     task = session.run.definition
-    said = "\n".join(part for part in (task.description, task.goal, task.suggested_approach) if part)
-    return CodeQuery(said, latest_failures(session.run), named_files(task), RELEVANT)
+    return CodeQuery(_said(task), latest_failures(session.run), named_files(task), RELEVANT)
+
+
+def _said(task: Task) -> str:
+    return "\n".join(part for part in (task.description, task.goal, task.suggested_approach) if part)
 
 
 def named_files(task: Task) -> tuple[str, ...]:

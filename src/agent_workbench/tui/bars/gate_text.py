@@ -84,17 +84,17 @@ class GateText(Bar):
             labels: Mapping[str, str] = getattr(pane, "labels", {})
             keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in wanted]
             named = [Hint(self._keymap.names(key)[0], labels.get(key.action, key.label), "") for key in keys]
-            return [*named, Hint(self._gate_key, "gate", "screen.focus_bar"), *self._general_hints()]
+            return [*named, Hint(self._gate_key, "gate", "screen.focus_bar"), *general_hints(self._view, self._keymap)]
         # Pausing is optional, so nobody is called to the bar for it.
         steering = set() if self._near or self._view.mode is GateMode.PAUSED else {GateAct.PAUSE, GateAct.GO_ON}
         acts = [act for act in self._view.acts if act not in steering]
         named = [self._hint(act) for act in acts]
         if not self._near:
             far = [] if all(act in SCOPES for act in acts) else [self._go_there, *named[:FAR_ACTS]]
-            return [*far, *self._pane_hints(), *([] if far else named), *self._general_hints()]
+            return [*far, *self._pane_hints(), *([] if far else named), *general_hints(self._view, self._keymap)]
         parts = [Hint(self._keymap.first(Scope.EVERYWHERE, "focus_diff"), "by hunk", "screen.focus_diff")]
         by_hunk = parts if self._can_select_hunks else []
-        return [*named, *by_hunk, *self._pane_hints(), *self._general_hints()]
+        return [*named, *by_hunk, *self._pane_hints(), *general_hints(self._view, self._keymap)]
 
     @property
     def _near(self) -> bool:
@@ -151,10 +151,14 @@ class GateText(Bar):
     def _gate_key(self) -> str:
         return self._keymap.first(Scope.EVERYWHERE, "focus_bar")
 
-    def _general_hints(self) -> list[Hint]:
-        wanted = [("zoom", "zoom"), ("help", "help")]
-        if GateAct.LEAVE not in self._view.acts:
-            wanted.append(("leave", "leave"))
-        if self._view.mode in (GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED):
-            wanted += [("tell", "tell"), ("context", "context")]
-        return [Hint(self._keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
+
+def general_hints(view: GateView, keymap: Keymap) -> list[Hint]:
+    """Return the hints for keys that work everywhere."""
+    wanted = [("zoom", "zoom"), ("help", "help")]
+    if GateAct.LEAVE not in view.acts:
+        wanted.append(("leave", "leave"))
+    if view.mode in {GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED}:
+        wanted += [("tell", "say"), ("context", "context")]
+    elif view.mode is GateMode.IDLE:
+        wanted.insert(0, ("tell", "new task"))
+    return [Hint(keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable
 
+from textual import events
 from textual.binding import Binding
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
+from textual.widgets.text_area import Selection
 
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.intents.outcomes import Outcome, PlanOpened, Refused
@@ -17,8 +19,30 @@ from agent_workbench.tui.dialogs.dialog import Dialog
 
 EDITS = "Ctrl-S saves   Esc discards   What runs goes on as it began; comments stay."
 LOOKS = "Esc closes"
+UNWRITTEN = "nothing was saved: the description is still a placeholder; write what is to be done"
+INDENT = 2
 MOST_COLUMNS = 10_000
 _FAULT = re.compile(r":(\d+):(\d+): ")
+
+
+class YamlArea(TextArea):
+    """Text area in which a new line begins where the last one's text does, or deeper after a colon."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key != "enter" or self.read_only:
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        row, column = self.selection.start
+        self.replace(f"\n{' ' * indent_after(self.document.get_line(row)[:column])}", *self.selection)
+
+
+def indent_after(line: str) -> int:
+    """Return the indent of the line after one of YAML."""
+    dash = re.match(r" *(?:- +(?=\w+:( |$)))?", line)
+    indent = len(dash[0]) if dash is not None else 0
+    return indent + INDENT if line.rstrip().endswith(":") else indent
 
 
 class PlanTextDialog(Dialog[None]):
@@ -47,9 +71,8 @@ class PlanTextDialog(Dialog[None]):
         self.run_worker(self._load(), group="plan-text")
 
     def body(self) -> Iterable[Widget]:
-        area = TextArea(
-            show_line_numbers=True, tab_behavior="indent", compact=True, read_only=True, soft_wrap=not self._editable
-        )
+        area = YamlArea(show_line_numbers=True, tab_behavior="indent", compact=True, read_only=True, soft_wrap=True)
+        area.indent_width = INDENT
         return area, Static("reading the plan …", id="plan-said", markup=False)
 
     async def _load(self) -> None:
@@ -69,16 +92,24 @@ class PlanTextDialog(Dialog[None]):
 
     def _fill(self, piece: PlanPiece) -> None:
         self._piece = piece
-        area = self.query_one(TextArea)
+        area = self.query_one(YamlArea)
         area.line_number_start = piece.first_line
         area.load_text(piece.text)
         area.read_only = not self._editable
-        # The cursor of a new task is at the words that it lacks.
         self._go_to(piece.at_line, MOST_COLUMNS if piece.new else 0)
+        self._select(piece.placeholder)
         self._say("")
         where = f"{sanitize_line(piece.path, 200)}:{piece.first_line}"
         self.query_one(".frame").border_title = Content(f"{self._title} · {where}")
         area.focus()
+
+    def _select(self, placeholder: str) -> None:
+        """Select the words of a new task that the user replaces by typing."""
+        area = self.query_one(YamlArea)
+        at = area.text.find(placeholder) if placeholder else -1
+        if at >= 0:
+            row, column = area.text.count("\n", 0, at), at - area.text.rfind("\n", 0, at) - 1
+            area.selection = Selection((row, column), (row, column + len(placeholder)))
 
     def _show_fault(self, fault: str) -> None:
         self._say(fault)
@@ -90,12 +121,12 @@ class PlanTextDialog(Dialog[None]):
     @property
     def _line(self) -> int:
         """The line of the file that has the cursor."""
-        area = self.query_one(TextArea)
+        area = self.query_one(YamlArea)
         return area.cursor_location[0] + area.line_number_start
 
     def _go_to(self, line: int, column: int) -> None:
         """Move the cursor to a line of the file, as far as it is in this text."""
-        area = self.query_one(TextArea)
+        area = self.query_one(YamlArea)
         first = self._piece.first_line if self._piece is not None else 1
         row = max(0, min(line - first, area.document.line_count - 1))
         area.move_cursor((row, min(column, len(area.document.get_line(row)))), center=True)
@@ -109,9 +140,14 @@ class PlanTextDialog(Dialog[None]):
         said.display = bool(text)
 
     async def action_save(self) -> None:
-        if self._editable and self._piece is not None and not self._saving:
+        if not self._editable or self._piece is None or self._saving:
+            return
+        if self._piece.placeholder and self._piece.placeholder in self.query_one(YamlArea).text:
+            self._say(UNWRITTEN)
+            self._select(self._piece.placeholder)
+        else:
             self._saving = True
-            self.run_worker(self._save(self._piece, self.query_one(TextArea).text), group="plan-text")
+            self.run_worker(self._save(self._piece, self.query_one(YamlArea).text), group="plan-text")
 
     def action_cancel(self) -> None:
         self.dismiss(None)

@@ -158,7 +158,7 @@ def _steering(keys: _Keys) -> Page:
     return Page(
         "While it works",
         (
-            keys.line("tell", "sends a message to the model, also while it writes"),
+            keys.line("tell", "says something to the model, also while it writes"),
             keys.line("pause", "in the bar pauses after this step, and goes on", Scope.GATE),
             keys.line("undo", "undoes the last diff, files included"),
             keys.line("abort", "aborts the task; the journal keeps what was tried"),

@@ -15,7 +15,7 @@ from agent_workbench.tui.session.rule_dialogs import RuleDialogs
 from agent_workbench.tui.session.task_dialogs import TaskDialogs
 from agent_workbench.tui.session.window import SessionWindow
 
-LIVE_SCREENS = frozenset({"allow", "rules", "receipt", "piece", "find"})
+LIVE_SCREENS = frozenset({"line", "allow", "rules", "receipt", "piece", "find"})
 """Names of screens that follow the session while they are open."""
 
 
@@ -27,7 +27,10 @@ class LiveScreen(Protocol):
 
 
 class SessionDialogs:
-    """Facade over the dialogs of a session, one attribute for each subject; screens and tabs open them here."""
+    """Facade over the dialogs of a session, one attribute for each subject; screens and tabs open them here.
+
+    `words` are entered in the input line once, as soon as the session is open.
+    """
 
     def __init__(self, window: SessionWindow) -> None:
         self.gate = GateDialogs(window)
@@ -39,6 +42,7 @@ class SessionDialogs:
         self.review = ReviewDialogs(window)
         self.records = RecordDialogs(window)
         self.inbox = InboxDialogs(window)
+        self.words = ""
         self._window = window
         self._question: PreflightQuestion | None = None
 
@@ -69,7 +73,12 @@ class SessionDialogs:
         """Ask the preflight question of the session, once; close it when it is answered elsewhere."""
         update, screen = self._window.update_shown, self._window.screen
         wanted = update.live.question if update is not None else None
-        if wanted == self._question or screen.name == "tour":
+        if screen.name == "tour":
+            return
+        if self.words and update is not None and update.state.session:
+            words, self.words = self.words, ""
+            self.task.open_line(words=words, at_once=True)
+        if wanted == self._question:
             return
         if self._question is not None and screen.name == "question":
             self._window.pop_screen()

@@ -105,7 +105,7 @@ class SessionScreen(WorkbenchScreen):
         self._dialogs.rules.show()
 
     def action_tell(self) -> None:
-        self._dialogs.task.tell_model()
+        self._dialogs.task.open_line()
 
     def action_context(self) -> None:
         self._dialogs.context.show_receipt()

@@ -1,13 +1,16 @@
-"""Dialogs about the running task: abort, undo, scratchpad, and messages to the model."""
+"""Dialogs about the running task, and the input line that says something to the model or makes a new task."""
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import AbortTask, EditScratchpad, SayToModel, UndoStep
+from agent_workbench.core.intents import AbortTask, EditScratchpad, Intent, SayToModel, StartTask, UndoStep
+from agent_workbench.core.intents.outcomes import Outcome, Refused, TaskAdded, TaskDrafted
+from agent_workbench.core.intents.plan import AddTask, DraftTask, OpenPlan
+from agent_workbench.core.plan import Task, TaskDraft
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.session.window import SessionWindow, has_open_task
+from agent_workbench.tui.session.window import REPLAYED, SessionWindow, has_open_task
 from agent_workbench.views.diff.lines import diff_stat
 
 MOST_PATHS = 8
@@ -18,6 +21,7 @@ class TaskDialogs:
 
     def __init__(self, window: SessionWindow) -> None:
         self._window = window
+        self._unsent = ""
 
     @property
     def _run(self) -> TaskRun | None:
@@ -88,15 +92,80 @@ class TaskDialogs:
         remark = "The model reads it with its next step."
         self._window.push_screen(EditDialog(f"Scratchpad of {task}", text, remark, at_end=True), keep)
 
-    def tell_model(self) -> None:
-        """Let the user write a message to the model."""
-        from agent_workbench.tui.dialogs.message import MessageDialog
+    def open_line(
+        self, title: str = "", afterwards: Intent | None = None, *, words: str = "", at_once: bool = False
+    ) -> None:
+        """Open the input line. `afterwards` is submitted after whatever is entered.
 
-        if not has_open_task(self._window):
+        `words` are in it already, and are sent `at_once` as if Enter was pressed.
+        """
+        from agent_workbench.tui.dialogs.input_line import InputLine
+        from agent_workbench.tui.palette import line_commands
+
+        window, update = self._window, self._window.update_shown
+        if update is None or not update.state.session:
+            window.tell("the session is not open yet", "warning")
+        elif update.live.replay is not None:
+            window.tell(REPLAYED, "warning")
+        elif window.screen.name != "line":  # a key that was queued opens no second one
+            line = InputLine(
+                lambda said: self._send(said, afterwards),
+                window.ask,
+                line_commands(window.workbench, window.keymap),
+                words=words or self._unsent,
+                title=title,
+                on_close=self._keep,
+                at_once=at_once,
+            )
+            line.show(update)
+            window.push_screen(line, self._show_draft)
+
+    def _keep(self, words: str) -> None:
+        self._unsent = words
+
+    async def _send(self, words: str, afterwards: Intent | None) -> Outcome | None:
+        """Return the outcome of the words: said to the model while a task is worked on, else made a task."""
+        update, outcome = self._window.update_shown, None
+        if words:
+            running = update is not None and update.state.unfinished
+            outcome = await self._window.ask(SayToModel(words) if running else DraftTask(words))
+        if not isinstance(outcome, Refused):
+            self._unsent = words if isinstance(outcome, TaskDrafted) else ""
+            if afterwards is not None:
+                await self._window.want(afterwards)
+        return outcome
+
+    async def _show_draft(self, draft: TaskDraft | None) -> None:
+        """Show the task that the words became; it is written and started only if the user says so."""
+        if draft is None:
             return
+        from agent_workbench.tui.dialogs.task_draft import DraftVerdict, TaskDraftDialog
 
-        async def send(text: str | None) -> None:
-            if text is not None:
-                await self._window.want(SayToModel(text))
+        def decide(verdict: DraftVerdict | None) -> None:
+            match verdict:
+                case DraftVerdict.START | DraftVerdict.ADD:
+                    adding = self._add(draft.task, start=verdict is DraftVerdict.START)
+                    self._window.run_worker(adding, group="line")  # keys do not wait for the plan's file
+                case DraftVerdict.EDIT:
+                    self._edit(draft.task)
+                case _:
+                    self.open_line()
 
-        self._window.push_screen(MessageDialog(), send)
+        await self._window.push_screen(TaskDraftDialog(draft, self._window.clock, self._window.keymap), decide)
+
+    async def _add(self, task: Task, *, start: bool) -> None:
+        outcome = await self._window.ask(AddTask(task))
+        if isinstance(outcome, Refused):
+            self._window.tell(f"the task was not added: {outcome.reason}", "error")
+        elif isinstance(outcome, TaskAdded):
+            self._unsent = ""
+            if outcome.task.id != task.id:
+                self._window.tell(f"it became {outcome.task.id}: another task has its id by now")
+            if start:
+                await self._window.want(StartTask(outcome.task.id))
+
+    def _edit(self, task: Task) -> None:
+        from agent_workbench.tui.dialogs.plan_text import PlanTextDialog
+
+        wanted = OpenPlan(new=True, draft=task)
+        self._window.push_screen(PlanTextDialog(f"Task {task.id}", wanted, self._window.ask, editable=True))

@@ -4,10 +4,13 @@ import re
 from enum import IntEnum
 from pathlib import PurePosixPath
 
+from agent_workbench.core.path_kinds import is_document, is_test
+
 # The mark of a generated file is at its top.
 HEAD_BYTES = 4_096
 _HEAD_LINES = 40
 
+<<<<<<< HEAD
 _TEST_FOLDERS = frozenset(
     {"test", "tests", "testing", "testdata", "test_data", "__tests__", "__mocks__", "spec", "specs", "e2e", "fixtures"}
 )
@@ -18,6 +21,15 @@ _DOCUMENT_SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".txt", ".ad
 _VENDORED_FOLDERS = frozenset(
     {"vendor", "node_modules", "third_party", "thirdparty", "bower_components", "site-packages"}
     | {"Godeps", "Pods", ".yarn"}
+=======
+_GENERATED_FOLDERS = frozenset(
+    {"vendor", "node_modules", "third_party", "thirdparty", "bower_components", "site-packages", "__generated__"}
+    | {"__snapshots__", "Godeps", "Pods", ".yarn"}
+)
+_GENERATED_NAMES = frozenset(
+    {"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "gradlew", "gradlew.bat", "mvnw"}
+    | {"mvnw.cmd", "bun.lockb", "packages.lock.json", ".pnp.cjs", ".pnp.loader.mjs"}
+>>>>>>> 7a687958 (Start a task with one line: words become a task, mentions are pinned, commands are completed)
 )
 _GENERATED_FOLDERS = frozenset({"__generated__", "__snapshots__"})
 _GENERATED_NAMES = frozenset({"gradlew", "gradlew.bat", "mvnw", "mvnw.cmd", ".pnp.cjs", ".pnp.loader.mjs"})
@@ -79,6 +91,7 @@ def kind_of(path: str, head: bytes) -> FileKind:
     return FileKind.DOCUMENT if is_document(path) else FileKind.SOURCE
 
 
+<<<<<<< HEAD
 def is_bulk(path: str) -> bool:
     """Return True for a lock file, a catalog of translations, or minified code, by its path."""
     folder, _, name = path.rpartition("/")
@@ -110,6 +123,9 @@ def is_document(path: str) -> bool:
 
 
 def _is_generated(path: PurePosixPath) -> bool:
+=======
+def _is_generated(path: PurePosixPath, head: bytes) -> bool:
+>>>>>>> 7a687958 (Start a task with one line: words become a task, mentions are pinned, commands are completed)
     if path.name in _GENERATED_NAMES or _GENERATED_NAME.fullmatch(path.name):
         return True
     return not _GENERATED_FOLDERS.isdisjoint(path.parts[:-1])

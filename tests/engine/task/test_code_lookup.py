@@ -12,7 +12,8 @@ from agent_workbench.core.plan import PathScope
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Approval, Permission
-from agent_workbench.engine.session.code_lookup import FileRange, parse_code_place
+from agent_workbench.core.text.mentions import FileRange
+from agent_workbench.engine.task.code_lookup import parse_code_place
 from agent_workbench.engine.tools.failure_search import MOST_CHARS, POINTS_TO
 from tests.engine.compaction.test_compaction import of, text_of
 from tests.engine.front import in_front_of

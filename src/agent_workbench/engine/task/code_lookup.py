@@ -2,12 +2,11 @@
 
 import re
 
-from msgspec import Struct
-
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import ChunkPinned
 from agent_workbench.core.intents.outcomes import CodeFound, FileOpened
 from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.text.mentions import FileRange, looks_like_path, mention_of, mentioned_range, mentions
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
@@ -21,14 +20,6 @@ CHARS_PER_TOKEN = 4
 MOST_FILE_LINES = 20_000
 MOST_FILE_CHARS = 2_000_000
 _PLACE = re.compile(r"(?P<path>.+?)(?::(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?)?:?")
-
-
-class FileRange(Struct, frozen=True):
-    """A file with a range of lines from 1: all lines if `first` is 0, those around `first` if `last` is 0."""
-
-    path: str
-    first: int = 0
-    last: int = 0
 
 
 async def find_code(session: SessionContext, asked: str) -> CodeFound:
@@ -50,6 +41,47 @@ async def read_code(session: SessionContext, asked: str) -> Chunk:
     if place is None:
         raise WorkspaceError(f"there is no code at {asked}", advice="name a file with its lines, such as src/a.py:1-20")
     return (await _at(context, place))[0]
+
+
+async def pin_mentions(session: SessionContext, words: str) -> tuple[str, ...]:
+    """Pin the code that the words mention and return a remark on each mention that could not be pinned.
+
+    All of it together is bounded as one piece of code is.
+    """
+    asked = mentions(words)
+    if not asked:
+        return ()
+    context = await session.tool_context()
+    paths = frozenset(await context.workspace.list_files())
+    room, remarks = MOST_CHARS, []
+    for each in asked:
+        try:
+            found = await _mentioned(context, each, paths)
+        except WorkspaceError as error:
+            remarks.append(f"{mention_of(each)} is not pinned: {error}")
+            continue
+        if found is None:
+            continue
+        room -= len(found.text)
+        if room < 0:
+            remarks.append(f"{mention_of(each)} is not pinned: the others take {MOST_CHARS:,} characters already")
+        elif all(chunk.place != found.place for chunk in session.run.pinned):
+            await session.record(ChunkPinned(found))
+    return tuple(remarks)
+
+
+async def _mentioned(context: ToolContext, asked: str, paths: frozenset[str]) -> Chunk | None:
+    """Return the code that a mention names, None for one that is not meant for a file; raise `WorkspaceError`."""
+    place = mentioned_range(asked, paths)
+    if place is None:
+        if looks_like_path(asked):
+            raise WorkspaceError("no file of the task's base has this name")
+        return None
+    found = await _at(context, place)
+    if len(found) > 1:
+        lines = found[-1].last_line
+        raise WorkspaceError(f"it has {lines:,} lines; mention some, such as {mention_of(found[0].place)}")
+    return found[0]
 
 
 async def open_file(session: SessionContext, path: str, line: int) -> FileOpened:

@@ -1,0 +1,148 @@
+"""Task proposed from the user's words: goal, scope and checks come from the repository. No model is asked."""
+
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.intents import MOST_SAID_CHARS
+from agent_workbench.core.patch.globs import literal_glob
+from agent_workbench.core.path_kinds import is_document, is_test
+from agent_workbench.core.plan import PathScope, Task, TaskDraft, next_id
+from agent_workbench.core.ports.workspace import Sources
+from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.text.mentions import looks_like_path, mention_of, mentioned_range, mentions
+from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.engine.runtime.tool_context import Ports
+
+MOST_FOUND = 8
+MOST_TESTS = 4
+TITLE_CHARS = 200
+ANYWHERE = ("**",)
+NO_CHECKS = "no test_command is set, so nothing checks the result"
+# Commands to which paths of test files can be added.
+_PYTEST = re.compile(r"(?:[\w./-]+ -m )?(?:[\w./-]*/)?pytest(?: -[\w=-]+)*")
+
+
+class DraftSources(Struct, frozen=True):
+    """Facts of the repository that a task is proposed from: its files, those found for the words, the settings."""
+
+    files: Collection[str]
+    found: Sequence[str]
+    settings: Settings
+
+
+async def draft_task(
+    ports: Ports, settings: Settings, sources: Sources, files: Collection[str], words: str, *, complete: bool = False
+) -> TaskDraft:
+    """Return the task that the words ask for, under the next free id.
+
+    The code search uses what is indexed so far, unless `complete`. Raises `UsageError` for words that are no task,
+    `PlanError` for a plan that cannot be read.
+    """
+    said = clean_words(ports.redacted(words))
+    plan = await ports.plans.read()
+    retriever = ports.retriever
+    status = retriever.status(sources)
+    built = complete or (status.complete and status.files > 0)
+    chunks = await retriever.search(sources, CodeQuery(said), MOST_FOUND, complete=built)
+    draft = propose_task(said, next_id(plan.tasks), DraftSources(files, _paths_of(chunks), settings))
+    if built or draft.mentions:
+        return draft
+    remark = "the code is being indexed: the scope is a first guess"
+    return TaskDraft(draft.task, draft.mentions, (*draft.remarks, remark))
+
+
+def clean_words(words: str) -> str:
+    """Return the words without what no plan may hold; raise `UsageError` if there are none, or too many."""
+    text = words.strip()
+    if not text:
+        raise UsageError("there is nothing to do in that", advice="say in a few words what is to be done")
+    if len(text.split()) == 1:
+        raise UsageError(f"{quoted(text)} is one word, and no task", advice="say in a few words what is to be done")
+    if len(text) > MOST_SAID_CHARS:
+        raise UsageError(
+            f"that has {len(text):,} characters, a task has at most {MOST_SAID_CHARS:,}",
+            advice="put it into a file of the repository and mention that with @",
+        )
+    return sanitize(text).strip()
+
+
+def propose_task(words: str, new: TaskId, sources: DraftSources) -> TaskDraft:
+    """Return a task for these words. The files that they mention decide; else those that the search found."""
+    asked = mentions(words)
+    named = {each: place.path for each in asked if (place := mentioned_range(each, sources.files)) is not None}
+    strangers = [each for each in asked if each not in named and looks_like_path(each)]
+    paths = tuple(dict.fromkeys(named.values()))
+    documents = bool(paths) and all(is_document(path) and not is_test(path) for path in paths)
+    tests = () if documents else _tests_of(paths, sources.files)
+    checks = _checks(sources.settings.test_command, tests)
+    description, rest = _title(words)
+    shown = "" if documents or not checks else f"A new test{_where(tests)} shows it, and {checks[0]} passes."
+    task = Task(
+        new,
+        description,
+        "\n".join(filter(None, (rest, shown))),
+        accept_tests=checks,
+        scope=PathScope(_scope(paths, sources, documents=documents)),
+    )
+    remarks = [f"{mention_of(each)} is no file here, so it is not pinned" for each in strangers]
+    return TaskDraft(task, tuple(named), (*remarks, *(() if checks else (NO_CHECKS,))))
+
+
+def _title(words: str) -> tuple[str, str]:
+    """Return the first line as the description of a task, and the rest; a long first line is cut, and in the rest."""
+    first, _, rest = words.partition("\n")
+    first = " ".join(first.split())
+    if len(first) <= TITLE_CHARS:
+        return first, rest.strip()
+    return f"{first[:TITLE_CHARS].rpartition(' ')[0] or first[:TITLE_CHARS]} …", words
+
+
+def _tests_of(paths: Sequence[str], files: Collection[str]) -> tuple[str, ...]:
+    """Return the test files among the paths, and those named after the others."""
+    names = {f"test_{PurePosixPath(path).stem}" for path in paths} | {
+        f"{PurePosixPath(path).stem}_test" for path in paths
+    }
+    found = (path for path in sorted(files) if PurePosixPath(path).stem in names and is_test(path))
+    return tuple(dict.fromkeys((*(path for path in paths if is_test(path)), *found)))[:MOST_TESTS]
+
+
+def _checks(command: str, tests: Sequence[str]) -> tuple[str, ...]:
+    """Return the repo's test command, on these test files alone where it can take them."""
+    if not command.strip():
+        return ()
+    files = [path for path in tests if path.endswith(".py") and path.isprintable()]
+    narrow = files and _PYTEST.fullmatch(command)
+    return (f"{command} {shlex.join(files)}" if narrow else command,)
+
+
+def _where(tests: Sequence[str]) -> str:
+    return f" in {tests[0]}" if len(tests) == 1 else ""
+
+
+def _scope(paths: Sequence[str], sources: DraftSources, *, documents: bool) -> tuple[str, ...]:
+    """Return globs for the top folders of the files that matter, and of the tests; all files where that is unknown."""
+    wanted = paths or sources.found
+    folders = [path.partition("/")[0] for path in wanted if "/" in path]
+    alone = [path for path in wanted if "/" not in path]
+    if not wanted or (alone and not all(map(is_document, alone))) or not "".join(wanted).isprintable():
+        return ANYWHERE
+    tests = () if documents else (path.partition("/")[0] for path in sorted(sources.files) if _is_in_test_folder(path))
+    globs = (*(f"{literal_glob(folder)}/**" for folder in (*folders, *tests)), *map(literal_glob, alone))
+    return tuple(dict.fromkeys(globs))
+
+
+def _is_in_test_folder(path: str) -> bool:
+    folder, slash, _ = path.partition("/")
+    return bool(slash) and folder.isprintable() and is_test(f"{folder}/x")
+
+
+def _paths_of(chunks: Sequence[Chunk]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chunk.path for chunk in chunks))

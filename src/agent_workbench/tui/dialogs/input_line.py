@@ -1,0 +1,272 @@
+"""Input line at the bottom: words for a task or for the model, with `@` and `/` completed above it."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+
+from msgspec import Struct
+from textual import events
+from textual.binding import Binding
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static, TextArea
+from textual.worker import Worker
+
+from agent_workbench.core.intents import MOST_SAID_CHARS, CompleteCode, Intent
+from agent_workbench.core.intents.outcomes import Accepted, CodeCompleted, Outcome, Refused, TaskDrafted
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.plan import TaskDraft
+from agent_workbench.core.text.mentions import mention_of, open_mention
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.tui.dialogs.dialog import Dialog
+from agent_workbench.tui.palette import LineCommand, command_word, matching_commands
+
+MOST_SHOWN = 8
+KEYS = "Enter {sends}   Tab completes @file or /command   Ctrl-J new line   Esc closes"
+TASK, MODEL = "New task", "To the model, read with its next step"
+NO_WORDS = "what follows / is a command; Ctrl-P lists them"
+
+
+class Choice(Struct, frozen=True):
+    """A completion: its text in the list, and what it puts into the line."""
+
+    label: str
+    about: str
+    written: str
+
+
+class LineArea(TextArea):
+    """Text area of the input line: Enter sends, and pasted line breaks stay. `choosing`: a list is shown above."""
+
+    choosing = False
+
+    class Sent(Message):
+        """The words are sent."""
+
+    class Completed(Message):
+        """The selected completion is taken."""
+
+    class Moved(Message):
+        """Another completion is selected."""
+
+        def __init__(self, by: int) -> None:
+            self.by = by
+            super().__init__()
+
+    class TooLong(Message):
+        """A pasted text was left out."""
+
+        def __init__(self, chars: int) -> None:
+            self.chars = chars
+            super().__init__()
+
+    async def _on_key(self, event: events.Key) -> None:
+        taken: Message | None = {"enter": self.Sent(), "tab": self.Completed()}.get(event.key)
+        if self.choosing and event.key in {"up", "down"}:
+            taken = self.Moved(1 if event.key == "down" else -1)
+        if taken is None and event.key != "ctrl+j":
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        if taken is not None:
+            self.post_message(taken)
+        elif not self.read_only:
+            self.insert("\n")
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        if len(event.text) + len(self.text) <= MOST_SAID_CHARS:
+            await super()._on_paste(event)
+            return
+        event.stop()
+        event.prevent_default()
+        self.post_message(self.TooLong(len(event.text)))
+
+
+class InputLine(Dialog[TaskDraft | None]):
+    """Takes words until they are taken: returns the task that they became, None if they were said or it was closed.
+
+    `send` takes the words and returns the outcome; a refusal is shown and the words stay. `on_close` gets the words
+    that were not taken. `commands` are those behind `/`. The words
+    that it opens with are sent `at_once`, or wait for Enter.
+    """
+
+    BINDINGS = [Binding("escape", "cancel", "cancel", priority=True)]
+
+    def __init__(
+        self,
+        send: Callable[[str], Awaitable[Outcome | None]],
+        ask: Callable[[Intent], Awaitable[Outcome]],
+        commands: Sequence[LineCommand],
+        *,
+        words: str = "",
+        title: str = "",
+        on_close: Callable[[str], None] = lambda _: None,
+        at_once: bool = False,
+    ) -> None:
+        super().__init__(title or TASK, "", name="line")
+        self._send = send
+        self._ask = ask
+        self._commands = commands
+        self._by_name = {each.name: each for each in commands}
+        self._words = words
+        self._fixed_title = title
+        self._on_close = on_close
+        self._at_once = at_once
+        self._choices: tuple[Choice, ...] = ()
+        self._chosen = 0
+        self._start = (0, 0)
+        self._asked: tuple[int, int, str] | None = None
+        self._remark = ""
+        self._busy = False
+        self._to_model = False
+
+    def body(self) -> Iterable[Widget]:
+        area = LineArea(self._words, soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True)
+        return Static("", id="line-choices", markup=False), area, Static("", id="line-said", markup=False)
+
+    def on_mount(self) -> None:
+        area = self.query_one(LineArea)
+        area.focus()
+        area.select_all()  # words from before are replaced by typing, or kept by a cursor key
+        self._show()
+        if self._at_once:
+            self.on_line_area_sent()
+
+    def show(self, update: SessionUpdate) -> None:
+        """Follow the session: the words go to the model while a task is worked on, else they become a task."""
+        self._to_model = update.state.unfinished
+        if self.is_mounted:
+            self._show()
+
+    def _show(self) -> None:
+        heading = self._fixed_title or (MODEL if self._to_model else TASK)
+        self.query_one(".frame").border_title = Content(sanitize_line(heading, 200))
+        self.show_keys(KEYS.format(sends="sends" if self._to_model else "proposes a task"))
+        said = self.query_one("#line-said", Static)
+        said.update(sanitize(self._remark, limit_chars=1000))
+        said.display = bool(self._remark)
+        shown = self.query_one("#line-choices", Static)
+        shown.update(self._listed())
+        shown.display = bool(self._choices)
+        self.query_one(LineArea).choosing = bool(self._choices)
+
+    def _listed(self) -> Content:
+        """Return the choices around the selected one."""
+        first = max(0, min(self._chosen - MOST_SHOWN // 2, len(self._choices) - MOST_SHOWN))
+        lines = []
+        for number, choice in enumerate(self._choices[first : first + MOST_SHOWN], first):
+            mark, style = ("▸ ", "$text-primary bold") if number == self._chosen else ("  ", "")
+            about = Content.styled(f"  {sanitize_line(choice.about, 120)}" if choice.about else "", "$text-muted")
+            lines.append(Content.styled(f"{mark}{sanitize_line(choice.label, 120)}", style) + about)
+        return Content("\n").join(lines)
+
+    def _choose_from(self, choices: Iterable[Choice], start: tuple[int, int] = (0, 0), remark: str = "") -> None:
+        self._choices, self._chosen, self._start, self._remark = tuple(choices), 0, start, remark
+        self._show()
+
+    def on_text_area_changed(self) -> None:
+        self._look()
+
+    def on_text_area_selection_changed(self) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        """Offer what completes the word before the cursor; once the words are sent nothing else is asked."""
+        if self._busy:
+            return
+        area = self.query_one(LineArea)
+        row, column = area.cursor_location
+        before = area.document.get_line(row)[:column]
+        if not row and (word := command_word(before)) is not None and before == area.text:
+            found = matching_commands(self._commands, word)
+            self._choose_from(Choice(f"/{each.name}", each.help, f"/{each.name}") for each in found)
+        elif mention := open_mention(before):
+            asked = (row, mention.start, mention.prefix)
+            if asked != self._asked:  # a key changes the text and moves the cursor: that is one question
+                self._asked = asked
+                # Called only when the worker runs: one that the next key cancels before has begun nothing.
+                complete = partial(self._complete, mention.prefix, (row, mention.start))
+                worker: Worker[None] = self.run_worker(complete, group="complete", exclusive=True)
+                del worker
+        else:
+            self._asked = None
+            self.workers.cancel_group(self, "complete")
+            self._choose_from(())
+
+    async def _complete(self, prefix: str, start: tuple[int, int]) -> None:
+        outcome = await self._ask(CompleteCode(prefix))
+        if isinstance(outcome, CodeCompleted):
+            self._choose_from(
+                (
+                    Choice(each.symbol or each.place, each.place if each.symbol else "", mention_of(each.place))
+                    for each in outcome.items
+                ),
+                start,
+                outcome.remark,
+            )
+
+    def on_line_area_moved(self, message: LineArea.Moved) -> None:
+        self._chosen = (self._chosen + message.by) % len(self._choices) if self._choices else 0
+        self._show()
+
+    def on_line_area_completed(self) -> None:
+        if self._choices and not self._busy:
+            area = self.query_one(LineArea)
+            area.replace(f"{self._choices[self._chosen].written} ", self._start, area.cursor_location)
+            self._choose_from(())
+
+    def on_line_area_too_long(self, message: LineArea.TooLong) -> None:
+        self._say(
+            f"{message.chars:,} characters were pasted and left out: at most {MOST_SAID_CHARS:,} can be said at once. "
+            "Put them into a file and mention it with @."
+        )
+
+    def _say(self, remark: str) -> None:
+        self._choices, self._remark = (), remark
+        self._show()
+
+    def on_line_area_sent(self) -> None:
+        words = self.query_one(LineArea).text.strip()
+        if self._busy:
+            return
+        if len(words) > MOST_SAID_CHARS:
+            self._say(f"too long: {len(words):,} of at most {MOST_SAID_CHARS:,} characters")
+        elif (word := command_word(words)) is not None:
+            self._run(word)
+        elif (name := words.split(maxsplit=1)[0][1:] if words.startswith("/") else "") in self._by_name:
+            self._say(f"/{name} is a command and takes no words")
+        else:
+            self._busy = True
+            self.workers.cancel_group(self, "complete")
+            self.query_one(LineArea).read_only = True
+            self._say("proposing a task …" if words and not self._to_model else "")
+            self.run_worker(self._take(words), group="line")
+
+    def _run(self, word: str) -> None:
+        """Run the command that is typed, or the one that is selected in the list."""
+        selected = self._choices[self._chosen].written[1:] if self._choices else ""
+        command = self._by_name.get(word) or self._by_name.get(selected)
+        if command is None:
+            self._say(f"there is no command /{word}; {NO_WORDS}")
+            return
+        self.dismiss(None)
+        self.app.call_later(command.run)
+
+    async def _take(self, words: str) -> None:
+        outcome = await self._send(words)
+        self._busy = False
+        self.query_one(LineArea).read_only = False
+        match outcome:
+            case Refused():
+                self._say(outcome.reason)
+            case TaskDrafted():
+                self.dismiss(outcome.draft)
+            case _:
+                if isinstance(outcome, Accepted) and outcome.note:
+                    self.app.notify(sanitize(outcome.note, limit_chars=2000), markup=False)
+                self.dismiss(None)
+
+    def action_cancel(self) -> None:
+        self._on_close(self.query_one(LineArea).text)
+        self.dismiss(None)
