@@ -16,6 +16,7 @@ from agent_workbench.core.intents import (
     ApproveProposal,
     ChangeReplaySpeed,
     ChangeRule,
+    ChooseMergeMethod,
     CompactContext,
     CompleteCode,
     DropChunk,
@@ -50,6 +51,7 @@ from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
+from agent_workbench.core.workspace import MergeMethod
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import OPEN, SESSION, T1, a_stage
 from tests.fakes.ports import GivenChunks, Hang
@@ -67,7 +69,13 @@ INTENTS: tuple[Intent, ...] = (
     *(AbortTask(), UndoStep(), UndoStep(NOTHING), PauseTask(), RetryTrouble(), EditScratchpad(T1, "", "note")),
     *(SayToModel("hello"), PinChunk("answer.txt:1-1"), DropChunk("answer.txt:1-1"), FindCode("answer")),
     *(FindCode("answer.txt:1-1"), FindCode(""), OpenFile("answer.txt"), OpenFile("../../etc/passwd", -3)),
-    *(CompactContext(), MergeTask(T1), MergeTask(TaskId("T-9")), AnswerQuestion("trust", yes=True)),
+    *(
+        ChooseMergeMethod(NOTHING, MergeMethod.SQUASH),
+        CompactContext(),
+        MergeTask(T1),
+        MergeTask(TaskId("T-9")),
+        AnswerQuestion("trust", yes=True),
+    ),
     *(DraftTask("make the answer right"), DraftTask(""), CompleteCode("ans"), CompleteCode("../")),
     *(
         AddTask(Task(T1, "another")),

@@ -10,26 +10,9 @@ from agent_workbench.core.path_kinds import is_document, is_test
 HEAD_BYTES = 4_096
 _HEAD_LINES = 40
 
-<<<<<<< HEAD
-_TEST_FOLDERS = frozenset(
-    {"test", "tests", "testing", "testdata", "test_data", "__tests__", "__mocks__", "spec", "specs", "e2e", "fixtures"}
-)
-_TEST_NAME = re.compile(r"(test_.*|.*_tests?|conftest|.*[.-](test|spec|e2e|cy)|.*(Test|Tests|Spec|TestCase))")
-_DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation", "examples", "locale", "locales"})
-_DOCUMENT_SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".svg", ".po", ".pot", ".csv"})
-
 _VENDORED_FOLDERS = frozenset(
     {"vendor", "node_modules", "third_party", "thirdparty", "bower_components", "site-packages"}
     | {"Godeps", "Pods", ".yarn"}
-=======
-_GENERATED_FOLDERS = frozenset(
-    {"vendor", "node_modules", "third_party", "thirdparty", "bower_components", "site-packages", "__generated__"}
-    | {"__snapshots__", "Godeps", "Pods", ".yarn"}
-)
-_GENERATED_NAMES = frozenset(
-    {"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "gradlew", "gradlew.bat", "mvnw"}
-    | {"mvnw.cmd", "bun.lockb", "packages.lock.json", ".pnp.cjs", ".pnp.loader.mjs"}
->>>>>>> 7a687958 (Start a task with one line: words become a task, mentions are pinned, commands are completed)
 )
 _GENERATED_FOLDERS = frozenset({"__generated__", "__snapshots__"})
 _GENERATED_NAMES = frozenset({"gradlew", "gradlew.bat", "mvnw", "mvnw.cmd", ".pnp.cjs", ".pnp.loader.mjs"})
@@ -91,7 +74,6 @@ def kind_of(path: str, head: bytes) -> FileKind:
     return FileKind.DOCUMENT if is_document(path) else FileKind.SOURCE
 
 
-<<<<<<< HEAD
 def is_bulk(path: str) -> bool:
     """Return True for a lock file, a catalog of translations, or minified code, by its path."""
     folder, _, name = path.rpartition("/")
@@ -110,22 +92,7 @@ def is_bulk_content(path: str, data: bytes) -> bool:
     return is_script and len(head) > _MINIFIED_LINE * (head.count(b"\n") + 1)
 
 
-def is_test(path: str) -> bool:
-    """Return True for a file with tests, or one that tests need."""
-    name = PurePosixPath(path)
-    return bool(_TEST_FOLDERS.intersection(name.parts[:-1]) or _TEST_NAME.fullmatch(name.stem))
-
-
-def is_document(path: str) -> bool:
-    """Return True for documentation."""
-    name = PurePosixPath(path)
-    return name.suffix.lower() in _DOCUMENT_SUFFIXES or bool(_DOCUMENT_FOLDERS.intersection(name.parts[:-1]))
-
-
 def _is_generated(path: PurePosixPath) -> bool:
-=======
-def _is_generated(path: PurePosixPath, head: bytes) -> bool:
->>>>>>> 7a687958 (Start a task with one line: words become a task, mentions are pinned, commands are completed)
     if path.name in _GENERATED_NAMES or _GENERATED_NAME.fullmatch(path.name):
         return True
     return not _GENERATED_FOLDERS.isdisjoint(path.parts[:-1])
