@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from agent_workbench.tui.bars.hints import Hint, PlacedHint, hint_at, place_hints
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.widgets.framed_lines import FramedLines
 from agent_workbench.tui.widgets.rows import Span, wrap
 from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
 from agent_workbench.views.blocks import Tone
@@ -37,6 +38,7 @@ class Bar(Widget, can_focus=True):
         self.pressed_at: float | None = None
         self.remark = ""
         self._tones = Tones(self)
+        self._styles_cache = FramedLines()
         self._placed: list[PlacedHint] = []
 
     @abstractmethod

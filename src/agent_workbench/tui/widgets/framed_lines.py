@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rich.segment import Segment
 from textual._styles_cache import RenderLineCallback, StylesCache
 from textual.cache import FIFOCache
 from textual.color import Color
@@ -10,20 +11,19 @@ from textual.geometry import Region, Size, Spacing
 from textual.strip import Strip
 from textual.widget import Widget
 
-MOST_LINES = 512
-"""Lines that are kept: several screens, so that scrolling back and forth renders none twice."""
+MOST_LINES = 256
+"""Lines that are kept: a few screens."""
 
 
 class FramedLines(StylesCache):
-    """Textual's line cache of a widget, by content: a line that moves on the screen is not rendered again.
+    """Textual's line cache of a widget, by content: a line that moves on the screen is the same strip.
 
-    A line with the same content must be the same `Strip`, as `RowPainter` returns it. Textual filters, cuts and writes
-    a strip once, so a pane that scrolls costs little more than its new lines.
+    Textual filters, cuts and writes a strip once, so a pane that scrolls costs little more than its new lines.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._framed: FIFOCache[int, tuple[Strip, Strip]] = FIFOCache(MOST_LINES)
+        self._framed: FIFOCache[tuple[Segment, ...], Strip] = FIFOCache(MOST_LINES)
         self._look: tuple[object, ...] = ()
 
     def render_widget(self, widget: Widget, crop: Region) -> list[Strip]:
@@ -47,33 +47,16 @@ class FramedLines(StylesCache):
         render_content_line: RenderLineCallback,
         *others: Any,
     ) -> Strip:
+        def framed(content: RenderLineCallback) -> Strip:
+            place = (styles, y, size, content_size, padding, base_background, background)
+            return super(FramedLines, self).render_line(*place, content, *others)
+
         gutter = styles.gutter
         if not gutter.top <= y < size.height - gutter.bottom:
-            return super().render_line(
-                styles,
-                y,
-                size,
-                content_size,
-                padding,
-                base_background,
-                background,
-                render_content_line,
-                *others,
-            )
+            return framed(render_content_line)
         line = render_content_line(y - gutter.top)
-        known = self._framed.get(id(line))
-        if known is not None and known[0] is line:
-            return known[1]
-        framed = super().render_line(
-            styles,
-            y,
-            size,
-            content_size,
-            padding,
-            base_background,
-            background,
-            lambda _: line,
-            *others,
-        )
-        self._framed[id(line)] = (line, framed)
-        return framed
+        key = tuple(line)
+        known = self._framed.get(key)
+        if known is None:
+            known = self._framed[key] = framed(lambda _: line)
+        return known

@@ -94,6 +94,10 @@ class RowList(ScrollView, can_focus=True):
         else:
             self._end.follow()
 
+    def on_mount(self) -> None:
+        for bar in (self.vertical_scrollbar, self.horizontal_scrollbar):
+            bar._styles_cache = FramedLines()
+
     def on_show(self) -> None:
         """Catch up with the size after the list was hidden."""
         self.on_resize()

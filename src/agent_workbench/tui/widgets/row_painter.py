@@ -12,15 +12,12 @@ from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, SELECTED, 
 from agent_workbench.views.blocks import Tone
 
 Painted = tuple[Row, int, int, bool, bool]
-MOST_ROWS = 512
+MOST_ROWS = 256
 """Painted rows that are kept."""
 
 
 class RowPainter:
-    """Paints rows on the background of a widget; equal rows are the same strip.
-
-    `clear` must follow every change of the widget's styles.
-    """
+    """Paints rows on the background of a widget, each once; `clear` must follow every change of its styles."""
 
     def __init__(self, widget: Widget) -> None:
         self.tones = Tones(widget)
@@ -65,9 +62,12 @@ class RowPainter:
             if focused and not self.tones.mixes:  # each colour would be another patch in what is reversed
                 spans = tuple((text, self._style(tone).without_color) for text, tone in spans)
         fill = base if row.fill is None else base + self._style(row.fill)
-        strip = Strip([Segment(text, fill + self._style(tone)) for text, tone in spans])
-        cells = strip.cell_length
-        shown = strip.crop_extend(x, x + width, fill)
+        segments = [Segment(text, fill + self._style(tone)) for text, tone in spans]
+        cells = row.cells
+        if not x and cells <= width:  # nearly every row: no other strip is made on the way
+            rest = [Segment(" " * (width - cells), fill)] if cells < width else []
+            return Strip(segments + rest, width)
+        shown = Strip(segments, cells).crop_extend(x, x + width, fill)
         if cells <= x + width:
             return shown
         return Strip.join([shown.crop(0, width - 1), Strip([Segment("›", fill + self._style(Tone.KEY))])])
