@@ -65,11 +65,20 @@ class Terminal(Struct):
 
 
 @contextmanager
-def in_terminal(machine: Machine, *arguments: str, cwd: Path) -> Iterator[Terminal]:
-    """Run `agent` in a terminal of its own."""
+def in_terminal(machine: Machine, *arguments: str, cwd: Path, ruled: bool = True) -> Iterator[Terminal]:
+    """Run `agent` in a terminal of its own; one that does not rule it sends no signals."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-P", "-c", RULED, sys.executable, "-P", "-m", "agent_workbench", *arguments]
-    process = subprocess.Popen(command, cwd=cwd, env=machine.environ, stdin=theirs, stdout=theirs, stderr=theirs)
+    agent = [sys.executable, "-P", "-m", "agent_workbench", *arguments]
+    command = [sys.executable, "-P", "-c", RULED, *agent] if ruled else agent
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=machine.environ,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=not ruled,
+    )
     os.close(theirs)
     try:
         yield Terminal(process, ours)

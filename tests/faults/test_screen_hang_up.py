@@ -28,12 +28,18 @@ def ask_to_end(terminal: Terminal) -> None:
     terminal.process.send_signal(signal.SIGTERM)
 
 
-@pytest.mark.parametrize(("end", "code", "reason"), [(close, ENDED, "SIGHUP"), (ask_to_end, 0, "SIGTERM")])
-def test_the_workbench_ends_with_its_terminal(end: object, code: int, reason: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("end", "code", "reason", "ruled"),
+    [(close, ENDED, "SIGHUP", True), (close, ENDED, "SIGHUP", False), (ask_to_end, 0, "SIGTERM", True)],
+    ids=["closed", "closed without a signal", "asked to end"],
+)
+def test_the_workbench_ends_with_its_terminal(
+    end: object, code: int, reason: str, *, ruled: bool, tmp_path: Path
+) -> None:
     assert callable(end)
     machine = Machine(tmp_path / "home")
     shop = tmp_path / "shop"
-    with in_terminal(machine, "demo", "--folder", str(shop), cwd=tmp_path) as terminal:
+    with in_terminal(machine, "demo", "--folder", str(shop), cwd=tmp_path, ruled=ruled) as terminal:
         fcntl.ioctl(terminal.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         # Only what comes after the model answered proves that the session lives behind the screen.
         terminal.until("demo-model")

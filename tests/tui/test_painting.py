@@ -3,6 +3,7 @@
 import pytest
 from textual._styles_cache import StylesCache
 from textual.strip import Strip
+from textual.widget import Widget
 
 from agent_workbench.core.live import Live, Streaming
 from agent_workbench.tui.panes.diff import DiffPane
@@ -34,7 +35,7 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def fresh(bench: Driver) -> object:
     """Return the screen as it is when nothing is kept of what was rendered before."""
-    for widget in bench.app.screen.walk_children():
+    for widget in bench.app.screen.walk_children(Widget):
         if isinstance(widget._styles_cache, FramedLines):
             widget._styles_cache = FramedLines()
     for pane in bench.app.screen.query(EntryList):
@@ -74,8 +75,8 @@ async def test_a_line_that_is_known_has_the_border_of_its_pane(rendered: list[in
     async with driving(ScriptedSession(*runs.up_to_reflexion()), LARGE) as bench:
         for key in ("2", "1", "2"):  # the focus gives the border another colour
             await bench.press(key)
-            shown = bench.styled()
-            assert fresh(bench) == shown
+            assert fresh(bench) == bench.styled()
+        shown = bench.styled()
         bench.app.choose_theme("textual-light")
         await bench.idle()
         assert bench.styled() != shown

@@ -4,8 +4,12 @@ import asyncio
 import contextlib
 import gc
 import os
+import select
 import signal
+import sys
 import traceback
+from collections.abc import Sequence
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from agent_workbench.cli.output import say
@@ -92,6 +96,8 @@ async def show(
         ),
     )
     signals = _leave_on_signals(app, host)
+    if not served:
+        _watch_terminal(signals)
     defects = _tell_defects(app)
     try:
         await app.run_async()
@@ -144,6 +150,22 @@ def _leave_on_signals(app: "WorkbenchApp", host: "LocalSessionHost") -> list[sig
     for number in (signal.SIGHUP, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, leave, number)
     return received
+
+
+def _watch_terminal(received: Sequence[signal.Signals]) -> None:
+    """Send SIGHUP, if none was received, when the terminal is gone: not every process gets one from it.
+
+    Textual would read the end of its input again and again.
+    """
+    hang_ups = select.poll()
+    hang_ups.register(sys.__stdin__ or sys.stdin, 0)  # no events: what is typed wakes nobody
+
+    def watch() -> None:
+        gone = any(event & (select.POLLHUP | select.POLLERR) for _, event in hang_ups.poll())
+        if gone and signal.SIGHUP not in received:
+            os.kill(os.getpid(), signal.SIGHUP)
+
+    Thread(target=watch, name="terminal", daemon=True).start()
 
 
 async def _leave(app: "WorkbenchApp", number: signal.Signals, host: "LocalSessionHost") -> None:

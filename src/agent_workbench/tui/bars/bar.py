@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from agent_workbench.tui.bars.hints import Hint, PlacedHint, hint_at, place_hints
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.widgets.framed_lines import FramedLines
+from agent_workbench.tui.widgets.framed_lines import keep_lines
 from agent_workbench.tui.widgets.rows import Span, wrap
 from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
 from agent_workbench.views.blocks import Tone
@@ -38,7 +38,7 @@ class Bar(Widget, can_focus=True):
         self.pressed_at: float | None = None
         self.remark = ""
         self._tones = Tones(self)
-        self._styles_cache = FramedLines()
+        keep_lines(self)
         self._placed: list[PlacedHint] = []
 
     @abstractmethod
@@ -91,14 +91,13 @@ class Bar(Widget, can_focus=True):
         left, right = self.headline()
         if self.remark:
             right = [(self.remark, Tone.WARN)]
-        badge = Segment(
-            f" {self.badge()} ", self._tones[ThemeStyle("background", bold=True, behind=self.badge_color())]
-        )
+        look = ThemeStyle("background", bold=True, behind=self.badge_color())
+        badge = Segment(f" {self.badge()} ", self._tones[look])
         right_cells = min(sum(cell_len(text) for text, _ in right), width // 2 if not self.remark else width - 12)
         room = width - INDENT - cell_len(badge.text) - right_cells - 3
         segments = [Segment(" " * INDENT, self.rich_style), badge, Segment(" ", self.rich_style)]
-        line = Strip([*segments, *self._segments(left)])
-        kept = cut(line, INDENT + cell_len(badge.text) + 1 + max(0, room), self.rich_style)
+        cells = INDENT + cell_len(badge.text) + 1 + max(0, room)
+        kept = cut(Strip([*segments, *self._segments(left)]), cells, self.rich_style)
         end = cut(Strip(self._segments(right)), right_cells, self.rich_style)
         return Strip.join([kept, Strip.blank(1, self.rich_style), end]).adjust_cell_length(width, self.rich_style)
 

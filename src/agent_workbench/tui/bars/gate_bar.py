@@ -74,7 +74,7 @@ class GateBar(GateText):
             return
         if not self.has_focus:
             self.remark_on(f"the gate is not focused: {self._gate_key}, then again")
-        elif not self._readiness.ready(waiting.key, self._queued()):
+        elif not self._readiness.ready(waiting.key, queued_seconds(self.pressed_at)):
             self.remark_on("too quick: this has only just appeared")
         elif self._unseen:
             self._readiness.begin_again()
@@ -118,7 +118,7 @@ class GateBar(GateText):
         waiting = self._answerable(GateAct.SKIP)
         if waiting is None:
             return
-        if self._readiness.ready(waiting.key, self._queued()):
+        if self._readiness.ready(waiting.key, queued_seconds(self.pressed_at)):
             self._answer(waiting, SkipProposal(waiting.proposal.id))
         else:
             self.remark_on("too quick: this has only just appeared")
@@ -144,13 +144,10 @@ class GateBar(GateText):
             if self._view.mode is GateMode.WAITING and self._view.acts:
                 self.remark_on(f"{act} does not fit what waits")
             return None
-        again = waiting.key == self._answered and not self._readiness.ready(waiting.key, self._queued())
-        return None if again else waiting
+        ready = self._readiness.ready(waiting.key, queued_seconds(self.pressed_at))
+        return waiting if ready or waiting.key != self._answered else None
 
     def _answer(self, waiting: Waiting, intent: Intent) -> None:
         self._answered = waiting.key
         self._readiness.begin_again()
         self.post_message(self.Decided(intent))
-
-    def _queued(self) -> float:
-        return 0.0 if self.pressed_at is None else queued_seconds(self.pressed_at)

@@ -41,7 +41,7 @@ class ConfirmDialog(Dialog[bool]):
         self._pressed_at = event.time
 
     def action_yes(self) -> None:
-        queued = 0.0 if self._pressed_at is None else queued_seconds(self._pressed_at)
+        queued = queued_seconds(self._pressed_at)
         if self._readiness.ready(SHOWN, queued):
             self.dismiss(True)
         else:

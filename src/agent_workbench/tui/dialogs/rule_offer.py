@@ -122,7 +122,7 @@ class RuleOfferDialog(Dialog[StoredRule | None]):
 
     def action_keep_rule(self) -> None:
         chosen = self._chosen()
-        queued = 0.0 if self._pressed_at is None else queued_seconds(self._pressed_at)
+        queued = queued_seconds(self._pressed_at)
         if self._readiness.ready(repr(chosen), queued):
             self.dismiss(chosen)
         else:

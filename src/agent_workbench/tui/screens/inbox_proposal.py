@@ -125,7 +125,7 @@ class InboxProposalScreen(Dialog[str]):
         """Return True if a decision applies and was long enough on screen."""
         if act not in self._acts or self._deciding:
             return False
-        queued = 0.0 if self._pressed_at is None else queued_seconds(self._pressed_at)
+        queued = queued_seconds(self._pressed_at)
         ready = self._readiness.ready(self._view.key, queued)
         if not ready:
             self._show_hints(TOO_QUICK)

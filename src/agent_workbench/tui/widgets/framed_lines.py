@@ -60,3 +60,10 @@ class FramedLines(StylesCache):
         if known is None:
             known = self._framed[key] = framed(lambda _: line)
         return known
+
+
+def keep_lines(*widgets: Widget) -> None:
+    """Keep the rendered lines of these widgets by content from now on."""
+    for widget in widgets:
+        if not isinstance(widget._styles_cache, FramedLines):
+            widget._styles_cache = FramedLines()

@@ -32,6 +32,6 @@ class Readiness:
         return key == self._key and self._clock.monotonic_seconds() - queued_seconds - self._since >= MOMENT_SECONDS
 
 
-def queued_seconds(pressed_at: float) -> float:
-    """Return how long an input event waited; Textual stamps events with the process's monotonic time."""
-    return max(0.0, time.monotonic() - pressed_at)
+def queued_seconds(pressed_at: float | None) -> float:
+    """Return how long an input event waited, 0 for none; Textual stamps events with the process's monotonic time."""
+    return 0.0 if pressed_at is None else max(0.0, time.monotonic() - pressed_at)

@@ -9,7 +9,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import SELECT_ALL, Selection
 from textual.strip import Strip
 
-from agent_workbench.tui.widgets.framed_lines import FramedLines
+from agent_workbench.tui.widgets.framed_lines import keep_lines
 from agent_workbench.tui.widgets.row_painter import RowPainter
 from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.tui.widgets.text_selection import selected_text
@@ -32,7 +32,6 @@ class RowList(ScrollView, can_focus=True):
         self.rows: list[Row] = []
         self.cursor = -1
         self._painter = RowPainter(self)
-        self._styles_cache = FramedLines()
         self._laid_out_width = 0
         self._end = FollowedEnd(self)
 
@@ -94,12 +93,9 @@ class RowList(ScrollView, can_focus=True):
         else:
             self._end.follow()
 
-    def on_mount(self) -> None:
-        for bar in (self.vertical_scrollbar, self.horizontal_scrollbar):
-            bar._styles_cache = FramedLines()
-
     def on_show(self) -> None:
         """Catch up with the size after the list was hidden."""
+        keep_lines(self, self.vertical_scrollbar, self.horizontal_scrollbar)
         self.on_resize()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
