@@ -52,6 +52,33 @@ def test_a_merge_says_what_it_brings_and_shows_the_diff(served: Machine, repo: P
     assert fingerprint(repo) == before
 
 
+@pytest.mark.parametrize(
+    ("flag", "method", "parents"),
+    [("--squash", "squash", "mine"), ("--rebase", "rebase", "mine"), ("--no-ff", "merge", "mine task")],
+)
+def test_a_merge_is_made_by_the_method_that_a_flag_names(
+    served: Machine, repo: Path, flag: str, method: str, parents: str
+) -> None:
+    served.git(repo, "commit", "--quiet", "--allow-empty", "--message", "Mine")
+    names = {served.git(repo, "rev-parse", "main"): "mine", served.git(repo, "rev-parse", "agent/T-1"): "task"}
+    with in_terminal(served, "merge", "T-1", flag, cwd=repo) as terminal:
+        terminal.until(f"{method} {served.git(repo, 'rev-parse', 'agent/T-1')[:10]} {MERGE_QUESTION}")
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    found = served.git(repo, "show", "-s", "--format=%P", "main").split()
+    assert " ".join(names[each] for each in found) == parents
+    assert served.agent("merge", "T-1", flag, cwd=repo).code != 0, "it is merged"
+
+
+def test_a_fast_forward_that_is_impossible_is_refused(served: Machine, repo: Path) -> None:
+    served.git(repo, "commit", "--quiet", "--allow-empty", "--message", "Mine")
+    before = fingerprint(repo)
+    with in_terminal(served, "merge", "T-1", "--ff-only", cwd=repo) as terminal:
+        terminal.until("cannot be fast-forwarded")
+        assert terminal.end() == 4
+    assert fingerprint(repo) == before
+
+
 def test_the_name_of_a_branch_controls_no_terminal(served: Machine, repo: Path) -> None:
     served.git(repo, "switch", "--quiet", "--create", "a\x9b31m\u202eb")
     with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:

@@ -1,5 +1,7 @@
 """Realistic events of a small task, in pieces that a test puts together."""
 
+from msgspec.structs import replace
+
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
     ActionDecided,
@@ -32,7 +34,7 @@ from agent_workbench.core.plan import Budget, Owner, PathScope, Plan, Task, Task
 from agent_workbench.core.proposals import COMMIT, MERGE, Proposal, Verdict
 from agent_workbench.core.retrieval import Chunk, Signal, SignalKind
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission
-from agent_workbench.core.workspace import SandboxFacts, WorkspaceFacts
+from agent_workbench.core.workspace import MergeMethod, SandboxFacts, WorkspaceFacts
 
 SESSION = SessionId("20261120T101500-ab2cde")
 T1, T2, T3 = TaskId("T-1"), TaskId("T-2"), TaskId("T-3")
@@ -288,13 +290,15 @@ def commit() -> Proposal:
     return proposed(Permission.COMMIT, COMMIT, "P-70", message, diff=RIGHT, paths=("shop/cart.py",))
 
 
-def merge(*, obstacles: tuple[str, ...] = ()) -> Proposal:
-    """Return the proposal to merge."""
+def merge(*, obstacles: tuple[str, ...] = (), method: MergeMethod | None = None) -> Proposal:
+    """Return the proposal to merge, by a method of three."""
     text = f"Merge agent/T-1 ({COMMIT_ID[:10]}) into main"
     brings = (f"{COMMIT_ID[:7]} [Agent] Complete T-1: Make the cart's total count quantities",)
-    return proposed(
+    proposal = proposed(
         Permission.MERGE, MERGE, "P-80", text, diff=RIGHT, paths=("shop/cart.py",), special=obstacles, brings=brings
     )
+    methods = (MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE) if method is not None else ()
+    return replace(proposal, method=method, methods=methods)
 
 
 def up_to_done() -> tuple[Event, ...]:

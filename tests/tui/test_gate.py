@@ -15,6 +15,7 @@ from agent_workbench.core.intents import (
     AbortTask,
     ApproveProposal,
     ChangeRule,
+    ChooseMergeMethod,
     EditProposal,
     ListPastActions,
     RejectProposal,
@@ -28,6 +29,7 @@ from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS
+from agent_workbench.core.workspace import MergeMethod
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving
@@ -406,6 +408,37 @@ async def test_merges_are_never_let_through_always() -> None:
         assert bench.screen.name == "workbench"
         await bench.press("a")
         assert bench.session.intents == [ApproveProposal(ProposalId("P-80"), shown_sha(runs.merge()))]
+
+
+@pytest.mark.parametrize(
+    ("method", "following", "edits"),
+    [
+        (MergeMethod.MERGE, MergeMethod.SQUASH, True),
+        (MergeMethod.SQUASH, MergeMethod.REBASE, True),
+        (MergeMethod.REBASE, MergeMethod.MERGE, False),
+    ],
+)
+async def test_the_method_of_a_merge_is_shown_and_changed(
+    method: MergeMethod, following: MergeMethod, edits: bool
+) -> None:
+    proposal = runs.merge(method=method)
+    session = ScriptedSession(*runs.up_to_done(), ActionProposed(proposal))
+    async with driving(session, (200, 50)) as bench:
+        await bench.look()
+        assert f"{method.capitalize()}: " in bench.text()
+        assert f"  {method}  Merge agent/T-1" in bench.text()
+        assert ("e edit" in bench.text()) is edits
+        await bench.press("m")
+        assert bench.session.intents == [ChooseMergeMethod(ProposalId("P-80"), following)]
+
+
+async def test_a_proposal_without_methods_has_none_to_change() -> None:
+    session = ScriptedSession(*runs.up_to_done(), ActionProposed(runs.merge()))
+    async with driving(session, (200, 50)) as bench:
+        await bench.look()
+        await bench.press("m")
+        assert bench.session.intents == []
+        assert "method does not fit what waits" in bench.text()
 
 
 @pytest.mark.parametrize(("answer", "intents"), [("n", []), ("escape", []), ("y", [AbortTask()])])

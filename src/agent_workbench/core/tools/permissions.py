@@ -57,7 +57,7 @@ PERMISSIONS: Mapping[Permission, PermissionFacts] = MappingProxyType(
             skips=True,
         ),
         Permission.COMMIT: PermissionFacts("commits", _ASK, ("any",), opened_by=_YES, edits="message"),
-        Permission.MERGE: PermissionFacts("merges", _ASK, (), UnattendedRule.PARKED, skips=True),
+        Permission.MERGE: PermissionFacts("merges", _ASK, (), UnattendedRule.PARKED, edits="message", skips=True),
         Permission.SUMMARY: PermissionFacts("summaries", _ASK, ("any",), UnattendedRule.WORKBENCH, edits="summary"),
         Permission.FINISH: PermissionFacts("finishes", _ASK, ("any",)),
         Permission.PLAN: PermissionFacts("plan changes", _ASK, ("tool",), skips=True, calls=True),

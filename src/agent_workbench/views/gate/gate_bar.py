@@ -140,12 +140,19 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
     return (
         *approvable,
         GateAct.REJECT,
-        *((GateAct.EDIT,) if facts.edits and proposal.tool != KEEP_CHANGES else ()),
+        *((GateAct.EDIT,) if facts.edits and _has_own_text(proposal) else ()),
         *((GateAct.SKIP,) if skippable else ()),
         *((GateAct.ALWAYS,) if offered_rules(proposal) else ()),
         *((GateAct.METHOD,) if len(proposal.methods) > 1 else ()),
         *((GateAct.ABORT,) if proposal.kind is not Permission.MERGE else ()),
     )
+
+
+def _has_own_text(proposal: Proposal) -> bool:
+    """Return True if the text of a proposal has an effect: only some merges make a commit with a message."""
+    if proposal.kind is Permission.MERGE:
+        return proposal.method in {MergeMethod.MERGE, MergeMethod.SQUASH}
+    return proposal.tool != KEEP_CHANGES
 
 
 def next_method(proposal: Proposal) -> MergeMethod | None:
