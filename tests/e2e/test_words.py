@@ -68,7 +68,7 @@ def test_words_of_the_command_are_shown_on_the_screen_before_they_start(machine:
         terminal.until("no test_command is set")
         assert (repo / FILE).read_text() == PLAN
         terminal.type("a")
-        terminal.until("Enter start T-1")
+        terminal.until("T-2 make")
         terminal.type(CTRL_C)
         assert terminal.end() == 0
     assert 'description: "make add() add: in @calc.py"' in (repo / FILE).read_text()

@@ -112,15 +112,16 @@ async def test_words_become_a_task_that_starts_with_what_they_mention(tmp_path: 
         async with in_front_of(stage) as front:
             drafted = await front.outcome(DraftTask(words))
             assert isinstance(drafted, TaskDrafted)
-            assert drafted.draft.mentions == ("answer.txt", "src/cart.py:1-1", "long.txt")
+            assert drafted.draft.mentions == ("answer.txt", "src/cart.py:1-1")
+            assert "@long.txt has 950 lines; mention some, such as @long.txt:1-100" in drafted.draft.remarks
             assert drafted.draft.task.scope == PathScope(("src/**", "tests/**", "answer.txt", "long.txt"))
             stage.plan.plan = replace(stage.plan.plan, tasks=(*stage.plan.plan.tasks, task("T-2")))
             added = await front.outcome(AddTask(replace(drafted.draft.task, accept_tests=("true",))))
             assert isinstance(added, TaskAdded)
             assert (added.task.id, stage.state.plan.tasks[-1]) == (T3, added.task), "another task came first"
             await front.submit(StartTask(T3))
-            await front.told("@long.txt is not pinned: it has 950 lines; mention some, such as @long.txt:1-100")
-            await front.told("@../../etc/passwd is not pinned: no file of the task's base has this name")
+            await front.told("not pinned: @long.txt has 950 lines; mention some, such as @long.txt:1-100")
+            await front.told("not pinned: @../../etc/passwd is no file of the task's base")
             await front.gate(Permission.MERGE)
         pinned = [each.chunk for each in stage.events if isinstance(each, e.ChunkPinned)]
         assert [each.place for each in pinned] == ["answer.txt:1-1", "src/cart.py:1-1"]
@@ -135,7 +136,7 @@ async def test_what_a_message_mentions_is_pinned_before_it(tmp_path: Path) -> No
             await front.start()
             await front.until(lambda it: it.live.streaming and it.live.streaming.text)
             told = await front.notice(SayToModel("as in @src/cart.py and @nowhere.py"))
-            assert told == "@nowhere.py is not pinned: no file of the task's base has this name"
+            assert told == "not pinned: @nowhere.py is no file of the task's base"
         kept = [type(each).__name__ for each in stage.events if isinstance(each, e.ChunkPinned | e.UserSaid)]
         assert kept == ["ChunkPinned", "UserSaid"]
 
@@ -145,7 +146,7 @@ async def test_a_task_reads_no_file_outside_its_scope_by_a_mention(tmp_path: Pat
     async with a_stage(tmp_path, [Hang("Thought: hm")], approvals=OPEN, start=CODE, tasks=(scoped,)) as stage:
         async with in_front_of(stage) as front:
             await front.start()
-            await front.told("@src/cart.py is not pinned")
+            await front.told("not pinned: 'src/cart.py' is outside")
             assert await front.outcome(CompleteCode("src/cart")) == CodeCompleted("src/cart", ())
         assert not [each for each in stage.events if isinstance(each, e.ChunkPinned)]
 

@@ -58,13 +58,13 @@ async def pin_mentions(session: SessionContext, words: str) -> tuple[str, ...]:
         try:
             found = await _mentioned(context, each, paths)
         except WorkspaceError as error:
-            remarks.append(f"{mention_of(each)} is not pinned: {error}")
+            remarks.append(f"not pinned: {error}")
             continue
         if found is None:
             continue
         room -= len(found.text)
         if room < 0:
-            remarks.append(f"{mention_of(each)} is not pinned: the others take {MOST_CHARS:,} characters already")
+            remarks.append(f"not pinned: with {mention_of(each)} it would be more than {MOST_CHARS:,} characters")
         elif all(chunk.place != found.place for chunk in session.run.pinned):
             await session.record(ChunkPinned(found))
     return tuple(remarks)
@@ -75,13 +75,17 @@ async def _mentioned(context: ToolContext, asked: str, paths: frozenset[str]) ->
     place = mentioned_range(asked, paths)
     if place is None:
         if looks_like_path(asked):
-            raise WorkspaceError("no file of the task's base has this name")
+            raise WorkspaceError(f"{mention_of(asked)} is no file of the task's base")
         return None
     found = await _at(context, place)
     if len(found) > 1:
-        lines = found[-1].last_line
-        raise WorkspaceError(f"it has {lines:,} lines; mention some, such as {mention_of(found[0].place)}")
+        raise WorkspaceError(long_mention(asked, found[-1].last_line))
     return found[0]
+
+
+def long_mention(asked: str, lines: int) -> str:
+    """Return why a file is not pinned as a whole, and what to mention instead."""
+    return f"{mention_of(asked)} has {lines:,} lines; mention some, such as {mention_of(f'{asked}:1-100')}"
 
 
 async def open_file(session: SessionContext, path: str, line: int) -> FileOpened:

@@ -20,6 +20,7 @@ from agent_workbench.core.text.mentions import looks_like_path, mention_of, ment
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.engine.runtime.tool_context import Ports
+from agent_workbench.engine.task.code_lookup import MOST_CHARS, MOST_LINES, long_mention
 
 MOST_FOUND = 8
 MOST_TESTS = 4
@@ -53,10 +54,19 @@ async def draft_task(
     built = complete or (status.complete and status.files > 0)
     chunks = await retriever.search(sources, CodeQuery(said), MOST_FOUND, complete=built)
     draft = propose_task(said, next_id(plan.tasks), DraftSources(files, _paths_of(chunks), settings))
-    if built or draft.mentions:
-        return draft
-    remark = "the code is being indexed: the scope is a first guess"
-    return TaskDraft(draft.task, draft.mentions, (*draft.remarks, remark))
+    long = await _too_long(sources, draft.mentions)
+    kept = tuple(each for each in draft.mentions if each not in long)
+    remarks = [*draft.remarks, *(long_mention(each, lines) for each, lines in long.items())]
+    if not built and not draft.mentions:
+        remarks.append("the code is being indexed: the scope is a first guess")
+    return TaskDraft(draft.task, kept, tuple(remarks))
+
+
+async def _too_long(sources: Sources, asked: Sequence[str]) -> dict[str, int]:
+    """Return the mentions of whole files that are too long to be pinned, with their number of lines."""
+    contents = await sources.read_files(asked)
+    lines = {each: data.removesuffix(b"\n").count(b"\n") + 1 for each, data in contents.items()}
+    return {each: found for each, found in lines.items() if found > MOST_LINES or len(contents[each]) > MOST_CHARS}
 
 
 def clean_words(words: str) -> str:

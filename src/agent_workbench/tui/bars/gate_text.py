@@ -160,5 +160,5 @@ def general_hints(view: GateView, keymap: Keymap) -> list[Hint]:
     if view.mode in {GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED}:
         wanted += [("tell", "say"), ("context", "context")]
     elif view.mode is GateMode.IDLE:
-        wanted.insert(0, ("tell", "new task"))
+        wanted.insert(0, ("tell", "say a task"))
     return [Hint(keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]

@@ -22,7 +22,8 @@ from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.palette import LineCommand, command_word, matching_commands
 
 MOST_SHOWN = 8
-KEYS = "Enter {sends}   Tab completes @file or /command   Ctrl-J new line   Esc closes"
+MOST_ROWS = 6
+KEYS = "Enter {sends}   Tab completes @ and /   Ctrl-J new line   Esc closes"
 TASK, MODEL = "New task", "To the model, read with its next step"
 NO_WORDS = "what follows / is a command; Ctrl-P lists them"
 
@@ -166,6 +167,8 @@ class InputLine(Dialog[TaskDraft | None]):
         self._show()
 
     def on_text_area_changed(self) -> None:
+        area = self.query_one(LineArea)
+        area.styles.height = min(MOST_ROWS, max(1, area.wrapped_document.height))
         self._look()
 
     def on_text_area_selection_changed(self) -> None:
