@@ -6,6 +6,7 @@ besides: the map of the repository, its own specs of the tools, and the outcomes
 
 import json
 import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -45,8 +46,9 @@ ABOUT_CHARS = 6_000
 def measure(tasks: int = len(TASKS)) -> list[Figure]:
     """Return the tokens of the first, the largest and all prompts of each task, before and after."""
     name, count = load()
+    print(f"counted with {name}", file=sys.stderr)
     sessions = [each.split("/") for each in json.loads((RECORDED / "expected.json").read_text())]
-    figures = []
+    figures: list[Figure] = []
     for archive in TASKS[:tasks]:
         session = next(session for each, session in sessions if each == archive)
         with tempfile.TemporaryDirectory(prefix="bench-tokens-") as folder:
@@ -54,7 +56,7 @@ def measure(tasks: int = len(TASKS)) -> list[Figure]:
                 packed.extractall(folder, filter="data")
             repo = Path(folder) / archive
             events = read_journal(repo / "memory" / "sessions" / session).events
-            figures += _figures(f"{archive}, {name}", events, tuple(_as_now(repo, events)), count)
+            figures += _figures(archive, events, tuple(_as_now(repo, events)), count)
     return figures
 
 

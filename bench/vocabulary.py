@@ -1,4 +1,4 @@
-"""Token counts with the vocabulary of a real model: a `tekken` file of Mistral's, which the wheel `mistral-common` holds.
+"""Token counts with the vocabulary of a real model: a `tekken` file of Mistral's, from the wheel `mistral-common`.
 
 `BENCH_VOCABULARY` names the wheel or the file; without it, words and signs are counted, which is no real tokenizer.
 """
@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 Count = Callable[[str], int]
@@ -47,7 +48,7 @@ def _counter(ranks: dict[bytes, int]) -> Count:
         """Merge the two neighbours of the lowest rank until none is a token."""
         parts = [bytes([byte]) for byte in piece.encode()]
         while len(parts) > 1:
-            pairs = [(ranks.get(a + b), at) for at, (a, b) in enumerate(zip(parts, parts[1:], strict=False))]
+            pairs = [(ranks.get(a + b), at) for at, (a, b) in enumerate(pairwise(parts))]
             best = min(((rank, at) for rank, at in pairs if rank is not None), default=None)
             if best is None:
                 break

@@ -5,7 +5,18 @@ import json
 import pytest
 
 from agent_workbench.core.model import AnswerFigures, Purpose
-from bench import code_search, edits, first_paint, index_scale, journal, patches, prompt, replay, start_up
+from bench import (
+    code_search,
+    edits,
+    first_paint,
+    index_scale,
+    journal,
+    patches,
+    prompt,
+    prompt_tokens,
+    replay,
+    start_up,
+)
 from bench.__main__ import BENCHES, QUICK, main
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from bench.terminal import NotPaintedError, paint
@@ -138,3 +149,9 @@ def test_one_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_there_is_a_quick_form_of_each() -> None:
     assert list(QUICK) == list(BENCHES)
+
+
+def test_the_prompts_of_a_recorded_task_are_counted_before_and_after() -> None:
+    found = by_name(prompt_tokens.measure(tasks=1))
+    assert len(found) == 8
+    assert all(found.values())

@@ -23,7 +23,7 @@ def sha(text: str) -> str:
 def test_the_specs_of_0_1_are_those_of_the_tools_as_long_as_their_words_are() -> None:
     # Where a tool gets other words, its former ones stay in `specs_of_0_1`, and VERSION tells the two apart.
     assert VERSION > 1 or specs_of_0_1(ALL_TOOLS) == builtin_specs(ALL_TOOLS)
-    assert specs_of_0_1(("finish", "commit", "nonsense", "grep")) == builtin_specs(("finish", "grep"))
+    assert specs_of_0_1(("finish", "commit", "nonsense", "run_tests")) == builtin_specs(("finish", "run_tests"))
 
 
 def test_the_prompt_of_built_in_tools_is_that_of_0_1() -> None:

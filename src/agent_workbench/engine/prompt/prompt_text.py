@@ -129,13 +129,29 @@ FOUND_NOTHING = "No code was found for the task's words."
 def rules(specs: Iterable[ToolSpec], version: int = VERSION) -> str:
     """Return the first part of every prompt: the form of an answer, and the tools."""
     specs = tuple(specs)
-    tools = "Tools:\n" + "\n".join(_tool_lines(specs))
+    tools = "Tools:\n" + "\n".join(_tool_lines(specs) if version < 2 else map(_tool_text, specs))
     if version < 2:
         return f"{RULES}\n\n{tools}"
     if not any(spec.raw for spec in specs):
         return "\n\n".join((FORM, CHECKS, tools))
     examples = "\n".join(("Two steps of another task, in another repository:\n", *EXAMPLES)).rstrip("\n")
     return "\n\n".join((FORM, DIFFS, CHECKS, tools, examples))
+
+
+def _tool_text(spec: ToolSpec) -> str:
+    """Return a tool in one line, and a line for each argument that needs words."""
+    arguments, shape, summary = properties_of(spec), "<unified diff>" if spec.raw else example(spec), spec.summary
+    notes = [(each.name, each.note) for each in arguments if each.note]
+    if not spec.builtin:
+        # A source's texts are data: each stays on its line, and none fills the context.
+        shape = clip_line(shape, SOURCE_SHAPE_CHARS)
+        notes = [(name, clip_line(note, SOURCE_NOTE_CHARS)) for name, note in notes[:SOURCE_NOTES]]
+        summary = f"{clip_line(summary, SOURCE_SUMMARY_CHARS)} [{spec.source}]"
+    optional = ", ".join(each.name for each in arguments if not each.required)
+    head = f"{spec.name} {shape}: {summary}" + (
+        f" (optional: {clip_line(optional, SOURCE_NOTE_CHARS)})" if optional else ""
+    )
+    return "\n".join([head, *(f"    {name}: {note}" for name, note in notes)])
 
 
 def _tool_lines(specs: Iterable[ToolSpec]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from agent_workbench.core.repo_map import RepoMap
 from agent_workbench.engine.prompt.prompt_text import quoted
 from agent_workbench.engine.runtime.text_limits import clip
 
-NEAR = "Files near the task, by folder:"
+NEAR = "Files near the task:"
 LEAST_CHARS = 100
 """Instructions are not cut to less than this; they are left out instead."""
 
@@ -40,7 +40,7 @@ def map_text(found: RepoMap, limit_chars: int = 0) -> str:
     """Return the map of the repository as text; with a limit only as many of the nearest paths as fit."""
     named = f": {_counts(found.languages)}" if found.languages else ""
     lines = [f"The repository has {found.files} files{named}."]
-    if found.folders:
+    if found.folders and found.files > len(found.near):
         lines.append(f"Folders: {_counts(found.folders, '/')}")
     if found.tests or found.test_command:
         places = ", ".join(f"{folder}/" for folder in found.tests)

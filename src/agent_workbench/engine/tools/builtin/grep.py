@@ -63,7 +63,7 @@ TOOL = Grep(
     name="grep",
     summary="find lines that hold a text, taken literally, upper and lower case alike",
     arguments=(
-        Argument("text", ArgumentKind.STRING, "what to look for"),
-        Argument("glob", ArgumentKind.STRING, "only in paths that match", required=False),
+        Argument("text", ArgumentKind.STRING, ""),
+        Argument("glob", ArgumentKind.STRING, "", required=False),
     ),
 )

@@ -25,5 +25,5 @@ class NoteTool(BuiltinTool, frozen=True):
 TOOL = NoteTool(
     name="note",
     summary="keep a line in the task's scratchpad",
-    arguments=(Argument("text", ArgumentKind.STRING, "what to remember", max_length=600),),
+    arguments=(Argument("text", ArgumentKind.STRING, "", max_length=600),),
 )

@@ -72,8 +72,8 @@ TOOL = ReadFile(
     name="read_file",
     summary="show lines of a file",
     arguments=(
-        Argument("path", ArgumentKind.STRING, "path from the repo's root"),
-        Argument("first_line", ArgumentKind.INTEGER, "first line, from 1", required=False),
-        Argument("last_line", ArgumentKind.INTEGER, "last line", required=False),
+        Argument("path", ArgumentKind.STRING, ""),
+        Argument("first_line", ArgumentKind.INTEGER, "", required=False),
+        Argument("last_line", ArgumentKind.INTEGER, "", required=False),
     ),
 )

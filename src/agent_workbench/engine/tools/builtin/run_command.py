@@ -41,5 +41,5 @@ TOOL = RunCommand(
     name="run_command",
     summary="run a shell command in the workspace",
     permission=Permission.COMMAND,
-    arguments=(Argument("command", ArgumentKind.STRING, "one command line", max_length=500),),
+    arguments=(Argument("command", ArgumentKind.STRING, "", max_length=500),),
 )

@@ -29,5 +29,5 @@ class SearchCode(BuiltinTool, frozen=True):
 TOOL = SearchCode(
     name="search_code",
     summary="find functions and classes by words, names, or lines of a stack trace",
-    arguments=(Argument("query", ArgumentKind.STRING, "words or names", max_length=400),),
+    arguments=(Argument("query", ArgumentKind.STRING, "", max_length=400),),
 )
