@@ -111,7 +111,7 @@ FAULTY = [
         ".agent.yml:4:7: approvals.rules: there is no tool 'grpe'; did you mean 'grep'?",
     ),
     ("tools_allowed: [a, 1]\n", ".agent.yml:1:20: tools_allowed[1]: expected text, found 1"),
-    ("approvals: {diff: yes}\n", ".agent.yml:1:19: approvals.diff: expected auto, ask or deny, found yes"),
+    ("approvals: {diff: yes}\n", ".agent.yml:1:19: approvals.diff: expected auto, ask, once or deny, found yes"),
     ("sandbox: {network: yes}\n", ".agent.yml:1:20: sandbox.network: expected true or false, found yes"),
     ("sandbox: {network: 1}\n", ".agent.yml:1:20: sandbox.network: expected true or false, found 1"),
     ("sandbox: {network: 'true'}\n", ".agent.yml:1:20: sandbox.network: expected true or false, found the text 'true'"),

@@ -139,7 +139,7 @@ async def a_stage(
     """Open a session over a new repo of the files `start` in `folder`; it is closed again unless something else did."""
     user = make_repo(folder / "repo", start)
     wanted = settings or Settings()
-    wanted = replace(wanted, approvals=approvals or wanted.approvals)
+    wanted = replace(wanted, approvals=approvals or replace(wanted.approvals, check=_each_time(wanted.approvals.check)))
     saying = SayingModel(sayings)
     shell, plan = PlainShell(holds=holds), HeldPlan(Plan(tasks or (task(),)))
 
@@ -174,6 +174,11 @@ async def a_stage(
     finally:
         await stage.session.close()
         await stage.recorder.close()
+
+
+def _each_time(check: Approval) -> Approval:
+    """Return `ask` instead of `once`: a scenario names each of its gates, unless it passes its own approvals."""
+    return Approval.ASK if check is Approval.ONCE else check
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ from agent_workbench.core.events import (
     ScratchpadChanged,
     SessionConfigured,
     SessionStarted,
+    SkillText,
     TaskCommitted,
     TaskFinished,
     TaskStarted,
@@ -29,6 +30,7 @@ from agent_workbench.core.events import (
     TestsFinished,
 )
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
+from agent_workbench.core.intents.outcomes import PromptPreviewed
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Budget, Owner, PathScope, Plan, Task, TaskStatus
 from agent_workbench.core.proposals import COMMIT, MERGE, Proposal, Verdict
@@ -287,7 +289,8 @@ def up_to_commit() -> tuple[Event, ...]:
 def commit() -> Proposal:
     """Return the proposal to commit."""
     message = "[Agent] Complete T-1: Make the cart's total count quantities\n\nQuantities count.\n"
-    return proposed(Permission.COMMIT, COMMIT, "P-70", message, diff=RIGHT, paths=("shop/cart.py",))
+    paths = ("shop/cart.py",)
+    return proposed(Permission.COMMIT, COMMIT, "P-70", message, diff=RIGHT, paths=paths, reviewed=paths)
 
 
 def merge(*, obstacles: tuple[str, ...] = (), method: MergeMethod | None = None) -> Proposal:
@@ -295,7 +298,12 @@ def merge(*, obstacles: tuple[str, ...] = (), method: MergeMethod | None = None)
     text = f"Merge agent/T-1 ({COMMIT_ID[:10]}) into main"
     brings = (f"{COMMIT_ID[:7]} [Agent] Complete T-1: Make the cart's total count quantities",)
     proposal = proposed(
-        Permission.MERGE, MERGE, "P-80", text, diff=RIGHT, paths=("shop/cart.py",), special=obstacles, brings=brings
+        *(Permission.MERGE, MERGE, "P-80", text),
+        diff=RIGHT,
+        paths=("shop/cart.py",),
+        special=obstacles,
+        brings=brings,
+        reviewed=("shop/cart.py",),
     )
     methods = (MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE) if method is not None else ()
     return replace(proposal, method=method, methods=methods)
@@ -311,3 +319,26 @@ def up_to_done() -> tuple[Event, ...]:
         TaskStatusChanged(T1, TaskStatus.DONE),
         TaskFinished(T1, TaskStatus.DONE, "committed"),
     )
+
+
+def up_to_preview() -> tuple[Event, ...]:
+    """Return everything until the first prompt waits to be sent, with a skill and a note in it."""
+    begun, configured, *observed = opening()
+    *first, task = started()
+    assert isinstance(configured, SessionConfigured)
+    assert isinstance(task, TaskStarted)
+    skilled = replace(task, skills=(SkillText("python-style", "Types everywhere.\n"),), wording=2)
+    noted = ScratchpadChanged(T1, "# T-1\n\n- prices are whole cents\n", Author.USER)
+    checked = tested("P-10", CheckPurpose.BASELINE, good=False)
+    reviewed = replace(configured, review_context=True)
+    return (begun, reviewed, *observed, *first, skilled, noted, *checked, *retrieved())
+
+
+def preview(seq: int, *dropped: str) -> PromptPreviewed:
+    """Return the prompt that waits in `up_to_preview`, without the code at these places."""
+    counted = {"rules": 612, "task": 88, "skill python-style": 41, "scratchpad": 17, "observation": 96, "code": 6}
+    pieces = {f"code {chunk.place}": chunk.tokens + 9 for chunk in retrieved()[0].chunks if chunk.place not in dropped}
+    parts = tuple(PromptPart(label, tokens) for label, tokens in (counted | pieces).items())
+    tokens = sum(part.tokens for part in parts)
+    built = PromptBuilt(1, Purpose.EXECUTOR, 2, tokens, "0" * 64, parts, "http://127.0.0.1:8080")
+    return PromptPreviewed(seq, built, reading_seconds=tokens / 310)

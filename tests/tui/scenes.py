@@ -33,7 +33,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.history.past_actions import PastAction, PastActions
-from agent_workbench.core.intents import Intent, ListPastActions, OpenFile
+from agent_workbench.core.intents import Intent, ListPastActions, OpenFile, PreviewPrompt
 from agent_workbench.core.intents.outcomes import FileOpened, Outcome, PastActionsFound, PlanOpened, Refused
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
 from agent_workbench.core.live import Live, PreflightQuestion, Running, Streaming
@@ -282,6 +282,9 @@ SCENES = {
     "command_waits": Scene(lambda: _run(_command())),
     "commit_waits": Scene(lambda: ScriptedSession(*runs.up_to_commit())),
     "merge_waits": Scene(lambda: ScriptedSession(*runs.up_to_done(), ActionProposed(runs.merge()))),
+    "merge_changed": Scene(
+        lambda: ScriptedSession(*runs.up_to_done(), ActionProposed(replace(runs.merge(), reviewed=())))
+    ),
     "merge_blocked": Scene(lambda: ScriptedSession(*runs.up_to_done(), ActionProposed(runs.merge(obstacles=BLOCKED)))),
     "trouble": Scene(lambda: ScriptedSession(*runs.up_to_reflexion(), NO_SERVER)),
     "no_sandbox": Scene(lambda: ScriptedSession(*runs.opening(scripted=False, sandbox=False))),
@@ -322,6 +325,9 @@ class Answering(ScriptedSession):
                 self.answer(PlanOpened(PIECE))
             case EditPlan():
                 self.answer(Refused("memory/plans/PLAN.yaml:3:1: this is not YAML"))
+            case PreviewPrompt():
+                run = self.newest.state.run
+                self.answer(runs.preview(self.newest.state.seq, *(run.dropped if run is not None else ())))
             case OpenFile():
                 text = "\n".join(f"def line_{number}() -> None: ..." for number in range(1, 41))
                 self.answer(FileOpened(intent.path, intent.line, text))
@@ -373,6 +379,7 @@ DIALOGUES = {
     "piece": Scene(_marked, ("5", "j", "o")),
     "find": Scene(_waiting, ("5", "plus", *"cart totals")),
     "receipt": Scene(lambda: ScriptedSession(*receipts(), *_marked_events()), ("c", "j", "j")),
+    "preview": Scene(lambda: Answering(*runs.up_to_preview(), ChunkDropped(runs.retrieved()[0].chunks[1].place))),
     "edit_summary": Scene(_summary, ("e",)),
     "search": Scene(lambda: ScriptedSession(*runs.up_to_done()).as_replay(), ("slash", *"quantity")),
     "sum_up": Scene(lambda: ScriptedSession(*receipts()), ("c", "S")),

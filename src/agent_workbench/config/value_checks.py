@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from agent_workbench.core.rules.matching import rule_problem
-from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Rule, tool_name
+from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
 from agent_workbench.core.text.messages import did_you_mean, quoted
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -105,6 +105,10 @@ def _approval_problem(value: object) -> str:
     return next((fault for rule in rules if isinstance(rule, Rule) and (fault := rule_problem(rule))), "")
 
 
+def _once_problem(value: object) -> str:
+    return "only checks can be asked about once; say ask, auto or deny" if value is Approval.ONCE else ""
+
+
 _EMBEDDINGS = "retrieval.embeddings"
 _ENDPOINT_ADVICE = (
     f"set {_EMBEDDINGS}.provider to server, and {_EMBEDDINGS}.url to an embeddings endpoint "
@@ -129,6 +133,7 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     **dict.fromkeys((f"{role}.seed" for role in _SAMPLED), _seed_problem),
     "tools_allowed": _tools_problem,
     "approvals.rules": _approval_problem,
+    **dict.fromkeys((f"approvals.{kind}" for kind in Permission if kind is not Permission.CHECK), _once_problem),
     "memory.dir": _path_problem,
     "memory.plan": _path_problem,
     "workspace.link": _paths_problem,

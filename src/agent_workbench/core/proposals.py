@@ -57,8 +57,9 @@ class Proposal(RecordedValue, frozen=True, dict=True):
 
     `fallback`: the workbench wrote the text because the model could not. `outlook`: the estimated effect of a summary.
     `brings`: the commits of a merge, one line each; `method` is one of its `methods` (None in journals of 0.1: a
-    fast-forward where possible, else a merge commit). `hunks`: the diff is the user's selection from another one, with
-    the outcome of each of its hunks.
+    fast-forward where possible, else a merge commit). `reviewed`: the paths of a commit or merge whose change is
+    exactly what the user approved before (`core.state.reviewed_files`); None: unknown. `hunks`: the diff is the
+    user's selection from another one, with the outcome of each of its hunks.
 
     Where the call is of a source's tool: `source` names it, `spec` is the digest of its spec, and `hints` are what the
     source says of the tool, which nobody verified.
@@ -86,6 +87,7 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     hints: tuple[str, ...] = ()
     method: MergeMethod | None = None
     methods: tuple[MergeMethod, ...] = ()
+    reviewed: tuple[str, ...] | None = None
 
     @cached_property
     def patch(self) -> Patch:
@@ -123,9 +125,9 @@ MAX_DIFF_LINES = 50_000
 def is_too_long(proposal: Proposal) -> bool:
     """Return True if the proposal has too many lines, or too long ones, to have been shown in full.
 
-    The diff of a commit or a merge was shown before, diff by diff.
+    A commit or a merge whose files were all reviewed was shown before, diff by diff.
     """
-    if proposal.kind is Permission.DIFF:
+    if proposal.kind is Permission.DIFF or unreviewed_paths(proposal):
         return _is_cut(proposal.diff, MAX_DIFF_LINES)
     return any(_is_cut(text) for text in (proposal.text, *proposal.commands))
 
@@ -137,6 +139,14 @@ def _is_cut(text: str, most_lines: int = sys.maxsize) -> bool:
     return text.count("\n") > most_lines or not is_within(text, WHOLE_CHARS)
 
 
+def unreviewed_paths(proposal: Proposal) -> tuple[str, ...]:
+    """Return the paths of a commit or merge that are not exactly as the user approved them; none if unknown."""
+    if proposal.reviewed is None:
+        return ()
+    reviewed = frozenset(proposal.reviewed)
+    return tuple(path for path in proposal.paths if path not in reviewed)
+
+
 def shown_sha(proposal: Proposal) -> str:
     """Return SHA-256 of everything a gate shows of the proposal. An approval names it and counts for nothing else."""
     parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands, *proposal.brings)
@@ -144,6 +154,8 @@ def shown_sha(proposal: Proposal) -> str:
         parts += ("method", proposal.method)
     if proposal.source:
         parts += ("source", proposal.source, proposal.spec, *proposal.hints)
+    if proposal.reviewed is not None:
+        parts += ("reviewed", *proposal.reviewed)
     told_apart = "".join(f"{len(part)}:{part}" for part in parts)
     return sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -162,6 +174,8 @@ class Verdict(StrEnum):
         return {Verdict.SKIP: "skipped", Verdict.APPROVE: "approved"}.get(self, f"{self}ed")
 
 
+USER = "user"
+"""Value of a decision's `by` if a person decided."""
 POLICY = "policy:"
 """Prefix of a decision's `by` if no person decided."""
 UNASKED = f"{POLICY}read=auto"

@@ -35,10 +35,14 @@ class Permission(StrEnum):
 
 
 class Approval(StrEnum):
-    """Decision about proposals with a permission: automatic approval, a question to the user, or denial."""
+    """Decision about proposals with a permission: automatic approval, a question to the user, or denial.
+
+    `once`, for checks only: a question for each list of commands in a task, as long as the user approves every diff.
+    """
 
     AUTO = "auto"
     ASK = "ask"
+    ONCE = "once"
     DENY = "deny"
 
 
@@ -62,7 +66,7 @@ class Approvals(RecordedValue, frozen=True):
 
     read: Approval = Approval.AUTO
     diff: Approval = Approval.ASK
-    check: Approval = Approval.ASK
+    check: Approval = Approval.ONCE
     command: Approval = Approval.ASK
     commit: Approval = Approval.ASK
     merge: Approval = Approval.ASK

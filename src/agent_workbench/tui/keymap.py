@@ -42,6 +42,7 @@ NAMES = {
     "tab": "Tab",
     "shift+tab": "Shift-Tab",
     "plus": "+",
+    "at": "@",
     "minus": "-",
     "slash": "/",
     "full_stop": ".",

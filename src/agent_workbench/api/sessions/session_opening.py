@@ -100,6 +100,7 @@ async def open_session(
             sandbox=sandbox,
             headless=headless,
             own_rules=own_rules,
+            review_context=settings.ui.review_context and not headless,
         )
         header = SessionStarted(opened.id, facts.root, facts.head, __version__)
         recorder = _recorder(opened, publisher, events)

@@ -33,7 +33,8 @@ class SessionForked(RecordedValue, frozen=True):
 class SessionConfigured(RecordedValue, frozen=True):
     """The session was configured; recorded at its start and at each resumption.
 
-    `approvals` holds the repo's rules, `own_rules` those that the user stores outside of the repo.
+    `approvals` holds the repo's rules, `own_rules` those that the user stores outside of the repo. `review_context`:
+    the first prompt of a task waits until the user sends it.
     """
 
     approvals: Approvals
@@ -46,6 +47,7 @@ class SessionConfigured(RecordedValue, frozen=True):
     sandbox: SandboxFacts
     headless: bool = False
     own_rules: tuple[StoredRule, ...] = ()
+    review_context: bool = False
 
 
 class SessionResumed(RecordedValue, frozen=True):

@@ -14,7 +14,7 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     UndoAsked,
 )
-from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict
+from agent_workbench.core.proposals import COMPACT, OURS, USER, Proposal, ProposalStage, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 
@@ -67,7 +67,9 @@ def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:
     decided = replace(run, decision=event)
     match event.verdict:
         case Verdict.APPROVE:
-            return replace(decided, stage=ProposalStage.APPROVED)
+            by_user = run.proposal.kind is Permission.CHECK and event.by == USER
+            checks = run.proposal.commands if by_user else run.approved_checks
+            return replace(decided, stage=ProposalStage.APPROVED, approved_checks=checks)
         case Verdict.ABORT:
             return replace(
                 decided, stage=ProposalStage.REFUSED, phase=Phase.ROLLING_BACK, reason=event.reason or "aborted"

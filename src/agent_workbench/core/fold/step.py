@@ -37,7 +37,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         return state
     match event:
         case CodeRetrieved():
-            return replace(state, run=replace(run, phase=Phase.STEPPING))
+            return replace(state, run=_retrieved(run, waits=state.reviews_context))
         case PromptBuilt():
             # A request for a summary is not part of later prompts.
             grown = 0 if event.purpose is Purpose.SUMMARY else len(event.parts)
@@ -88,6 +88,11 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case ContextCompacted():
             return replace(state, run=_compacted(run))
     assert_never(event)
+
+
+def _retrieved(run: TaskRun, *, waits: bool) -> TaskRun:
+    """Return the run with its code; `waits`: the user sends the first prompt."""
+    return replace(run, phase=Phase.STEPPING, paused=run.paused or waits)
 
 
 def _rejected(run: TaskRun, event: ActionRejected) -> TaskRun:

@@ -147,6 +147,10 @@ class OpenFile(Struct, frozen=True):
     line: int = 1
 
 
+class PreviewPrompt(Struct, frozen=True):
+    """Show the next prompt, which waits until the user resumes the task."""
+
+
 class CompactContext(Struct, frozen=True):
     """Summarize the older steps now, before the context is full."""
 
@@ -233,6 +237,7 @@ Intent = (
     | FindCode
     | CompleteCode
     | OpenFile
+    | PreviewPrompt
     | CompactContext
     | MergeTask
     | RecordDecision

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from agent_workbench.core.events import PromptBuilt
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.plan import PlanPiece, Task, TaskDraft
 from agent_workbench.core.retrieval import Chunk, Completion
@@ -64,6 +65,17 @@ class FileOpened(Struct, frozen=True):
     text: str
 
 
+class PromptPreviewed(Struct, frozen=True):
+    """Answer to `PreviewPrompt`: the event that sending it would record, and the seconds to read it (0: unknown).
+
+    `seq` is the last event that the prompt is made from.
+    """
+
+    seq: int
+    built: PromptBuilt
+    reading_seconds: float = 0.0
+
+
 class PastActionsFound(Struct, frozen=True):
     """Answer to `ListPastActions`: past actions of one kind, from all sessions of the repo."""
 
@@ -71,5 +83,7 @@ class PastActionsFound(Struct, frozen=True):
     past: PastActions
 
 
-Answer = PlanOpened | TaskDrafted | TaskAdded | CodeCompleted | CodeFound | FileOpened | PastActionsFound
+Answer = (
+    PlanOpened | TaskDrafted | TaskAdded | CodeCompleted | CodeFound | FileOpened | PromptPreviewed | PastActionsFound
+)
 Outcome = Accepted | Refused | Answer

@@ -4,17 +4,25 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.core.events import ActionProposed, PatchApplied, ProposalReplaced, Recorded, StepUndone
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionProposed,
+    PatchApplied,
+    ProposalReplaced,
+    Recorded,
+    StepUndone,
+)
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import USER, Proposal
 from agent_workbench.core.state.session_state import TaskRun
 
 
 class AppliedDiff(Struct, frozen=True):
-    """A diff in effect, and the tree of all approved content up to it."""
+    """A diff in effect, the tree of all approved content up to it, and who approved it: `by` of its decision."""
 
     proposal: Proposal
     tree: str
+    by: str = ""
 
 
 class LastAppliedDiff(Struct, frozen=True):
@@ -28,15 +36,18 @@ def applied_diffs(history: Sequence[Recorded]) -> Iterator[AppliedDiff]:
     """Yield the diffs in effect, newest first; `history` is read lazily, from its end."""
     undone: set[ProposalId] = set()
     applied: PatchApplied | None = None
+    by = ""
     for recorded in reversed(history):
         match recorded.event:
             case StepUndone(proposal_id=proposal):
                 undone.add(proposal)
             case PatchApplied() as event if event.proposal_id not in undone:
-                applied = event
+                applied, by = event, ""
+            case ActionDecided() as event if applied is not None and event.proposal_id == applied.proposal_id:
+                by = by or event.by
             case ActionProposed(proposal=proposed) | ProposalReplaced(proposal=proposed):
                 if applied is not None and proposed.id == applied.proposal_id:
-                    yield AppliedDiff(proposed, applied.tree)
+                    yield AppliedDiff(proposed, applied.tree, by)
                     applied = None
             case _:
                 continue
@@ -50,3 +61,9 @@ def last_applied_diff(run: TaskRun) -> LastAppliedDiff | None:
         return None
     older = next(standing, None)
     return LastAppliedDiff(last.proposal, older.tree if older is not None else run.workspace.tree)
+
+
+def checks_reviewed(run: TaskRun, commands: Sequence[str]) -> bool:
+    """Return True if the user approved exactly these commands in this run, and every diff that they would run on."""
+    approved = bool(commands) and run.approved_checks == tuple(commands)
+    return approved and all(diff.by == USER for diff in applied_diffs(run.history))

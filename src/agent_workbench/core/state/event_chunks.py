@@ -1,15 +1,25 @@
 """Chunks of code that an event adds to the prompt."""
 
+from collections.abc import Iterator, Sequence
+
 from agent_workbench.core.events import (
     ActionFinished,
+    ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
     Event,
     PatchApplied,
+    PromptBuilt,
+    Recorded,
     StepUndone,
+    TaskStarted,
 )
+from agent_workbench.core.model import Purpose
 from agent_workbench.core.retrieval import Chunk
+
+LEAVES_OUT = 2
+"""Version of the prompt texts from which on code that the user drops before the first prompt is not sent."""
 
 
 def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
@@ -25,3 +35,34 @@ def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
             return (*event.pinned, *event.code, *event.repeated)
         case _:
             return ()
+
+
+def begins_prompts(event: Event) -> bool:
+    """Return True for the event of a step's prompt: what was dropped before the first one was never sent."""
+    return isinstance(event, PromptBuilt) and event.purpose is Purpose.EXECUTOR
+
+
+def sent_chunks(history: Sequence[Recorded]) -> Iterator[tuple[Recorded, tuple[Chunk, ...]]]:
+    """Yield the events of a run, each with its chunks that are in the prompt, or will be in the first one."""
+    started = history[0].event if history else None
+    leaves_out = isinstance(started, TaskStarted) and started.wording >= LEAVES_OUT
+    first = next((number for number, each in enumerate(history) if begins_prompts(each.event)), len(history))
+    dropped = _dropped(history[:first]) if leaves_out else frozenset()
+    for number, recorded in enumerate(history):
+        chunks = chunks_shown_by(recorded.event)
+        if dropped and number < first:
+            chunks = tuple(chunk for chunk in chunks if chunk.place not in dropped)
+        yield recorded, chunks
+
+
+def _dropped(history: Sequence[Recorded]) -> frozenset[str]:
+    dropped: set[str] = set()
+    for recorded in history:
+        match recorded.event:
+            case ChunkDropped(place=place):
+                dropped.add(place)
+            case ChunkPinned(chunk=chunk):
+                dropped.discard(chunk.place)
+            case _:
+                continue
+    return frozenset(dropped)

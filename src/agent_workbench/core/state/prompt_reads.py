@@ -1,6 +1,6 @@
 """Prompt tokens that a server read: new ones, and ones it read again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,9 @@ from agent_workbench.core.events import (
     Recorded,
 )
 from agent_workbench.core.model import AnswerFigures, Purpose
+
+MEASURED_TOKENS = 100
+"""Fewer tokens are read too quickly to say how fast a server reads."""
 
 
 class PromptReads(Struct, frozen=True):
@@ -84,3 +87,18 @@ def newest_reads(history: Sequence[Recorded], *, thinks: bool = False) -> Prompt
             return reads_of(newest, reusable_figures(answer, thinks=thinks))
         newest, answer = newest or answer.figures, None
     return reads_of(newest, None) if newest is not None else None
+
+
+def reading_speed(events: Iterable[Recorded], endpoint: str) -> float:
+    """Return the prompt tokens that `endpoint` read in a second, of the first answer in `events` that tells; else 0.0.
+
+    Give the newest events first.
+    """
+    for recorded in events:
+        event = recorded.event
+        if not isinstance(event, ModelAnswered | ModelInterrupted) or event.endpoint not in {"", endpoint}:
+            continue
+        read = event.figures.prompt_tokens - event.figures.cached_tokens
+        if read >= MEASURED_TOKENS and event.figures.prompt_seconds > 0:
+            return read / event.figures.prompt_seconds
+    return 0.0

@@ -58,6 +58,8 @@ class TaskRun(Struct, frozen=True):
     sums up the prompt tokens read; `last_figures` are those of the last prompt, limited to what the next one begins
     with.
 
+    `approved_checks` are the commands of the checks that the user approved last.
+
     `compacts_for` is the phase to return to after a compaction. `compaction_asked`: the user asked for an optional one.
     `notes_full`: the compaction is about the scratchpad; `notes_settled` is its length when that was last decided.
     `undoing` is the proposal whose diff is to be undone. `paused`: the model is not asked. `finish_returned`: a finish
@@ -86,6 +88,7 @@ class TaskRun(Struct, frozen=True):
     answer: ModelAnswered | None = None
     baseline: tuple[CheckResult, ...] | None = None
     results: tuple[CheckResult, ...] | None = None
+    approved_checks: tuple[str, ...] = ()
     check_purpose: CheckPurpose = CheckPurpose.AFTER_DIFF
     prompt_parts: int = 0
     tool_calls: int = 0
@@ -131,6 +134,11 @@ class TaskRun(Struct, frozen=True):
         asks = self.phase in {Phase.STEPPING, Phase.REFLECTING, Phase.COMPACTING}
         begun = self.stage in {ProposalStage.WAITING, ProposalStage.APPROVED, ProposalStage.RUNNING}
         return self.paused and asks and not begun and self.answer is None and self.undoing is None
+
+    @property
+    def awaits_send(self) -> bool:
+        """True if the first prompt waits until the user sends it."""
+        return self.held and self.step == 0
 
     def known_parts(self, purpose: Purpose) -> int:
         """Return how many parts the next prompt shares with the previous one; a prompt about notes shares none."""
@@ -215,6 +223,11 @@ class SessionState(Struct, frozen=True):
         """Return the newest run of a task in this session."""
         runs = (*self.past, self.run) if self.run else self.past
         return next((run for run in reversed(runs) if run.task == task), None)
+
+    @property
+    def reviews_context(self) -> bool:
+        """True if the first prompt of a task waits until the user sends it."""
+        return self.config is not None and self.config.review_context
 
     @property
     def unfinished(self) -> bool:

@@ -49,7 +49,7 @@ PERMISSIONS: Mapping[Permission, PermissionFacts] = MappingProxyType(
     {
         Permission.READ: PermissionFacts("reads", _AUTO, ("tool",)),
         Permission.DIFF: PermissionFacts("diffs", _ASK, ("paths",), opened_by=_YES, edits="diff"),
-        Permission.CHECK: PermissionFacts("checks", _ASK, ("commands", "any"), opened_by=_YES, skips=True),
+        Permission.CHECK: PermissionFacts("checks", Approval.ONCE, ("commands", "any"), opened_by=_YES, skips=True),
         Permission.COMMAND: PermissionFacts(
             *("commands", _ASK, ("commands", "program"), UnattendedRule.SANDBOX),
             opened_by=_COMMANDS,

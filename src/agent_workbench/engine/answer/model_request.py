@@ -50,7 +50,7 @@ async def send(session: SessionContext, draft: PromptDraft, answer_tokens: int) 
     grammar = await choose_grammar(session, purpose) if held else ""
     run, chosen = session.run, session.settings.sampling.of(purpose)
     seed = seed_of(session.state) if chosen.seed is None else chosen.seed
-    built = replace(_built(run, draft, seed, grammar), sampling=chosen.sampling, answer_tokens=answer_tokens)
+    built = replace(prompt_event(run, draft, seed, grammar), sampling=chosen.sampling, answer_tokens=answer_tokens)
     await session.record(built, after=draft.after)
     request = ModelRequest(
         messages=draft.messages,
@@ -79,7 +79,8 @@ def text_sha(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _built(run: TaskRun, draft: PromptDraft, seed: int, grammar: str) -> PromptBuilt:
+def prompt_event(run: TaskRun, draft: PromptDraft, seed: int = 0, grammar: str = "") -> PromptBuilt:
+    """Return the event of a draft that is sent."""
     measured = zip(draft.parts, draft.counts, strict=True)
     parts = tuple(PromptPart(part.label, count, text_sha(part.text)) for part, count in measured)
     return PromptBuilt(

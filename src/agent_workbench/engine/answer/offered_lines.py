@@ -14,7 +14,7 @@ from agent_workbench.core.patch.grammar.editable_file import EditableFile, edita
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import chunks_shown_by
+from agent_workbench.core.state.event_chunks import sent_chunks
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 
 MAX_OFFERED_LINES = 600
@@ -30,9 +30,9 @@ def shown_chunks(history: Sequence[Recorded]) -> tuple[Chunk, ...]:
     compacted = next((each for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
     through = compacted.event.through_seq if compacted and isinstance(compacted.event, ContextCompacted) else -1
     found: list[Chunk] = []
-    for recorded in reversed(history):
+    for recorded, chunks in reversed(tuple(sent_chunks(history))):
         if recorded.seq > through:
-            found += chunks_shown_by(recorded.event)
+            found += chunks
     return tuple(found)
 
 

@@ -2,11 +2,13 @@
 
 from msgspec import Struct
 
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.rules.matching import rule_allows
 from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.core.state.applied_diffs import checks_reviewed
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
 
@@ -57,10 +59,16 @@ def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal)
 
 def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
     """Return the setting or rule that approves the proposal, as the `by` of the decision, empty if none does."""
-    if approval is Approval.AUTO:
+    if approval is Approval.AUTO or (approval is Approval.ONCE and _asked_before(state, proposal)):
         return f"policy:{proposal.kind}={approval}"
     rules = (each.rule for each in state.rules if rule_allows(each.rule, proposal) and _counts_here(state, each))
     return next(map(decided_by, rules), "")
+
+
+def _asked_before(state: SessionState, proposal: Proposal) -> bool:
+    """Return True for the checks after a diff if the user approved these commands and each diff of the task."""
+    after_change = proposal.purpose in {CheckPurpose.AFTER_DIFF, CheckPurpose.FINAL}
+    return after_change and state.run is not None and checks_reviewed(state.run, proposal.commands)
 
 
 def _counts_here(state: SessionState, kept: StoredRule) -> bool:

@@ -186,6 +186,7 @@ def _proposal(
         source="" if spec.builtin else spec.source,
         spec="" if spec.builtin else spec.digest,
         hints=spec.hints,
+        reviewed=draft.reviewed,
     )
     return proposal if draft.patch is None else with_patch(proposal, draft.patch)
 

@@ -6,6 +6,8 @@ from hashlib import sha256
 from agent_workbench.core.events import (
     ActionDecided,
     ActionRejected,
+    ChunkDropped,
+    ChunkPinned,
     ContextCompacted,
     ContextFilled,
     ModelAnswered,
@@ -15,10 +17,10 @@ from agent_workbench.core.events import (
     ScratchpadChanged,
 )
 from agent_workbench.core.model import Message, Purpose, Role
-from agent_workbench.core.state.event_chunks import chunks_shown_by
+from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.prompt.attempts import AttemptCollector
-from agent_workbench.engine.prompt.parts import Part, compacted_parts, parts_of, wording_version
+from agent_workbench.engine.prompt.parts import CODE, PINNED, Part, compacted_parts, parts_of, wording_version
 from agent_workbench.engine.prompt.prompt_text import NOTES_SUMMARY, SUMMARY, notes_text, rules, visible_notes
 from agent_workbench.engine.prompt.reflexion import reflexion_request
 from agent_workbench.engine.prompt.step_history import steps_of
@@ -81,6 +83,10 @@ class _Growth:
         self._asked = False
         self._aside = self._sent = False
         self._shown: set[str] = set()
+        # What the user chose before the first prompt.
+        self._left_out: set[str] = set()
+        self._added: set[str] = set()
+        self._reviewed = self._wording >= LEAVES_OUT
 
     def take(self, number: int, recorded: Recorded) -> None:
         """Add the parts of the event at this index of the run's history."""
@@ -98,7 +104,13 @@ class _Growth:
                 # The model has read none of it yet: it need not hear of what was there before.
                 self._parts = [(each, part) for each, part in self._parts if part.label != NOTES]
                 self._parts.append((seq, Part(Role.USER, NOTES, notes_text(visible_notes(event)))))
+            case ChunkDropped() | ChunkPinned() if self._reviewed:
+                self._review(seq, event)
             case PromptBuilt():
+                self._leave_out()
+                if begins_prompts(event):
+                    self._shown |= self._added
+                    self._reviewed = False
                 self._parts += self._unseen
                 self._parts += ((seq, part) for part in self._question(event.purpose))
                 self._unseen, self._asked, self._sent = [], True, True
@@ -118,8 +130,32 @@ class _Growth:
 
     def asked(self, purpose: Purpose) -> tuple[Part, ...]:
         """Return the prompt that ends with the question for `purpose`."""
+        self._leave_out()
         self._parts += self._unseen
         return (*(part for _, part in self._parts), *self._question(purpose))
+
+    def _review(self, seq: int, event: ChunkDropped | ChunkPinned) -> None:
+        """Take the user's choice before the first prompt: it has no code that is dropped, or added and unpinned."""
+        place = event.place if isinstance(event, ChunkDropped) else event.chunk.place
+        self._parts = [(each, part) for each, part in self._parts if part.label != f"{PINNED} {place}"]
+        self._added.discard(place)
+        self._left_out.discard(place)
+        if isinstance(event, ChunkDropped):
+            self._left_out.add(place)
+        elif event.pinned:
+            self._added.add(place)
+            self._parts += ((seq, part) for part in parts_of(event, self._shown, self._wording))
+
+    def _leave_out(self) -> None:
+        """Remove the code that was dropped before the first prompt, and its heading if none is left."""
+        if not self._left_out:
+            return
+        out = {f"{CODE} {place}" for place in self._left_out}
+        self._parts = [(each, part) for each, part in self._parts if part.label not in out]
+        if not any(part.label.startswith(f"{CODE} ") for _, part in self._parts):
+            self._parts = [(each, part) for each, part in self._parts if part.label != CODE]
+        self._shown -= self._left_out
+        self._left_out.clear()
 
     def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
         self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted_parts(history, event))]

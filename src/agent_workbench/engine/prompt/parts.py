@@ -21,7 +21,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import Role
 from agent_workbench.core.repo_map import RepoMap
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import chunks_shown_by
+from agent_workbench.core.state.event_chunks import LEAVES_OUT, chunks_shown_by
 from agent_workbench.engine.prompt.prompt_text import (
     FOUND,
     FOUND_NOTHING,
@@ -41,6 +41,8 @@ from agent_workbench.engine.prompt.shortened_steps import shortened_steps
 from agent_workbench.engine.prompt.step_history import steps_of
 from agent_workbench.engine.runtime.text_limits import clip
 
+CODE, PINNED = "code", "pinned"
+"""Names of the parts with found and pinned code; that of a piece goes on with its place."""
 MOST_WORDS = 12
 """Number of the user's newest messages that survive a compaction."""
 
@@ -75,7 +77,8 @@ def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Par
             yield from _found(event.chunks)
         case ChunkPinned(pinned=True, chunk=chunk):
             named = f"The user pinned {chunk.place}: it matters, keep to it."
-            yield Part(Role.USER, "pinned", named if chunk.place in shown else f"{named}\n{chunk.text}")
+            name = f"{PINNED} {chunk.place}" if wording >= LEAVES_OUT else PINNED
+            yield Part(Role.USER, name, named if chunk.place in shown else f"{named}\n{chunk.text}")
         case _:
             if text := event_text(event, wording):
                 yield Part(Role.USER, label(event), text)
@@ -96,7 +99,7 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
     if notes := notes_of(history):
         yield Part(Role.USER, "scratchpad", notes_text(_bounded(notes, event.notes_chars or bound)))
     for chunk in event.pinned:
-        yield Part(Role.USER, f"pinned {chunk.place}", f"The user pinned {chunk.shown}")
+        yield Part(Role.USER, f"{PINNED} {chunk.place}", f"The user pinned {chunk.shown}")
     if event.code:
         yield from _found(event.code)
     if words := _words(history, event.through_seq):
@@ -126,9 +129,9 @@ def _map_of(history: Sequence[Recorded]) -> RepoMap | None:
 
 
 def _found(chunks: Sequence[Chunk]) -> Iterator[Part]:
-    yield Part(Role.USER, "code", FOUND if chunks else FOUND_NOTHING)
+    yield Part(Role.USER, CODE, FOUND if chunks else FOUND_NOTHING)
     for chunk in chunks:
-        yield Part(Role.USER, f"code {chunk.place}", chunk.shown)
+        yield Part(Role.USER, f"{CODE} {chunk.place}", chunk.shown)
 
 
 def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[Part]:

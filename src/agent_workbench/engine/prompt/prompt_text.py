@@ -109,7 +109,7 @@ VERSION = 2
 
 0: an answer that was cut is sent back whole, the checks in a summary are told as the last ones, a reflexion repeats a
 diff that is not quite the model's, and each change of the notes before the first prompt is told. 1: none of that, and
-`RULES`. 2: rules on tests, no line numbers, and `EXAMPLES`.
+`RULES`. 2: rules on tests, no line numbers, `EXAMPLES`, and no code that the user dropped before the first prompt.
 """
 
 SOURCE_SHAPE_CHARS, SOURCE_SUMMARY_CHARS, SOURCE_NOTE_CHARS, SOURCE_NOTES = 400, 600, 200, 20

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Draft(Struct, frozen=True):
     """The effect of a call before it is decided: the fields of a proposal that the tool knows.
 
-    `patch` is the patch of which `diff` is the text.
+    `patch` is the patch of which `diff` is the text. `reviewed`: see `Proposal`.
     """
 
     text: str
@@ -48,6 +48,7 @@ class Draft(Struct, frozen=True):
     method: MergeMethod | None = None
     methods: tuple[MergeMethod, ...] = ()
     patch: Patch | None = None
+    reviewed: tuple[str, ...] | None = None
 
 
 class ToolResult(Struct, frozen=True):

@@ -2,14 +2,19 @@
 
 from agent_workbench.core.events import ChunkDropped, ChunkPinned, CompactionAsked, UserSaid
 from agent_workbench.core.intents import MOST_SAID_CHARS, CompactContext, DropChunk, PinChunk, SayToModel
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptPreviewed, Refused
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.state.prompt_reads import reading_speed
 from agent_workbench.core.state.session_state import ENDED, Phase, TaskRun
+from agent_workbench.engine.answer.model_request import observe_model, prompt_event
+from agent_workbench.engine.prompt.prompt_size import draft_prompt
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, shown_at
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.code_lookup import pin_mentions, read_code
 
 NO_TASK = "no task is being worked on, so nobody would read that"
 REDACTED = "that holds the value of a secret environment variable; the model is told its name instead"
+PURPOSES = {Phase.REFLECTING: Purpose.REFLEXION, Phase.COMPACTING: Purpose.SUMMARY}
 ContextIntent = SayToModel | PinChunk | DropChunk | CompactContext
 
 
@@ -27,6 +32,22 @@ async def handle_context(session: SessionContext, intent: ContextIntent) -> Outc
             return await _drop(session, run, intent.place)
         case CompactContext():
             return await _compact(session, run)
+
+
+async def preview_prompt(session: SessionContext) -> Outcome:
+    """Return the prompt that is sent when the user resumes the task; raise `ModelError`."""
+    run = session.state.run
+    if run is None or not run.held:
+        return Refused("no prompt waits to be sent")
+    purpose = PURPOSES.get(run.phase, Purpose.EXECUTOR)
+    draft = await draft_prompt(session, await observe_model(session, purpose), purpose)
+    before = (*session.state.past, session.run)
+    newest = (recorded for run in reversed(before) for recorded in reversed(run.history))
+    speed = reading_speed(newest, draft.facts.endpoint)
+    # What an earlier prompt shares with this one is in the server's cache.
+    new = draft.likely_size - (run.last_figures.prompt_tokens if run.last_figures is not None else 0)
+    built = prompt_event(session.run, draft)
+    return PromptPreviewed(draft.after, built, max(0, new) / speed if speed else 0.0)
 
 
 async def _say(session: SessionContext, text: str) -> Outcome:

@@ -24,6 +24,7 @@ from agent_workbench.core.intents import (
     OpenFile,
     PauseTask,
     PinChunk,
+    PreviewPrompt,
     RecordDecision,
     RejectProposal,
     RetryTrouble,
@@ -41,14 +42,14 @@ from agent_workbench.engine.approval.rule_store import change_rules
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.completion import complete_code
-from agent_workbench.engine.session.context_intents import NO_TASK, handle_context
+from agent_workbench.engine.session.context_intents import NO_TASK, handle_context, preview_prompt
 from agent_workbench.engine.session.gate_intents import answer_proposal, answerable, record_decision
 from agent_workbench.engine.session.plan_intents import handle_plan
 from agent_workbench.engine.task.code_lookup import find_code, open_file
 from agent_workbench.engine.task.task_draft import draft_task
 from agent_workbench.engine.task.undo import ask_undo
 
-Question = ListPastActions | OpenFile | FindCode | CompleteCode | DraftTask
+Question = ListPastActions | OpenFile | FindCode | CompleteCode | DraftTask | PreviewPrompt
 
 
 async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
@@ -88,6 +89,8 @@ async def look_up(session: SessionContext, question: Question) -> Outcome:
             return PastActionsFound(question.kind, await session.ports.rules.past(question.kind))
         case OpenFile():
             return await open_file(session, question.path, question.line)
+        case PreviewPrompt():
+            return await preview_prompt(session)
         case FindCode():
             run = session.state.run
             if run is None or run.phase in ENDED:

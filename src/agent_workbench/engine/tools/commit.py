@@ -9,6 +9,7 @@ from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.reviewed_files import reviewed_paths
 from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
@@ -33,6 +34,7 @@ class Commit(BuiltinTool, frozen=True):
             text=text or _message(context),
             diff=await to_thread(render_changes, changes),
             paths=tuple(change.path for change in changes),
+            reviewed=await to_thread(reviewed_paths, context.run.history, changes),
         )
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:

@@ -1,6 +1,7 @@
 """Merge of a task's commit into the user's branch: the only action that changes the user's checkout."""
 
 from asyncio import to_thread
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -9,8 +10,10 @@ from agent_workbench.core.events import TaskMerged
 from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.proposals import MERGE, TRAILER, Preimage, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.reviewed_files import commit_approved_by_user, reviewed_paths
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.workspace import MergeMethod, MergePreview, MergeTarget
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
@@ -33,9 +36,11 @@ class Merge(BuiltinTool, frozen=True):
         commit = _commit(context)
         wanted = arguments.text(METHOD)
         preview = await context.ports.workspaces.merge_preview(commit, MergeMethod(wanted) if wanted else None)
+        committed = await context.workspace.changes(context.run.tree)
         if not preview.changes:
-            preview = replace(preview, changes=await context.workspace.changes(context.run.tree))
-        return await merge_draft(preview, f"{context.workspace.facts.branch} ({commit[:10]})", text)
+            preview = replace(preview, changes=committed)
+        draft = await merge_draft(preview, f"{context.workspace.facts.branch} ({commit[:10]})", text)
+        return replace(draft, reviewed=await to_thread(_reviewed, context, committed, preview.changes))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Merge, or raise with nothing changed."""
@@ -76,6 +81,14 @@ async def merged_into(context: ToolContext) -> tuple[Preimage, ...]:
     """Return the target of a merge: the user's branch (`HEAD` when detached) and its commit."""
     facts = await context.ports.workspaces.inspect()
     return (_start(MergeTarget(facts.branch, facts.head)),)
+
+
+def _reviewed(context: ToolContext, committed: Sequence[FileChange], merged: Sequence[FileChange]) -> tuple[str, ...]:
+    """Return the paths that the merge changes exactly as the commit does, if the user has seen that change."""
+    history = context.run.history
+    seen = [each.path for each in committed] if commit_approved_by_user(history) else reviewed_paths(history, committed)
+    same = {each.path: each for each in committed if each.path in seen}
+    return tuple(each.path for each in merged if same.get(each.path) == each)
 
 
 def _start(target: MergeTarget) -> Preimage:

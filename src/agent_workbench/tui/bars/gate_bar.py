@@ -134,7 +134,9 @@ class GateBar(GateText):
             self.post_message(self.Decided(RetryTrouble()))
 
     def action_start(self) -> None:
-        if GateAct.START in self._view.acts:
+        if GateAct.SEND in self._view.acts:
+            self.post_message(self.Decided(PauseTask(paused=False)))
+        elif GateAct.START in self._view.acts:
             self.post_message(self.Decided(StartTask(TaskId(self._view.task) if self._view.task else None)))
 
     def _answerable(self, act: GateAct) -> Waiting | None:

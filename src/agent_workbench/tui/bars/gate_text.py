@@ -133,7 +133,7 @@ class GateText(Bar):
             wanted = "go on" if self._view.mode is GateMode.PAUSED else "do not pause"
             label = "pause after this step" if act is GateAct.PAUSE else wanted
             return Hint(self._keymap.first(Scope.GATE, "pause"), label, "pause")
-        key = self._keymap.first(SCOPES.get(act, Scope.GATE), act)
+        key = self._keymap.first(SCOPES.get(act, Scope.GATE), "start" if act is GateAct.SEND else act)
         if act is GateAct.ABORT:
             return Hint(key, "abort", "screen.abort")
         if act is GateAct.UNDO:
@@ -145,7 +145,7 @@ class GateText(Bar):
             label = "show more"
         elif act is GateAct.APPROVE and self.approval.asked_about(self._view.waiting):
             label = "yes, approve"
-        return Hint(key, label, act)
+        return Hint(key, label, "start" if act is GateAct.SEND else act)
 
     @property
     def _gate_key(self) -> str:

@@ -2,38 +2,59 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 
+from textual import events
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.core.intents import DropChunk, Intent, PinChunk
+from agent_workbench.core.intents import DropChunk, Intent, PauseTask, PinChunk, PreviewPrompt
+from agent_workbench.core.intents.outcomes import Outcome, PromptPreviewed, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.state.session_state import Phase, SessionState
+from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
 from agent_workbench.tui.widgets.receipt_list import ReceiptList
-from agent_workbench.views.receipt.receipt import CompactionEstimate, ReceiptView, view_receipt
+from agent_workbench.views.receipt.receipt import CompactionEstimate, ReceiptView, view_next_prompt, view_receipt
 from agent_workbench.views.receipt.rows import ReceiptRow
 from agent_workbench.views.receipt.text_lines import head_lines
 
 
 class ReceiptScreen(Dialog[None]):
-    """Shows the newest prompt until another is chosen. Pins and drops pieces of code, and starts a compaction."""
+    """Shows the newest prompt until another is chosen; pins, drops and adds code, and starts a compaction.
+
+    While the first prompt of a task waits to be sent, it shows that one, and sends it.
+    """
 
     BINDINGS = bindings(Scope.RECEIPT)
 
     def __init__(
-        self, keymap: Keymap, want: Callable[[Intent], Awaitable[None]], compact: Callable[[CompactionEstimate], None]
+        self,
+        keymap: Keymap,
+        clock: Clock,
+        *,
+        want: Callable[[Intent], Awaitable[None]],
+        ask: Callable[[Intent], Awaitable[Outcome]],
+        compact: Callable[[CompactionEstimate], None],
+        add_code: Callable[[], None],
     ) -> None:
         super().__init__("Context", "", name="receipt")
         self._keymap = keymap
+        self._readiness = Readiness(clock)
         self._want = want
+        self._ask = ask
         self._compact = compact
+        self._add_code = add_code
         self._fixed = ""
         self._number = 0
         self._state: SessionState | None = None
         self._view: ReceiptView | None = None
+        self._preview: PromptPreviewed | Refused | None = None
+        self._previewed_seq = -1
+        self._pressed_at: float | None = None
 
     def body(self) -> Iterable[Widget]:
         return Static("", id="receipt-head", markup=False), ReceiptList(id="parts")
@@ -50,17 +71,61 @@ class ReceiptScreen(Dialog[None]):
             if self.is_mounted:
                 self._show()
 
+    def on_screen_resume(self) -> None:
+        """Show again what another screen covered and may have changed."""
+        self._show()
+
+    def on_key(self, event: events.Key) -> None:
+        """Remember when the key was pressed; Textual looks up bindings after this."""
+        self._pressed_at = event.time
+
+    @property
+    def _awaits_send(self) -> bool:
+        """True while the first prompt of the task waits to be sent."""
+        run = self._state.run if self._state is not None else None
+        return not self._fixed and run is not None and run.awaits_send
+
+    @property
+    def ready_to_send(self) -> bool:
+        """True if the prompt that waits is shown, or why it cannot be."""
+        return self._awaits_send and self._preview is not None
+
     def _show(self) -> None:
-        view = None if self._state is None else view_receipt(self._state, self._number)
+        if self._state is None:
+            return
+        next_one = self._awaits_send and not self._number
+        if next_one:
+            self._ask_preview(self._state)
+        view = self._next_prompt(self._state) if next_one else view_receipt(self._state, self._number)
         self._view = view
         if view is None:
-            self.query_one("#receipt-head", Static).update("there is no such prompt here")
+            refused = self._preview.reason if isinstance(self._preview, Refused) else "counting its tokens"
+            said = sanitize_line(refused, 400) if next_one else "there is no such prompt here"
+            self.query_one("#receipt-head", Static).update(said)
+            self._show_hints()
             return
-        title = f"Context · prompt {view.number:,} of {view.count:,} · step {view.step} · {view.purpose}"
+        which = f"prompt {view.number:,} of {view.count:,}" if view.sent else "what is sent first"
+        title = f"Context · {which} · step {view.step} · {view.purpose}"
         self.query_one(".frame").border_title = Content(title)
         self.query_one("#receipt-head", Static).update("\n".join(head_lines(view)))
         self.query_one(ReceiptList).show(view)
         self._show_hints()
+
+    def _ask_preview(self, state: SessionState) -> None:
+        """Ask for the next prompt, once for each state; not while another screen, which asks too, is above."""
+        if self._previewed_seq != state.seq and self.app.screen is self:
+            self._previewed_seq = state.seq
+            self.run_worker(self._take_preview(), group="preview", exclusive=True)
+
+    async def _take_preview(self) -> None:
+        outcome = await self._ask(PreviewPrompt())
+        if isinstance(outcome, PromptPreviewed | Refused):
+            self._preview = outcome
+            self._show()
+            self.call_after_refresh(self._readiness.painted, PREVIEW)
+
+    def _next_prompt(self, state: SessionState) -> ReceiptView | None:
+        return view_next_prompt(state, self._preview) if isinstance(self._preview, PromptPreviewed) else None
 
     def on_receipt_list_selected(self) -> None:
         self._show_hints()
@@ -70,6 +135,10 @@ class ReceiptScreen(Dialog[None]):
         key = {action: self._keymap.first(Scope.RECEIPT, action) for action in ACTIONS}
         turn = f"{key['prompt_before']} {key['prompt_after']} prompts"
         close = f"{key['close']} close"
+        if self._awaits_send and not self._number:
+            own = _row_hints(row, key, saved=False) if self._view is not None else ()
+            self.show_keys("   ".join((f"{key['send']} send", *own, f"{key['add_code']} add", close)))
+            return
         if self._fixed:
             self.show_keys(f"{turn}   {close}")
             return
@@ -111,8 +180,8 @@ class ReceiptScreen(Dialog[None]):
 
     def action_prompt_after(self) -> None:
         if self._view is not None and self._number:
-            after = self._view.number + 1
-            self._turn_to(after if after < self._view.count else 0)
+            after, newest = self._view.number + 1, self._view.count + int(self._awaits_send)
+            self._turn_to(after if after < newest else 0)
 
     def _turn_to(self, number: int) -> None:
         self._number = number
@@ -131,17 +200,38 @@ class ReceiptScreen(Dialog[None]):
         else:
             self._compact(compacting)
 
+    def action_add_code(self) -> None:
+        if self._fixed:
+            self.show_keys(self._fixed)
+        else:
+            self._add_code()
+
+    async def action_send(self) -> None:
+        """Send the first prompt, if it was on screen long enough."""
+        queued = 0.0 if self._pressed_at is None else queued_seconds(self._pressed_at)
+        if not self._awaits_send:
+            self.show_keys("this prompt was sent before")
+        elif not self.ready_to_send:
+            self.show_keys("its tokens are still being counted")
+        elif not self._readiness.ready(PREVIEW, queued):
+            self.show_keys("too quick: this has only just appeared")
+        else:
+            await self._want(PauseTask(paused=False))
+            self.dismiss(None)
+
     def action_close(self) -> None:
         self.dismiss(None)
 
 
-ACTIONS = ("pin", "drop", "prompt_before", "prompt_after", "compact", "close")
+ACTIONS = ("pin", "drop", "prompt_before", "prompt_after", "compact", "close", "send", "add_code")
+PREVIEW = "preview"
 
 
-def _row_hints(row: ReceiptRow | None, key: dict[str, str]) -> tuple[str, ...]:
+def _row_hints(row: ReceiptRow | None, key: dict[str, str], *, saved: bool = True) -> tuple[str, ...]:
+    """Return the hints for a row; `saved`: with the tokens that dropping it frees at the next summary."""
     if row is None or not row.place:
         return ()
     pin = f"{key['pin']} {'unpin' if row.pinned else 'pin'}"
     if row.dropped:
         return (pin,)
-    return pin, f"{key['drop']} drop" + (f" (frees {row.saves:,} at the next summary)" if row.saves else "")
+    return pin, f"{key['drop']} drop" + (f" (frees {row.saves:,} at the next summary)" if row.saves and saved else "")

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.intents import CompactContext, DropChunk, PinChunk
+from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.panes.code import CodeAction
 from agent_workbench.tui.session.window import SessionWindow, has_open_task
 from agent_workbench.views.code.code_pane import CodeRow, CodeState
@@ -16,18 +17,40 @@ class ContextDialogs:
 
     def __init__(self, window: SessionWindow) -> None:
         self._window = window
+        self._previewed = -1
 
     def show_receipt(self) -> None:
-        """Show the parts of the newest prompt."""
-        from agent_workbench.tui.screens.receipt import ReceiptScreen
+        """Show the parts of the newest prompt, or of the next one while the first waits to be sent."""
         from agent_workbench.views.receipt.receipt import count_prompts
 
+        update = self._window.update_shown
+        run = update.state.run if update is not None else None
+        if update is None or not (count_prompts(update.state) or (run is not None and run.awaits_send)):
+            self._window.tell("no prompt was made yet", "warning")
+        else:
+            self._show_receipt(update)
+
+    def preview(self, update: SessionUpdate) -> None:
+        """Show the first prompt of a task before it is sent, once, unless another screen is above the main one."""
+        run, runs = update.state.run, len(update.state.past)
+        waits = run is not None and run.awaits_send and update.state.reviews_context
+        free = self._window.screen is self._window.workbench and not update.live.activity
+        if waits and free and update.live.decidable and self._previewed != runs:
+            self._previewed = runs
+            self._show_receipt(update)
+
+    def _show_receipt(self, update: SessionUpdate) -> None:
+        from agent_workbench.tui.screens.receipt import ReceiptScreen
+
         window = self._window
-        update = window.update_shown
-        if update is None or not count_prompts(update.state):
-            window.tell("no prompt was made yet", "warning")
-            return
-        screen = ReceiptScreen(window.keymap, window.want, self._confirm_compaction)
+        screen = ReceiptScreen(
+            window.keymap,
+            window.clock,
+            want=window.want,
+            ask=window.ask,
+            compact=self._confirm_compaction,
+            add_code=self._search_code,
+        )
         screen.show(update)
         window.push_screen(screen)
 

@@ -49,6 +49,7 @@ class SessionDialogs:
     def follow(self, update: SessionUpdate) -> None:
         """Show an update in the screens that follow the session, and the question that it asks."""
         self._say_scripted()
+        self.context.preview(update)
         for screen in self._window.screens:
             if screen.name in LIVE_SCREENS:
                 cast("LiveScreen", screen).show(update)

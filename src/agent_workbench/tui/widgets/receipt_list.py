@@ -40,7 +40,8 @@ class ReceiptList(EntryList):
         entries = tuple(Entry(key, (Block(repr(row)),)) for key, row in self._parts.items())
         self.show_entries(entries, empty="nothing is known of its parts")
         if self.cursor < 0:
-            self.select(0)
+            pieces = (number for number, row in enumerate(view.rows) if row.place and not view.sent)
+            self.select(next(pieces, 0))
 
     @property
     def selected_row(self) -> ReceiptRow | None:

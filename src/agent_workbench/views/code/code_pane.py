@@ -28,7 +28,7 @@ class CodeState(Enum):
     IN_PROMPT = ("●", Tone.STRONG, "")
     PINNED = ("◆", Tone.STRONG, "pinned")
     DROPPED = ("✗", Tone.GONE, "dropped, in the prompt until the next summary")
-    LEFT_OUT = ("○", Tone.GONE, "dropped, no longer in the prompt")
+    LEFT_OUT = ("○", Tone.GONE, "dropped, not in the prompt")
     SUMMED_UP = ("○", Tone.DIM, "no longer in the prompt: a summary replaced it")
     OFFERED = ("○", Tone.PLAIN, "")
 

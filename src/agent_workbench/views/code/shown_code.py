@@ -8,14 +8,16 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ActionFinished,
+    ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
     PromptBuilt,
     Recorded,
+    TaskStarted,
 )
 from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import chunks_shown_by
+from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.views.receipt.counted_parts import counted_parts
@@ -38,8 +40,9 @@ class ShownCode(Struct, frozen=True):
 
     `found` is the result of the first search, `searched` the pieces that the model's own searches found, `added` those
     the user added, both by location. `in_prompt` are the locations in the next prompt, `costs` their tokens in the
-    newest prompt that holds them. `shown` are locations with the event that showed them. `new_events` are the events
-    after the newest prompt. `settled` are the locations whose cost is known since the last summary.
+    newest prompt that holds them. `leaves_out`: dropped code is left out at once. `shown` are locations with the
+    event that showed them. `new_events` are the events after the newest prompt.
+    `settled` are the locations whose cost is known since the last summary.
     """
 
     found: CodeRetrieved | None = None
@@ -48,6 +51,7 @@ class ShownCode(Struct, frozen=True):
     in_prompt: frozenset[str] = frozenset()
     costs: Mapping[str, Cost] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
+    leaves_out: bool = False
     shown: GrowingTuple[tuple[int, frozenset[str]]] = field(default_factory=GrowingTuple)
     new_events: tuple[Recorded, ...] = ()
 
@@ -67,6 +71,12 @@ def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
     if places:
         after = replace(after, in_prompt=after.in_prompt | places, shown=after.shown.plus((recorded.seq, places)))
     match event:
+        case TaskStarted():
+            return replace(after, leaves_out=event.wording >= LEAVES_OUT)
+        case ChunkDropped(place=place) if after.leaves_out:
+            return replace(after, in_prompt=after.in_prompt - {place})
+        case ChunkPinned(chunk=chunk, pinned=False) if after.leaves_out and chunk.place in after.added:
+            return replace(after, in_prompt=after.in_prompt - {chunk.place})
         case CodeRetrieved():
             return replace(after, found=event)
         case ActionFinished(shown=shown) if any(chunk.score > 0 for chunk in shown):
@@ -88,8 +98,9 @@ def _newer_than(seq: int, shown: GrowingTuple[tuple[int, frozenset[str]]]) -> fr
     return frozenset().union(*(places for _, places in newer))
 
 
-def _counted(so_far: ShownCode, built: PromptBuilt) -> ShownCode:
+def _counted(before: ShownCode, built: PromptBuilt) -> ShownCode:
     """Return the fold with the cost of each piece in this prompt; exact for a piece that is a part of its own."""
+    so_far = replace(before, leaves_out=before.leaves_out and not begins_prompts(built))
     costs: dict[str, Cost] = {}
     settled = set(so_far.settled)
     for part in counted_parts(built, so_far.new_events):

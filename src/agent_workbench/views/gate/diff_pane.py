@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha, unreviewed_paths
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.gate.notes import call_notes, commit_notes, finish_notes, merge_notes
+from agent_workbench.views.gate.notes import call_notes, commit_notes, finish_notes, folded_files, merge_notes
 from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 
@@ -34,7 +34,7 @@ class DiffView(Struct, frozen=True):
 
     `special` are files that need a second look. `by_hunk`: parts of the diff can be left out. `partial`: it is the
     user's selection from another diff. `source` is the proposal with the parsed diff. `grows`: text is appended while
-    it is shown.
+    it is shown. `folded` are the numbers of files, from 0, that are folded first: the user has reviewed them.
     """
 
     title: str
@@ -48,6 +48,7 @@ class DiffView(Struct, frozen=True):
     grows: bool = False
     empty: str = ""
     source: Proposal | None = None
+    folded: frozenset[int] = frozenset()
 
 
 def view_diff(update: SessionUpdate) -> DiffView:
@@ -88,9 +89,9 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
             return replace(view, partial=bool(proposal.hunks), source=proposal)
         case Permission.COMMIT:
             notes = (*commit_notes(session, proposal), *_remarks(proposal))
-            return DiffView("Commit · waits", key, notes, proposal.diff, key)
+            return _of_whole_task("Commit · waits", notes, proposal)
         case Permission.MERGE:
-            return DiffView("Merge · waits", key, merge_notes(proposal), proposal.diff, key)
+            return _of_whole_task("Merge · waits", merge_notes(proposal), proposal)
         case Permission.CHECK:
             return DiffView("Checks · wait", key, _check_notes(proposal), proposal.diff, key)
         case Permission.SUMMARY:
@@ -103,6 +104,13 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
         case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
             return DiffView(f"{proposal.kind.capitalize()} tool · waits", key, call_notes(run, proposal), "", key)
     assert_never(proposal.kind)
+
+
+def _of_whole_task(title: str, notes: tuple[Block, ...], proposal: Proposal) -> DiffView:
+    """Return the view of a commit or merge: reviewed files are folded, and beside these the others are marked."""
+    key = proposal_key(proposal)
+    special = tuple(sanitize_whole(path, keep_returns=True) for path in unreviewed_paths(proposal))
+    return DiffView(title, key, notes, proposal.diff, key, special=special, folded=folded_files(proposal))
 
 
 def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:

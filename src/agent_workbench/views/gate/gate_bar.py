@@ -10,8 +10,8 @@ from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, is_too_long, shown_sha
 from agent_workbench.core.rules.offers import offered_rules
-from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.applied_diffs import last_applied_diff
+from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.core.state.applied_diffs import checks_reviewed, last_applied_diff
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.core.tools.permissions import PERMISSIONS
@@ -49,6 +49,7 @@ class GateAct(StrEnum):
     ABORT = "abort"
     RETRY = "retry"
     START = "start"
+    SEND = "send"
     LEAVE = "leave"
 
 
@@ -100,6 +101,9 @@ def _view(update: SessionUpdate) -> GateView:
         return GateView(GateMode.TROUBLE, "trouble", what, sanitize_line(advice), acts if live.decidable else ())
     if run is not None and run.waiting is not None:
         return _waiting(update, run, run.waiting)
+    if run is not None and run.awaits_send and not live.activity:
+        acts = (GateAct.SEND, GateAct.ABORT) if live.decidable else ()
+        return GateView(GateMode.PAUSED, "context", f"{run.task}, before its first prompt", "nothing is sent yet", acts)
     if run is not None and run.held and not live.activity:
         acts = (GateAct.GO_ON, *((GateAct.UNDO,) if last_applied_diff(run) is not None else ()), GateAct.ABORT)
         text = f"{run.task}, after step {run.step}" if run.step else f"{run.task}, before its first step"
@@ -121,12 +125,20 @@ def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateVie
         text, more = f"of {summarized_steps(run, proposal)}", frees_text(proposal)
     elif proposal.kind is Permission.FINISH:
         text = f"{text}, {run.checks_text}"
+    elif proposal.kind is Permission.DIFF and _checks_follow(update.state, run):
+        more = f"{more} · then the checks run"
     if is_too_long(proposal):
         text = sanitize_line(text, TOO_LONG_CHARS)
         more = " · ".join(filter(None, (more, "too long to be shown in full, so it cannot be approved")))
     acts = acts_for(proposal, asked=run.compaction_asked) if update.live.decidable else ()
     waiting = Waiting(proposal, proposal_key(proposal), shown_sha(proposal))
     return GateView(GateMode.WAITING, word, text, more, acts, waiting)
+
+
+def _checks_follow(state: SessionState, run: TaskRun) -> bool:
+    """Return True if the checks after this diff run without another question, because the user approved them before."""
+    once = state.config is not None and state.config.approvals.check is Approval.ONCE
+    return once and checks_reviewed(run, run.checks)
 
 
 def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.proposals import TRAILER, Proposal
+from agent_workbench.core.proposals import TRAILER, Proposal, unreviewed_paths
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.amounts import counted_text
@@ -27,7 +27,7 @@ OF_APPROVAL = "<hash of your approval>"
 
 
 def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
-    """Return the final message with its trailer, and the files."""
+    """Return the final message with its trailer, and the files if their folded headers do not list them."""
     # The approval's event, and so its hash, is known only once it is given.
     trailer = f"{TRAILER}: {session}:<event>:{OF_APPROVAL}"
     return (
@@ -91,6 +91,18 @@ def call_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     )
 
 
+def folded_files(proposal: Proposal) -> frozenset[int]:
+    """Return the numbers, from 0, of the files in a commit's or merge's diff that the user reviewed before."""
+    reviewed = frozenset(proposal.reviewed or ())
+    # The diff has its files in the order of the paths. A header that says another name is not trusted.
+    named = zip(_heads(proposal.diff) if reviewed else (), proposal.paths, strict=False)
+    return frozenset(
+        number
+        for number, (head, path) in enumerate(named)
+        if path in reviewed and sanitize_whole(path, keep_returns=True) in {head.path, head.old_path}
+    )
+
+
 @lru_cache(maxsize=1)
 def _heads(diff: str) -> tuple[FileHead, ...]:
     """Return the file headers of a diff; cached, because every update asks for the same diff."""
@@ -98,11 +110,24 @@ def _heads(diff: str) -> tuple[FileHead, ...]:
 
 
 def _files(proposal: Proposal) -> tuple[Block, ...]:
-    """Return the files with their numbers of added and removed lines."""
+    """Return the files with their numbers of added and removed lines, or a remark on those that are folded."""
+    remarks = _reviewed(len(folded_files(proposal)), len(unreviewed_paths(proposal)))
+    if proposal.reviewed:
+        return remarks
     told = [f"{head.text}  +{head.added} −{head.removed}" for head in _heads(proposal.diff)]
     if not told:
         told = [sanitize_line(path, 300) for path in proposal.paths]
     more = len(told) - MAX_FILES
     shown = told[:MAX_FILES] + ([f"… and {more} more"] if more > 0 else [])
     many = counted_text(len(told), "file")
-    return (Block(many, Tone.DIM, space_before=True), Block("\n".join(shown))) if told else ()
+    return (*remarks, Block(many, Tone.DIM, space_before=True), Block("\n".join(shown))) if told else ()
+
+
+def _reviewed(folded: int, others: int) -> tuple[Block, ...]:
+    """Return remarks on the files that are not as the user approved them, and on those that are folded."""
+    new = f"{counted_text(others, 'file')} you did not approve exactly so before: shown in full"
+    known = f"{counted_text(folded, 'file')} exactly as you approved {'it' if folded == 1 else 'them'}: folded"
+    return (
+        *((Block(new, Tone.WARN, "!", Tone.WARN, space_before=True),) if others else ()),
+        *((Block(known, Tone.DIM if others else Tone.GOOD, space_before=not others),) if folded else ()),
+    )

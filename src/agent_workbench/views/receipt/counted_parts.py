@@ -128,6 +128,8 @@ def _letters(label: str, event: Event) -> int:
             place = label.removeprefix(CODE).strip()
             pieces = [chunk for chunk in event.chunks if chunk.place == place or not place]
             return sum(len(chunk.text) + len(chunk.context) for chunk in pieces)
+        case ChunkPinned(chunk=chunk) if label == f"{PINNED} {chunk.place}":
+            return len(chunk.text)
         case ModelAnswered() if label == "answer":
             return len(event.text)
         case ActionFinished() if label == OBSERVATION:

@@ -1,11 +1,14 @@
 """The receipt of a prompt: its parts with their tokens, what the server had cached, and the reading time."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ModelObserved,
     PromptBuilt,
+    Recorded,
 )
+from agent_workbench.core.intents.outcomes import PromptPreviewed
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.prompt_reads import PromptReads, reads_of, reusable_figures
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -34,7 +37,7 @@ class ReceiptView(Struct, frozen=True):
     """Receipt of prompt `number` of `count`. `tokens` are exact if the server reported them.
 
     `context_tokens` is 0 if unknown. `answered` is False until an answer reports the figures. `tells_cache` is False if
-    the server does not report its cache.
+    the server does not report its cache. `sent` is False for the next prompt; `seconds` are then estimated.
     """
 
     number: int
@@ -57,6 +60,7 @@ class ReceiptView(Struct, frozen=True):
     dollars: float = 0.0
     compacting: CompactionEstimate | None = None
     grammar_sha: str = ""
+    sent: bool = True
 
 
 def count_prompts(state: SessionState) -> int:
@@ -73,11 +77,28 @@ def view_receipt(state: SessionState, number: int = 0) -> ReceiptView | None:
     observed = (each.event for each in state.opening if isinstance(each.event, ModelObserved))
     met |= {event.purpose: event.facts for event in observed}
     for run in _runs(state):
-        sent = tuple(sent_prompts(run, before, met))
+        sent = tuple(sent_prompts(run.history, before, met))
         if before < wanted <= before + len(sent):
             return _receipt(run, prompts_in_context(sent[: wanted - before]), count, newest=wanted == count)
         before += len(sent)
     return None
+
+
+def view_next_prompt(state: SessionState, preview: PromptPreviewed) -> ReceiptView | None:
+    """Return the receipt of the prompt that waits to be sent; None without a task."""
+    run, count = state.run, count_prompts(state)
+    if run is None:
+        return None
+    before = count - sum(isinstance(each.event, PromptBuilt) for each in run.history)
+    history = (*run.history, Recorded(state.seq + 1, "", preview.built))
+    sent = tuple(sent_prompts(history, before, dict(state.models)))
+    view = _receipt(run, prompts_in_context(sent), count + 1, newest=True)
+    shown = {row.place for row in view.rows}
+    dropped = (place for place in run.dropped if place not in shown)
+    left_out = tuple(
+        ReceiptRow(f"code {sanitize_line(place, LABEL_CHARS)}", 0, place=place, dropped=True) for place in dropped
+    )
+    return replace(view, rows=(*view.rows, *left_out), seconds=preview.reading_seconds, compacting=None, sent=False)
 
 
 def _runs(state: SessionState) -> tuple[TaskRun, ...]:

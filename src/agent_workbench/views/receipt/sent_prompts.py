@@ -1,6 +1,6 @@
 """Prompts that a run has sent, each with the events before it and the answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,6 @@ from agent_workbench.core.events import (
     Recorded,
 )
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.state.session_state import TaskRun
 
 
 class SentPrompt(Struct, frozen=True):
@@ -45,12 +44,12 @@ class SentPrompt(Struct, frozen=True):
         return self.end.figures if self.end is not None else AnswerFigures()
 
 
-def sent_prompts(run: TaskRun, before: int, met: dict[Purpose, ModelFacts]) -> Iterator[SentPrompt]:
+def sent_prompts(history: Iterable[Recorded], before: int, met: dict[Purpose, ModelFacts]) -> Iterator[SentPrompt]:
     """Yield the prompts of a run; `before` is the number of earlier prompts, `met` the last observed models."""
     since: list[Recorded] = []
     compacted = notes = False
     open_prompt: SentPrompt | None = None
-    for recorded in run.history:
+    for recorded in history:
         event = recorded.event
         since.append(recorded)
         match event:

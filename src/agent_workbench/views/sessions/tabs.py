@@ -100,7 +100,8 @@ def view_tab(update: SessionUpdate) -> TabView:
     if run is not None and run.waiting is not None:
         return TabView(_name(state), TabState.WAITS, str(run.waiting.kind))
     if run is not None and run.held and not live.activity:
-        return TabView(_name(state), TabState.PAUSED)
+        waits = run.awaits_send and state.reviews_context
+        return TabView(_name(state), TabState.WAITS, "context") if waits else TabView(_name(state), TabState.PAUSED)
     if state.unfinished or live.activity:
         return TabView(_name(state), TabState.WORKS if state.session else TabState.OPENING)
     return TabView(_name(state), _rest(state))
@@ -117,6 +118,8 @@ def view_notification(update: SessionUpdate) -> TabNotification | None:
         )
     if tab.state is TabState.WAITS and run is not None and run.waiting is not None:
         return TabNotification(f"proposal {run.waiting.id}", f"{tab.name}: {tab.words}")
+    if tab.state is TabState.WAITS and run is not None:
+        return TabNotification(f"context {len(state.past)} {run.task}", f"{tab.name}: {tab.words}")
     if run is not None and tab.state in {TabState.DONE, TabState.FAILED}:
         return TabNotification(f"end {len(state.past)} {run.task}", f"{tab.name} is {tab.state}")
     return None

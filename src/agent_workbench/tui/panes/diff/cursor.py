@@ -159,10 +159,13 @@ class DiffCursor:
             viewer.scroll_to(y=min(row - 1, last - viewer.room.height + 1), animate=False)
 
     def fold(self) -> None:
-        """Fold the file under the cursor, or the one at the top, or unfold what is folded there."""
+        """Fold the file under the cursor, the reviewed files, or the one at the top; or unfold what is folded there."""
         if self.active:
             self._viewer.toggle_fold(self.at)
             self.move(self.at)
+        elif reviewed := self._viewer.view.folded:
+            self._viewer.diff.toggle_files(reviewed)
+            self._viewer.lay_out_again()
         else:
             self._viewer.toggle_fold(self._viewer.line_of(self._viewer.scroll_offset.y))
 

@@ -109,8 +109,10 @@ class DiffLayout:
 
     def has_blank(self, number: int) -> bool:
         """Return True if an empty row precedes this line."""
-        above = number > 0 or self.look.below
-        return above and (self.shown.lines[number].tone is Tone.FILE or number == 0)
+        above, line = number > 0 or self.look.below, self.shown.lines[number]
+        # Folded files one after the other are a list.
+        listed = line.file > 0 and {line.file - 1, line.file} <= self.look.files
+        return above and not listed and (line.tone is Tone.FILE or number == 0)
 
     def height(self, number: int) -> int:
         """Return the number of rows of a line; 0 if it is folded or beside another one."""

@@ -70,9 +70,14 @@ class DiffRendering:
     def _covers_cursor(self, number: int) -> bool:
         return self.marks.covers_cursor(number)
 
-    def unfold_all(self) -> None:
-        """Forget which files are folded, and which unchanged lines are not."""
-        self._folded_files = self._unfolded = frozenset()
+    def fold_only(self, files: frozenset[int] = frozenset()) -> None:
+        """Fold these files and no others, and all unchanged lines."""
+        self._folded_files, self._unfolded = files, frozenset()
+
+    def toggle_files(self, files: frozenset[int]) -> None:
+        """Unfold these files if one of them is folded, else fold them."""
+        folded = bool(files & self._folded_files)
+        self._folded_files = self._folded_files - files if folded else self._folded_files | files
 
     def show(self, shown: DiffDocument, *, dark: bool, whole: bool) -> None:
         """Take another diff; `lay_out` must follow. While it is not `whole`, lines are added at its end."""
@@ -196,7 +201,9 @@ class DiffRendering:
             self._folded_files ^= {self.shown.lines[line].file}
 
     def unfold_file(self, line: int) -> bool:
-        """Unfold the file of a line; return whether it was folded."""
-        folded = self.shown.lines[line].file in self._folded_files
+        """Unfold the file of a line; return whether it was folded. The header is shown in any case."""
+        folded = self.shown.lines[line].tone is not Tone.FILE and self.shown.lines[line].file in self._folded_files
+        if not folded:
+            return False
         self._folded_files -= {self.shown.lines[line].file}
-        return folded
+        return True

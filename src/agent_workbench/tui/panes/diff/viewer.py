@@ -1,6 +1,6 @@
 """Viewer of a diff: notes above it, keys to move, wrap, split and fold, and a count of the lines not seen yet."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
@@ -43,14 +43,12 @@ class DiffViewer(RowList):
         self.view = view
         if new:
             self._end.reached = view.grows
-            self.diff.unfold_all()
+            self.diff.fold_only(view.folded)
         self.show_lines(self._reader.read(view.diff, grows=view.grows))
         if new and not view.grows:
             self.scroll_to(x=0, y=0, animate=False)
         if new:
-            # Unchanged lines that fold stand in the file already; all others have to be seen.
-            folded = (number for run in context_folds(self.diff.shown) for number in range(*run))
-            lines = SeenLines(len(self.diff.shown.lines), folded)
+            lines = SeenLines(len(self.diff.shown.lines), known_lines(self.diff.shown, view.folded))
             self._seen = SeenProposal(lines, len(self.rows)) if view.proposal else SeenProposal()
             self._report()
 
@@ -161,6 +159,15 @@ class DiffViewer(RowList):
 
     def action_go_left(self) -> None:
         self.scroll_relative(x=-STEP_CELLS, animate=False)
+
+
+def known_lines(shown: DiffDocument, reviewed: Collection[int]) -> Iterator[int]:
+    """Yield the lines that need not be seen: unchanged ones that fold, and those of `reviewed` files."""
+    for run in context_folds(shown):
+        yield from range(*run)
+    for number, line in enumerate(shown.lines):
+        if line.file in reviewed and line.tone is not Tone.FILE:
+            yield number
 
 
 def note_rows(notes: tuple[Block, ...], width: int, empty: str, *, seen: bool) -> Iterator[Row]:
