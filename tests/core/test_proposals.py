@@ -50,6 +50,8 @@ def test_every_field_is_known() -> None:
     assert {each.name for each in fields(Proposal)} == {
         *OTHERS,
         *OTHER_CALLS,
+        "method",  # in the hash unless it is None
+        "methods",
         "reviewed",  # in the hash unless it is None: tests/engine/approval/test_reviewed_files.py
         "id",
         "step",

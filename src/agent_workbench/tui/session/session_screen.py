@@ -33,8 +33,8 @@ class SessionScreen(WorkbenchScreen):
 
     def show_tabs(self, tabs: Sequence[TabView], front: int) -> None:
         """Show the tabs of all sessions."""
-        if self.is_mounted:
-            self.query_one(SessionStrip).show(tabs, front)
+        for strip in self.query(SessionStrip):  # none before it is mounted, and while the app ends
+            strip.show(tabs, front)
 
     def shown_again(self) -> None:
         """Reset the delay before a decision: another tab covered the proposal until now."""
