@@ -59,6 +59,7 @@ class GitObjects:
         # Keyed by full object ids only: their meaning never changes.
         self._trees: dict[str, str] = {}
         self._entries: dict[str, dict[str, TreeEntry]] = {}
+        self._built: dict[tuple[str, frozenset[tuple[str, TreeEntry | None]]], str] = {}
 
     def hash(self, data: bytes) -> str:
         """Return the object id of a blob with this content."""
@@ -91,10 +92,13 @@ class GitObjects:
         entries = self._entries.pop(tree, None)
         if entries is None:
             entries = self._list(tree)
+        self._keep_entries(tree, entries)
+        return entries.copy()
+
+    def _keep_entries(self, tree: str, entries: dict[str, TreeEntry]) -> None:
         self._entries[tree] = entries
         if len(self._entries) > _KEPT_TREES:
             del self._entries[next(iter(self._entries))]
-        return entries.copy()
 
     def _list(self, tree: str) -> dict[str, TreeEntry]:
         found = {}
@@ -189,6 +193,10 @@ class GitObjects:
         """Return the tree of `parent` with these paths set or removed, built in a temporary index in `scratch`."""
         if not updates:
             return self.tree_of(parent)
+        # A checkpoint asks for the tree that the applied diff has just made.
+        key = parent, frozenset(updates.items())
+        if key in self._built:
+            return self._built[key]
         try:
             with tempfile.TemporaryDirectory(dir=scratch) as folder:
                 index = str(Path(folder) / "index")
@@ -198,6 +206,13 @@ class GitObjects:
         except OSError as error:
             raise storage_error(f"{scratch} cannot be written", error) from error
         self._trees[tree] = tree
+        self._built[key] = tree
+        if len(self._built) > _KEPT_TREES:
+            del self._built[next(iter(self._built))]
+        before = self._entries.get(self._trees.get(parent, parent), {})
+        changed = {path: entry for path, entry in updates.items() if entry is not None and path in before}
+        if len(changed) == len(updates):  # files that stay where they are
+            self._keep_entries(tree, before | changed)
         return tree
 
     def _index_info(self, updates: Mapping[str, TreeEntry | None]) -> bytes:

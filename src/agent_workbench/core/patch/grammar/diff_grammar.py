@@ -5,7 +5,9 @@ new name twice, and a grammar cannot make two free names equal. If another name 
 would be a rename.
 """
 
+import string
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from math import comb
 
 from msgspec import Struct
@@ -19,6 +21,8 @@ from agent_workbench.core.patch.grammar.new_names import new_name_rules
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.core.patch.values import NO_NEWLINE, PatchBounds
 
+_MAX_SHORT = 23
+"""Files whose rules have a name that begins with a capital alone; `X`, `Y` and `Z` are for others."""
 _MAX_STATES = 64
 """Files may be in any order up to this number of states; further files are in the given order."""
 
@@ -52,12 +56,16 @@ class _Item(Struct, frozen=True):
 def diff_rules(scope: EditScope) -> tuple[str, ...]:
     """Return the rules of `diff`, whose sentences apply to the files as they are; none if nothing can be changed.
 
-    The names of the rules are `diff`, single letters, and names that begin with `x`.
+    The names of the rules are `diff`, single letters, and names that begin with `x` or a capital. Rules of a file, and
+    those of new names, depend on nothing else, so the next call finds those of unchanged files.
     """
     rules = GrammarRules()
-    items = [item for file in scope.files if (item := _file_item(rules, file))]
-    near = [file.path.rpartition("/")[0] for file in scope.files]
-    new = new_name_rules(rules, scope.existing, scope.bounds, near)
+    prefixes = {file.path: _prefix(number) for number, file in enumerate(sorted(scope.files, key=_path))}
+    written = [_file_rules(file, prefixes[file.path]) for file in scope.files]
+    near = tuple(sorted({file.path.rpartition("/")[0] for file in scope.files}))
+    new, lines = _new_rules(scope.existing, scope.bounds, near)
+    lines = (*(line for each in written for line in each[1]), *lines)
+    items = [each[0] for each in written if each[0] is not None]
     items += [_Item("/dev/null\n+++ b/", rules.add(rf'{name} "\n" n?'), name=name) for name in new]
     if not items:
         return ()
@@ -65,7 +73,33 @@ def diff_rules(scope: EditScope) -> tuple[str, ...]:
     if limit < 1:
         return ()
     first = _Order(rules, items, limit).write()
-    return (f"diff ::= {first}", *rules.lines, *hunks.COMMON, *spelling.COMMON)
+    return (f"diff ::= {first}", *lines, *rules.lines, *hunks.COMMON, *spelling.COMMON)
+
+
+def _prefix(number: int) -> str:
+    return string.ascii_uppercase[number] if number < _MAX_SHORT else f"Y{number}-"
+
+
+def _path(file: EditableFile) -> str:
+    return file.path
+
+
+@lru_cache(maxsize=24)
+def _file_rules(file: EditableFile, prefix: str) -> tuple[_Item | None, tuple[str, ...]]:
+    """Return the section of a file, None if nothing in it can be changed, and its rules."""
+    rules = GrammarRules(prefix)
+    item = _file_item(rules, file)
+    return item, tuple(rules.lines)
+
+
+@lru_cache(maxsize=4)
+def _new_rules(
+    existing: tuple[str, ...], bounds: PatchBounds, near: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the rules' names for the paths of new files, and their rules."""
+    rules = GrammarRules("X")
+    names = new_name_rules(rules, existing, bounds, near)
+    return names, tuple(rules.lines)
 
 
 def _file_item(rules: GrammarRules, file: EditableFile) -> _Item | None:

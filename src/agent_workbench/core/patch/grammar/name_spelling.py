@@ -6,6 +6,7 @@ somewhere. Names that differ only by case are the same name.
 
 import string
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from msgspec import Struct, field
 
@@ -69,17 +70,26 @@ def _leaving(rules: GrammarRules, node: _Letters, depth: int, last: str) -> str:
     """
     ways = []
     if depth < _FOLLOWED_CHARS:
-        others = [each for each in (LETTERS if depth else _FIRST) if each.lower() not in node.after]
         dot = ' | "." a f' if "." not in node.after and last != "." else ""
-        ways.append(rules.shared(f"{_one_of(others)} f{dot}"))
+        ways.append(rules.shared(f"{_others(LETTERS if depth else _FIRST, frozenset(node.after))} f{dot}"))
     for letter, child in sorted(node.after.items()):
         follow = _leaving(rules, child, depth + 1, letter)
         if not follow:
             continue
         inner = rules.shared(follow) if letter == "." or len(node.after) > 1 else f"({follow})"
         may_end = not child.ends and letter != "."
-        ways.append(f"{_one_of(sorted({letter, letter.upper()}))}{inner}{'?' if may_end else ''}")
+        ways.append(f"{_both_cases(letter)}{inner}{'?' if may_end else ''}")
     return "|".join(ways)
+
+
+@lru_cache(maxsize=1024)
+def _others(letters: str, taken: frozenset[str]) -> str:
+    return _one_of([each for each in letters if each.lower() not in taken])
+
+
+@lru_cache(maxsize=128)
+def _both_cases(letter: str) -> str:
+    return _one_of(sorted({letter, letter.upper()}))
 
 
 def _one_of(letters: Sequence[str]) -> str:

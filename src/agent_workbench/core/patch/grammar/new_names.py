@@ -1,7 +1,8 @@
 """Grammar of the paths of new files, within the folders that a task may write."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from msgspec import Struct, field
 
@@ -93,9 +94,9 @@ def _can_be_named(folder: str) -> bool:
 
 def _open(path: str, folder: _Folder, bounds: PatchBounds) -> None:
     """Note the new names that `bounds` allow in a folder."""
-    names = path.split("/") if path else []
+    names = tuple(path.split("/") if path else ())
     folder.taken.add(".git")
-    above = fold_path(path).split("/") if path else []
+    above = tuple(fold_path(path).split("/") if path else ())
     for glob in bounds.protected_globs:
         for rest in _rests(fold_path(glob), above):
             if rest == ("**",):
@@ -106,8 +107,9 @@ def _open(path: str, folder: _Folder, bounds: PatchBounds) -> None:
             _allow(folder, rest)
 
 
-def _rests(glob: str, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the rests of a glob whose beginning matches these folders."""
+@lru_cache(maxsize=4096)
+def _rests(glob: str, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return the rests of a glob whose beginning matches these folders."""
     if glob.endswith("/"):
         glob += "**"
     parts = glob.removeprefix("./").lstrip("/").split("/")
@@ -116,8 +118,7 @@ def _rests(glob: str, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
         after = {at for at in reached if parts[at] == "**"}
         after |= {at + 1 for at in reached if parts[at] != "**" and fnmatchcase(name, parts[at])}
         reached = _spread(parts, {at for at in after if at < len(parts)})
-    for at in sorted(reached):
-        yield tuple(parts[at:])
+    return tuple(tuple(parts[at:]) for at in sorted(reached))
 
 
 def _spread(parts: Sequence[str], reached: set[int]) -> set[int]:
