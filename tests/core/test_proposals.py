@@ -3,7 +3,9 @@ from msgspec.structs import fields, replace
 
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal, shown_sha
+from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.workspace import MergeMethod
 
 PROPOSAL = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "text", 1, "diff", ("one", "two"))
 OTHERS = {
@@ -13,9 +15,11 @@ OTHERS = {
     "diff": replace(PROPOSAL, diff="other"),
     "commands": replace(PROPOSAL, commands=("other",)),
     "brings": replace(PROPOSAL, brings=("other",)),
+    "method": replace(PROPOSAL, method=MergeMethod.SQUASH),
 }
 
 
+PLANNED = replace(PROPOSAL, kind=Permission.PLAN, plan=ProposedPlan("goal"))
 CALL = replace(PROPOSAL, kind=Permission.EXTERNAL, source="mcp:weather", spec="0" * 16, hints=("read-only",))
 OTHER_CALLS = {
     "source": replace(CALL, source="mcp:other"),
@@ -33,6 +37,11 @@ def test_what_is_shown_of_a_call_changes_the_hash(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(OTHERS))
 def test_what_is_shown_changes_the_hash(name: str) -> None:
     assert shown_sha(OTHERS[name]) != shown_sha(PROPOSAL)
+
+
+def test_a_plan_that_replaces_the_old_one_is_another_proposal() -> None:
+    assert shown_sha(replace(PLANNED, plan=ProposedPlan("goal", replaces=True))) != shown_sha(PLANNED)
+    assert shown_sha(PLANNED) != shown_sha(replace(PLANNED, plan=None))
 
 
 def test_parts_do_not_run_into_each_other() -> None:
@@ -64,4 +73,5 @@ def test_every_field_is_known() -> None:
         "fallback",
         "outlook",
         "hunks",
+        "plan",
     }

@@ -174,10 +174,14 @@ def test_a_served_model_ends_when_whoever_serves_it_is_killed(machine: Machine, 
 PLANNED = """\
 Task: Read the numbers from a file
 Goal: read("numbers.txt") returns a list
+Approach: read() in calc.py
 Accept: python -m pytest -q test_read.py
+After:
 Task: Add them up
 Goal: the sum is printed
-Accept: echo
+Approach:
+Accept: rm -rf ~
+After: 1
 """
 
 
@@ -186,25 +190,32 @@ def test_a_plan_made_from_words(served: Machine) -> None:
     scripts = {"plan:planner": (PLANNED,)}
     asked = served.scripted(scripts, "plan", "new", "sum a file", cwd=repo)
     assert asked.code == 3, asked.said
-    assert "nothing was written" in asked.out
+    assert "must pass: $ rm -rf ~  (not one of your checks)" in asked.out
+    assert "nothing was written; the plan waits" in asked.out
+    reference = asked.out.splitlines()[-1]
+    assert "plan" in served.agent("inbox", cwd=repo).out
+    assert "Add them up" in served.agent("inbox", "show", reference.split("@")[0], cwd=repo).out
+    refused = served.agent("inbox", "approve", reference, cwd=repo)
+    assert (refused.code, "rm -rf ~" in refused.err) == (2, True), refused.said
+    skipped = served.agent("inbox", "skip", reference, cwd=repo)
+    assert skipped.code == 0, skipped.said
     made = served.scripted(scripts, "plan", "new", "sum a file", "--yes", cwd=repo)
     assert (made.code, made.err) == (0, "")
+    assert "2 tasks added to memory/plans/PLAN.yaml" in made.out
     shown = served.agent("plan", "show", cwd=repo).out
-    assert (
-        "T-2    pending      Read the numbers from a file\n                    ✓ python -m pytest -q test_read.py"
-        in shown
-    )
-    assert "T-3    pending      Add them up" in shown
+    read = "T-2    pending      Read the numbers from a file\n                    $ python -m pytest -q test_read.py"
+    assert read in shown
+    assert "T-3    pending      Add them up  (after T-2)" in shown
     assert "# My plan; it is mine." in (repo / "memory/plans/PLAN.yaml").read_text()
     again = served.scripted(scripts, "plan", "new", "sum a file", "--yes", "--replace", cwd=repo)
     assert again.code == 0, again.said
     (archived,) = (repo / "memory/plans/archive").iterdir()
     assert "# My plan; it is mine." in archived.read_text()
-    assert f"the old plan is archived at memory/plans/archive/{archived.name}" in again.out
+    assert f"the old one is archived at memory/plans/archive/{archived.name}" in again.out
     assert "T-5    pending      Add them up" in served.agent("plan", "show", cwd=repo).out
-    garbled = served.scripted({"plan:planner": ("I would rather not.",)}, "plan", "new", "x", "--yes", cwd=repo)
+    garbled = served.scripted({"plan:planner": ("I would rather not.",) * 3}, "plan", "new", "x", "--yes", cwd=repo)
     assert garbled.code == 5, garbled.said
-    assert "not in the form" in garbled.err
+    assert "the model wrote no plan" in garbled.err
 
 
 def test_doctor_says_what_is_missing_and_what_to_do(machine: Machine) -> None:

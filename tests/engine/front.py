@@ -133,8 +133,7 @@ class Front:
 
 def _waiting(update: SessionUpdate) -> Proposal | None:
     """Return what waits for the user; what the policy is about to decide does not."""
-    run = update.state.run
-    waiting = run.waiting if run else None
+    waiting = update.state.waiting
     return waiting if waiting is not None and ruling(update.state, waiting) is None else None
 
 

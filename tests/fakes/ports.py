@@ -234,6 +234,18 @@ class HeldPlan:
         text = self.plan.goal
         return PlanPiece(self.path, text, 0, len(text), text, task=task, new=new)
 
+    async def content_sha(self) -> str:
+        return str(hash(self.plan))
+
+    def render(self, plan: Plan) -> str:
+        return "".join(f"{task.id} {task.description}\n" for task in plan.tasks)
+
+    def parse(self, text: str, name: str) -> Plan:
+        raise PlanError(f"{name}:1:1: only the real file reads YAML")
+
+    def piece_of(self, text: str, name: str, task: TaskId) -> PlanPiece:
+        raise PlanError(f"{name}:1:1: only the real file reads YAML")
+
     async def new_plan(self, plan: Plan) -> str:
         self.plan = plan
         return "memory/plans/archive/PLAN.yaml"

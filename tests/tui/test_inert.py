@@ -31,7 +31,12 @@ from agent_workbench.core.events import (
     GrammarIgnored,
     ModelAnswered,
     ModelObserved,
+    PlanAnswered,
+    PlanAsked,
+    PlanPrompted,
     PlanRead,
+    PlanRejected,
+    PlanSurveyed,
     PromptBuilt,
     PromptPart,
     ReflexionNoted,
@@ -41,9 +46,12 @@ from agent_workbench.core.events import (
     TroubleMet,
     UserSaid,
 )
+from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.live import Live, Notice, PreflightQuestion, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.plan import Plan
+from agent_workbench.core.plan import Plan, Task
+from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from tests.fakes import runs
@@ -94,6 +102,25 @@ def foreign() -> tuple[Event, ...]:
     )
 
 
+def foreign_plan() -> tuple[Event, ...]:
+    """Return a session in which a model has written a plan that is as bad as can be."""
+    chunk = Chunk(BAD, 1, 1, BAD, 1.0, BAD, (BAD,), 3)
+    task = Task(TaskId("T-9"), BAD, BAD, BAD, (BAD,), depends_on=(TaskId("T-8"),))
+    plan = ProposedPlan(BAD, (ProposedTask(Task(TaskId("T-8"), BAD), taken=False), ProposedTask(task)))
+    return (
+        *runs.opening(),
+        PlanAsked(BAD, 1),
+        PlanSurveyed((chunk,), (chunk,), (BAD,), (BAD,)),
+        PlanPrompted(1, 3, BAD, BAD),
+        PlanAnswered(1, BAD, AnswerFigures(), BAD, BAD, BAD),
+        PlanRejected(1, BAD),
+        PlanAnswered(2, BAD, AnswerFigures(), stopped=BAD),
+        ActionProposed(
+            Proposal(ProposalId("P-9"), Permission.PLAN, PROPOSE_PLAN, BAD, 1, paths=(BAD,), special=(BAD,), plan=plan)
+        ),
+    )
+
+
 LIVES = {
     "waiting": Live(),
     "thinking": Live(activity=BAD, streaming=Streaming(thought=BAD)),
@@ -106,6 +133,10 @@ LIVES = {
 
 
 def session_of(case: str) -> ScriptedSession:
+    if case == "plan":
+        return ScriptedSession(*foreign_plan())
+    if case == "planning":
+        return ScriptedSession(*foreign_plan()[:-1]).show(Live(activity=BAD, streaming=Streaming(BAD, 1, 1.0)))
     events = foreign() if case in ("waiting", "notice", "question") else foreign()[:-1]
     if case == "trouble":
         return ScriptedSession(*foreign()[:-1], TroubleMet(BAD, BAD, BAD))
@@ -113,7 +144,7 @@ def session_of(case: str) -> ScriptedSession:
     return session.as_replay() if case == "replay" else session
 
 
-CASES = (*LIVES, "trouble", "replay")
+CASES = (*LIVES, "trouble", "replay", "plan", "planning")
 
 
 def what_acts(bench: Driver) -> list[str]:

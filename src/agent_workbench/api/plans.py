@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.api.trusted_repo import repo_or_folder, require_trust, trusted_repo
+from agent_workbench.api.trusted_repo import require_trust, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.core.errors import PlanError
@@ -110,18 +110,4 @@ async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "Ta
         return replace(draft, task=await ports.plans.add_new(draft.task))
     finally:
         await ports.retriever.close()
-        await ports.model.close()
-
-
-async def planned_tasks(invocation: Invocation, goal: str, existing: "Plan", say: Say) -> "tuple[Task, ...]":
-    """Ask the model for tasks that reach `goal`; `say` gets progress messages. Raises `ModelError`."""
-    from agent_workbench.engine.task.planner import make_plan
-
-    repo, settings = await repo_or_folder(invocation, say)
-    ports = await asyncio.to_thread(repo.ports, settings, say)
-    try:
-        files = await repo.repository.list_tracked()
-        seconds, chosen = settings.model.answer_seconds, settings.sampling.planner
-        return await make_plan(ports.model, ports.redacted(goal), files, existing, seconds, chosen)
-    finally:
         await ports.model.close()

@@ -28,7 +28,7 @@ class Reference(Struct, frozen=True):
 
 
 class InboxItem(Struct, frozen=True):
-    """A proposal that waits in a session.
+    """A proposal that waits in a session; `task` is empty for a plan.
 
     `since` is the UTC time at which it was proposed or last replaced. `holder` names the process that has the session
     open, empty when none has. `decided` is a decision that is kept in the inbox and not recorded yet.

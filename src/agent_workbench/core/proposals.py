@@ -9,6 +9,7 @@ from hashlib import sha256
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.values import OWN_BOUNDS, HunkFate, Patch
+from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS, is_within
@@ -63,6 +64,8 @@ class Proposal(RecordedValue, frozen=True, dict=True):
 
     Where the call is of a source's tool: `source` names it, `spec` is the digest of its spec, and `hints` are what the
     source says of the tool, which nobody verified.
+
+    `plan`: the tasks that the model proposed; `text` is the YAML of the taken ones.
     """
 
     id: ProposalId
@@ -88,6 +91,7 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     method: MergeMethod | None = None
     methods: tuple[MergeMethod, ...] = ()
     reviewed: tuple[str, ...] | None = None
+    plan: ProposedPlan | None = None
 
     @cached_property
     def patch(self) -> Patch:
@@ -114,7 +118,8 @@ MERGE = "merge"
 KEEP_CHANGES = "keep_changes"
 COMPACT = "compact"
 END_UNCHANGED = "end_unchanged"
-OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED})
+PROPOSE_PLAN = "propose_plan"
+OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED, PROPOSE_PLAN})
 """Tools that only the workbench proposes; they do not count as calls of the model."""
 
 
@@ -156,6 +161,8 @@ def shown_sha(proposal: Proposal) -> str:
         parts += ("source", proposal.source, proposal.spec, *proposal.hints)
     if proposal.reviewed is not None:
         parts += ("reviewed", *proposal.reviewed)
+    if proposal.plan is not None:
+        parts += ("plan", "replace" if proposal.plan.replaces else "append")
     told_apart = "".join(f"{len(part)}:{part}" for part in parts)
     return sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()
 

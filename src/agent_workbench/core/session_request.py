@@ -32,7 +32,8 @@ class SessionRequest(Struct, frozen=True):
 
     `session` is its name; the first or last letters are enough. `at` is the number of the event to fork after or to
     show first (None: the last to fork, the first to show). An attended session asks its user, an `unattended` one
-    stops where somebody is needed. `words` are entered in the input line of an attended one when it is open.
+    stops where somebody is needed. `words` are entered in the input line of an attended one when it is open. Without
+    the `preflight` nobody is asked about set-up and trust: nothing is set up, and what is not trusted does not count.
     """
 
     mode: OpenMode = OpenMode.RESUME
@@ -40,6 +41,7 @@ class SessionRequest(Struct, frozen=True):
     at: int | None = None
     unattended: Unattended | None = None
     words: str = ""
+    preflight: bool = True
 
     @property
     def replayed(self) -> bool:

@@ -11,6 +11,7 @@ from agent_workbench.engine.approval.proposals import propose_checks, propose_co
 from agent_workbench.engine.compaction.summary_request import propose_summary, request_summary
 from agent_workbench.engine.flow import (
     Ask,
+    AskPlan,
     AwaitGo,
     AwaitRetry,
     Close,
@@ -22,11 +23,17 @@ from agent_workbench.engine.flow import (
     ProposeCommit,
     ProposeEnd,
     ReadAnswer,
+    ReadPlan,
     Recover,
     Retrieve,
     RollBack,
+    Survey,
+    TakePlan,
     Undo,
 )
+from agent_workbench.engine.planning.plan_proposal import propose_plan, take_plan
+from agent_workbench.engine.planning.plan_request import ask_plan
+from agent_workbench.engine.planning.survey import survey_repo
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import execute_proposal
 from agent_workbench.engine.task.model_step import ask
@@ -74,5 +81,23 @@ async def _perform(session: SessionContext, move: Move) -> None:
             await roll_back(session, move.reason)
         case Close():
             await close(session)
+        case Survey() | AskPlan() | ReadPlan() | TakePlan():
+            await _plan(session, move)
         case _:
             assert_never(move)
+
+
+async def _plan(session: SessionContext, move: Survey | AskPlan | ReadPlan | TakePlan) -> None:
+    """Perform a move of the planning that is open."""
+    planning = session.state.open_planning
+    if planning is None:
+        raise AssertionError(f"{move} without an open planning")
+    match move:
+        case Survey():
+            await survey_repo(session, planning)
+        case AskPlan():
+            await ask_plan(session, planning)
+        case ReadPlan():
+            await propose_plan(session, planning)
+        case TakePlan():
+            await take_plan(session, move.proposal, begun=move.begun)

@@ -10,6 +10,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.settings import Limits
+from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.engine.runtime.budget import spent
 
@@ -90,6 +91,25 @@ class Close(Struct, frozen=True):
     """Write the end of the task to the plan and the journal."""
 
 
+class Survey(Struct, frozen=True):
+    """Search the repository for what the planner has to see."""
+
+
+class AskPlan(Struct, frozen=True):
+    """Ask the planner for a plan."""
+
+
+class ReadPlan(Struct, frozen=True):
+    """Read the planner's answer, or the plan that was put aside, and propose it."""
+
+
+class TakePlan(Struct, frozen=True):
+    """Write an approved plan. `begun`: a stop interrupted that; it is not repeated."""
+
+    proposal: Proposal
+    begun: bool
+
+
 Move = (
     Idle
     | AwaitRetry
@@ -106,16 +126,24 @@ Move = (
     | ProposeEnd
     | RollBack
     | Close
+    | Survey
+    | AskPlan
+    | ReadPlan
+    | TakePlan
 )
 
 
 def next_move(state: SessionState) -> Move:
     """Return the next move."""
     run = state.run
-    if run is None:
+    if run is None and state.open_planning is None:
         return Idle()
     if state.trouble is not None:
         return AwaitRetry(state.trouble)
+    if state.open_planning is not None:
+        return _plan_move(state.open_planning)
+    if run is None:
+        return Idle()
     if run.undoing is not None and run.stage is not ProposalStage.RUNNING:
         return Undo(run.undoing)
     if run.proposal is not None:
@@ -131,6 +159,22 @@ def next_move(state: SessionState) -> Move:
             case _:
                 assert_never(run.stage)
     return _by_phase(run, state.config.limits if state.config else Limits())
+
+
+def _plan_move(planning: Planning) -> Move:
+    if planning.proposal is not None:
+        match planning.stage:
+            case ProposalStage.WAITING:
+                return Decide(planning.proposal)
+            case ProposalStage.APPROVED | ProposalStage.RUNNING:
+                return TakePlan(planning.proposal, planning.stage is ProposalStage.RUNNING)
+            case ProposalStage.REFUSED | ProposalStage.FINISHED | ProposalStage.UNKNOWN:
+                pass
+            case _:
+                assert_never(planning.stage)
+    if planning.answer is not None or planning.aside is not None:
+        return ReadPlan()
+    return AskPlan() if planning.survey is not None else Survey()
 
 
 def _by_phase(run: TaskRun, limits: Limits) -> Move:

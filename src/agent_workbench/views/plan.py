@@ -23,7 +23,8 @@ GLYPHS = {
 class TaskRow(Struct, frozen=True):
     """One task: a short entry for the list and a long one. `mergeable`: its commit is not merged yet.
 
-    `open`: the task is still to be done. `blocked`: the user blocked it.
+    `open`: the task is still to be done. `blocked`: the user blocked it. `proposed`: the model proposed it, and it is
+    in no plan yet.
     """
 
     id: TaskId
@@ -33,15 +34,17 @@ class TaskRow(Struct, frozen=True):
     mergeable: bool
     open: bool
     blocked: bool = False
+    proposed: bool = False
 
 
 class PlanView(Struct, frozen=True):
-    """The list, its title, and the text for an empty list."""
+    """The list, its title, and the text for an empty list. `proposal` is the key of a proposed plan that waits."""
 
     title: str
     rows: tuple[TaskRow, ...]
     empty: str
     busy: bool
+    proposal: str = ""
 
 
 def view_plan(state: SessionState, no_plan: str = "", taken: Collection[TaskId] = ()) -> PlanView:
@@ -65,7 +68,7 @@ def is_mergeable(state: SessionState, task: TaskId) -> bool:
 def _empty(state: SessionState, no_plan: str) -> str:
     if not state.plan_path:
         return sanitize(no_plan, limit_chars=1000) or "reading the plan …"
-    return f'{sanitize_line(state.plan_path)} has no task yet. n writes one, `agent plan new "goal"` asks the model.'
+    return f"{sanitize_line(state.plan_path)} has no task yet. n writes one, P asks the model for a plan."
 
 
 def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
@@ -77,16 +80,21 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
         word = f"merged into {sanitize_line(run.merged.into, 40)}"
     elif mergeable:
         word += ", not merged"
+    if task.status is TaskStatus.DONE and run is not None and not run.checks:
+        glyph, tone, word = "•", Tone.PLAIN, f"{word}, nothing was checked"
     head = Block(sanitize_line(f"{task.id}  {task.description}"), Tone.STRONG, glyph, tone)
     if task.blocked_because:
         word += f": {sanitize_line(task.blocked_because, 300)}"
     if taken:
         word = "another session works on it"
+    if task.status is TaskStatus.FAILED and not running and not taken:
+        why = f": {sanitize_line(run.reason, 200)}" if run is not None and run.reason else ""
+        word = f"failed{why}; s starts it again"
     under = Block(", ".join((word, *_remarks(state.plan, task), *_changed(state, task))), tone)
     return TaskRow(
         id=task.id,
         short=Entry(task.id, (head, under)),
-        long=Entry(task.id, (replace(head, space_before=True), under, *_details(task))),
+        long=Entry(task.id, (replace(head, space_before=True), under, *task_details(task))),
         running=running,
         mergeable=mergeable,
         open=task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS) and not taken,
@@ -115,7 +123,8 @@ def _remarks(plan: Plan, task: Task) -> tuple[str, ...]:
     )
 
 
-def _details(task: Task) -> tuple[Block, ...]:
+def task_details(task: Task) -> tuple[Block, ...]:
+    """Return the fields of a task that say something, each below its label."""
     limits = task.constraints
     budget = (
         f"{task.budget.tokens:,} tokens" if task.budget.tokens else "",

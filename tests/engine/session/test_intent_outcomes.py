@@ -44,7 +44,16 @@ from agent_workbench.core.intents import (
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, CodeFound, Outcome, PastActionsFound, Refused
-from agent_workbench.core.intents.plan import AddTask, BlockTask, DraftTask, EditPlan, MoveTask, OpenPlan
+from agent_workbench.core.intents.plan import (
+    AddTask,
+    ArrangePlan,
+    BlockTask,
+    DraftTask,
+    EditPlan,
+    MoveTask,
+    OpenPlan,
+    ProposePlan,
+)
 from agent_workbench.core.plan import PlanPiece, Task
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import Verdict
@@ -87,6 +96,7 @@ INTENTS: tuple[Intent, ...] = (
     ),
     *(StepReplay(1), SeekReplay(0.5), GoToEvent(3), JumpReplay(MarkKind.DIFF), PlayReplay(playing=True)),
     ChangeReplaySpeed(faster=True),
+    *(ProposePlan(""), ArrangePlan(NOTHING, (T1,)), OpenPlan(proposal=NOTHING)),
     RecordDecision(InboxDecision(Reference(SESSION, NOTHING, "0" * 32), Verdict.APPROVE)),
 )
 SECONDS = 20

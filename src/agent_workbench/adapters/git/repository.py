@@ -65,11 +65,9 @@ class Repository:
         return await asyncio.to_thread(self._inspect)
 
     async def list_tracked(self) -> tuple[str, ...]:
-        """Return the paths of HEAD's regular files, sorted."""
         return await asyncio.to_thread(self._list_tracked)
 
     async def checkout_files(self) -> CheckoutFiles:
-        """Return the files of the user's checkout for the code search."""
         return await asyncio.to_thread(lambda: CheckoutFiles(lambda: self._now().checkout))
 
     async def past_tree(self, commits_ago: int, folder: Path) -> PastTree:

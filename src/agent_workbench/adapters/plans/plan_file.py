@@ -4,6 +4,7 @@ import asyncio
 import codecs
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
@@ -72,9 +73,13 @@ class PlanFile:
         await asyncio.to_thread(self._change, change)
 
     async def piece(self, task: TaskId | None, *, new: bool = False, draft: Task | None = None) -> PlanPiece:
-        text = await asyncio.to_thread(self._text)
         if new:
-            return task_spans.new_piece(self._read_text(text), self._path, task, draft)
+            # Without a file the first task writes it.
+            parsed = await asyncio.to_thread(
+                lambda: self._parsed(read_inside(self._root, self._path, MAX_BYTES) or b"")
+            )
+            return task_spans.new_piece(parsed, self._path, task, draft)
+        text = await asyncio.to_thread(self._text)
         if task is not None:
             return task_spans.task_piece(self._read_text(text), self._path, task)
         return PlanPiece(self._path, text, 0, len(text), text)
@@ -89,8 +94,9 @@ class PlanFile:
                 )
 
         def changed(data: bytes | None) -> bytes:
-            if data is None:
-                raise self._missing()
+            if data is None and before:
+                raise _missing(self._path)
+            data = data or b""
             merged = merge_cleanly(before, self._decoded(data), text)
             if merged is None:
                 raise PlanError(
@@ -131,6 +137,19 @@ class PlanFile:
         """
         return await asyncio.to_thread(self._begin, plan)
 
+    async def content_sha(self) -> str:
+        data = await asyncio.to_thread(read_inside, self._root, self._path, MAX_BYTES)
+        return "" if data is None else sha256(data).hexdigest()
+
+    def render(self, plan: Plan) -> str:
+        return self._first_faithful((lambda: render_plan(plan),), plan)
+
+    def parse(self, text: str, name: str) -> Plan:
+        return read_quoted(text, name, self._compose).plan
+
+    def piece_of(self, text: str, name: str, task: TaskId) -> PlanPiece:
+        return task_spans.task_piece(read_plan(text, name, self._compose), name, task)
+
     async def keep_beside(self, text: str) -> str:
         """Write a text that is not a valid plan to a new file beside the plan; return its name."""
         path = PurePosixPath(self._path)
@@ -153,36 +172,30 @@ class PlanFile:
     def _text(self) -> str:
         data = read_inside(self._root, self._path, MAX_BYTES)
         if data is None:
-            raise self._missing()
+            raise _missing(self._path)
         return self._decoded(data)
 
     def _change(self, change: Callable[[PlanText], str], *, create: bool = False) -> None:
         def changed(data: bytes | None) -> bytes:
             if data is None and not create:
-                raise self._missing()
+                raise _missing(self._path)
             text = change(self._parsed(data or b""))
             return (BOM if (data or b"").startswith(BOM) else b"") + text.encode()
 
         change_inside(self._root, self._path, MAX_BYTES, changed)
 
     def _begin(self, plan: Plan) -> str:
-        text = self._first_faithful((lambda: render_plan(plan),), plan)
+        text = self.render(plan)
         archived = ""
 
         def changed(data: bytes | None) -> bytes:
             nonlocal archived
             if data is not None:
-                archived = self._archive(data)
+                archived = _archive(self._root, self._path, data)
             return text.encode()
 
         change_inside(self._root, self._path, MAX_BYTES, changed)
         return archived
-
-    def _archive(self, data: bytes) -> str:
-        path = PurePosixPath(self._path)
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        archive = path.parent / "archive"
-        return create_inside(self._root, data, MAX_BYTES, lambda suffix: str(archive / f"{stamp}{suffix}-{path.name}"))
 
     def _first_faithful(self, ways: Sequence[Callable[[], str]], wanted: Plan) -> str:
         """Return the first of the texts that reads back as `wanted`."""
@@ -211,8 +224,17 @@ class PlanFile:
     def _read_text(self, text: str) -> PlanText:
         return read_plan(text, self._path, self._compose)
 
-    def _missing(self) -> PlanError:
-        return PlanError(
-            f"there is no plan at {self._path}",
-            advice="`agent init` creates an empty plan, `agent plan new` asks the model for one",
-        )
+
+def _archive(root: Path, name: str, data: bytes) -> str:
+    """Write a former plan beside the plan and return its path."""
+    path = PurePosixPath(name)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    archive = path.parent / "archive"
+    return create_inside(root, data, MAX_BYTES, lambda suffix: str(archive / f"{stamp}{suffix}-{path.name}"))
+
+
+def _missing(name: str) -> PlanError:
+    return PlanError(
+        f"there is no plan at {name}",
+        advice="`agent init` creates an empty plan, `agent plan new` asks the model for one",
+    )

@@ -15,7 +15,7 @@ from agent_workbench.core.errors import DecisionRefused, JournalError, StorageEr
 from agent_workbench.core.events import ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.history.summaries import SessionSummary
-from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import (
     InboxChoice,
     InboxDecision,
@@ -168,12 +168,14 @@ class RepoInbox:
 def _waiting(summary: SessionSummary, events: tuple[Recorded, ...]) -> WaitingSession | None:
     """Return what waits in a session. The merge of a task that is over waits only while somebody has it open."""
     state = fold_all(events)
-    run = state.run
-    proposal = run.waiting if run is not None and run.undoing is None else None
-    if run is None or proposal is None or not (state.unfinished or summary.holder):
+    run, proposal = state.run, state.waiting
+    if proposal is None or (run is not None and run.undoing is not None):
         return None
+    if not (state.at_work or summary.holder):
+        return None
+    task = TaskId("") if run is None or state.open_planning is not None else run.task
     since = next(each.time for each in reversed(events) if _proposes(each, proposal))
-    return WaitingSession(InboxItem(state.session, run.task, proposal, since, summary.holder), state)
+    return WaitingSession(InboxItem(state.session, task, proposal, since, summary.holder), state)
 
 
 def _proposes(recorded: Recorded, proposal: Proposal) -> bool:
@@ -191,7 +193,7 @@ def _has_name(item: InboxItem, name: str) -> bool:
     """Return True if the name fits; a reference fits as long as its proposal waits, changed or not."""
     session, _, rest = name.partition("/")
     proposal = rest.partition("@")[0]
-    if name == item.task:
+    if item.task and name == item.task:
         return True
     letters = item.session.startswith(session) or item.session.rpartition("-")[2].startswith(session)
     return bool(session) and letters and proposal in {"", item.proposal.id}
@@ -215,6 +217,11 @@ def _check(waiting: WaitingSession, choice: InboxChoice) -> PartialDiff | None:
     if proposal.kind is Permission.DIFF and special and not choice.special:
         raise UsageError(
             f"{proposal.id} changes {', '.join(special)}", advice="look at these files; --special approves them too"
+        )
+    if proposal.plan is not None and special and not choice.special:
+        raise UsageError(
+            f"{proposal.id} has the acceptance commands {'; '.join(special)}",
+            advice="look at these commands; --special approves them too",
         )
     return taken
 

@@ -62,7 +62,8 @@ class LocalSessionHost:
                 child, _ = await fork_session(self.invocation, request.session, request.at)
                 return self._attend(SessionQuery(child))
             case OpenMode.NEW | OpenMode.RESUME:
-                return self._attend(SessionQuery(request.session, request.mode is OpenMode.NEW))
+                query = SessionQuery(request.session, request.mode is OpenMode.NEW, plans=True)
+                return self._attend(query) if request.preflight else await self._attend_now(query)
 
     async def open_unattended(
         self,
@@ -151,6 +152,18 @@ class LocalSessionHost:
             return AttendedRepo(await find_repo(self.invocation, self._shared), query, events)
 
         return self._start(LocalSession(Preflight(repo, UpdatePublisher(updates.publish)), updates, events))
+
+    async def _attend_now(self, query: SessionQuery) -> LocalSession:
+        """Open an attended session without questions; raise what prevents it."""
+        from agent_workbench.engine.runtime.publisher import UpdatePublisher
+
+        updates, events = UpdateFeed(), EventFeed()
+        repo = await find_repo(self.invocation, self._shared)
+        trusted = await asyncio.to_thread((await repo.trust()).is_trusted)
+        opened = AttendedRepo(repo, query, events)
+        return self._start(
+            LocalSession(await opened.open(UpdatePublisher(updates.publish), trusted=trusted), updates, events)
+        )
 
     async def _replay(self, request: SessionRequest) -> LocalSession:
         from agent_workbench.api.records.session_queries import replayed_events

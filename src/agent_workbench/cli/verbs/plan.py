@@ -16,7 +16,8 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan, next_i
 from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:
-    pass
+    from agent_workbench.core.intents import Intent
+    from agent_workbench.core.proposals import Proposal
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -117,40 +118,89 @@ def add_task(options: argparse.Namespace) -> int:
 
 
 def new_tasks(options: argparse.Namespace) -> int:
-    """Ask the model for tasks, show them, and write them if the user agrees.
+    """Ask the model for a plan, show it, and record the user's decision in a session of its own.
 
-    They are appended to a plan with open tasks. A finished plan, or one to be replaced, is archived.
+    The tasks are appended to a plan with open tasks. A finished plan, or one to be replaced, is archived.
     """
-    from agent_workbench.api.plans import planned_tasks
+    from agent_workbench.api.sessions.plan_requests import answer_plan, request_plan
+    from agent_workbench.cli.progress import ProgressLine
+    from agent_workbench.core.inbox import reference_to
+    from agent_workbench.core.intents import SkipProposal
+    from agent_workbench.views.gate.gate_bar import progress_text
 
     plan = _read()
-    begins = bool(plan.tasks) and (plan.over or options.replace)
-    if begins and (running := [task.id for task in plan.tasks if task.status is TaskStatus.IN_PROGRESS]):
-        raise PlanError(f"{running[0]} is in progress", advice="finish or abort it before you replace the plan")
     invocation = Invocation(Path.cwd(), os.environ, overrides(options))
-    tasks = asyncio.run(planned_tasks(invocation, options.goal, plan, say_aside))
-    for task in tasks:
-        _print(task, plan)
-    question = "start a new plan with these, and archive the present one?" if begins else "append these to the plan?"
-    if not options.yes and not _agreed(f"{question} [y/N] "):
-        say("nothing was written")
-        return ExitCode.PARKED
-    if begins:
-        _begin(Plan(tasks, options.goal))
-    else:
-        _append(tasks, plan)
+    replaces = bool(plan.tasks) and (plan.over or options.replace)
+    with ProgressLine() as line:
+        asked = asyncio.run(
+            request_plan(
+                invocation,
+                options.goal,
+                replaces=replaces,
+                approve=options.yes,
+                report=lambda update: line.show(progress_text(update)),
+                say=say_aside,
+            )
+        )
+    # Asked outside of the event loop, so that Ctrl-C ends it at once; the plan waits in its session meanwhile.
+    while (proposal := asked.proposal) is not None:
+        reference = reference_to(asked.session, proposal)
+        _print_proposal(proposal)
+        answer = _answer(proposal) if reference is not None else None
+        if answer is None:
+            say("nothing was written; the plan waits: `agent tui` shows it, `agent inbox approve REF` takes it")
+            say(str(reference) if reference is not None else "it is too long for the inbox")
+            return ExitCode.PARKED
+        with ProgressLine() as line:
+            asked = asyncio.run(
+                answer_plan(
+                    invocation,
+                    asked.session,
+                    answer,
+                    report=lambda update: line.show(progress_text(update)),
+                    say=say_aside,
+                )
+            )
+        if isinstance(answer, SkipProposal):
+            say("nothing was written; the plan is put aside in its session")
+            return ExitCode.PARKED
+    say(asked.outcome)
     return ExitCode.DONE
 
 
-def _begin(plan: Plan) -> None:
-    from agent_workbench.api.plans import repo_plans
+def _print_proposal(proposal: "Proposal") -> None:
+    plan = proposal.plan
+    for task in plan.taken if plan is not None else ():
+        after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""
+        say(f"{task.id:<6} {' '.join(task.description.split())}{after}")
+        for label, text in (("goal", task.goal), ("approach", task.suggested_approach)):
+            say(f"{'':<7}{label}: {text}") if text else None
+        for command in task.accept_tests:
+            say(f"{'':<7}must pass: $ {command}{'  (not one of your checks)' if command in proposal.special else ''}")
+    if plan is not None:
+        say("this replaces the plan, which is archived" if plan.replaces else "these are appended to the plan")
 
-    async def begin() -> str:
-        plans = await repo_plans(Invocation(Path.cwd(), os.environ, {}))
-        return await plans.new_plan(plan)
 
-    if archived := asyncio.run(begin()):
-        say(f"the old plan is archived at {archived}")
+def _answer(proposal: "Proposal") -> "Intent | None":
+    """Return the user's decision, None if they give none: the plan then waits."""
+    from agent_workbench.core.intents import ApproveProposal, RejectProposal, SkipProposal
+    from agent_workbench.core.proposals import shown_sha
+
+    if not sys.stdin.isatty():
+        return None
+    try:
+        said = input("take them? [y]es, [n]o, a reason to ask the model again, or Enter to let them wait: ").strip()
+    except EOFError:
+        return None
+    match said.lower():
+        case "":
+            return None
+        case "y" | "yes":
+            return ApproveProposal(proposal.id, shown_sha(proposal))
+        case "n" | "no":
+            return SkipProposal(proposal.id)
+        case _:
+            return RejectProposal(proposal.id, said)
 
 
 def _agreed(question: str) -> bool:
@@ -188,4 +238,6 @@ def _print(task: Task, plan: Plan) -> None:
     after = f"  (after {', '.join(waiting)})" if waiting else ""
     say(f"{task.id:<6} {task.status:<12} {' '.join(task.description.split())}{after}")
     for command in task.accept_tests:
-        say(f"{'':<20}✓ {command}")
+        say(f"{'':<20}$ {command}")
+    if task.status is TaskStatus.FAILED:
+        say(f"{'':<20}`agent run -t {task.id}` starts it again")

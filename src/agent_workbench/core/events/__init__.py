@@ -15,7 +15,12 @@ from agent_workbench.core.events.gate import (
 )
 from agent_workbench.core.events.plan import (
     Author,
+    PlanAnswered,
+    PlanAsked,
+    PlanPrompted,
     PlanRead,
+    PlanRejected,
+    PlanSurveyed,
     ScratchpadChanged,
     TaskStatusChanged,
 )
@@ -80,7 +85,16 @@ SessionEvent = (
     | RetryAsked
     | ApprovalChanged
 )
-PlanEvent = PlanRead | TaskStatusChanged | ScratchpadChanged
+PlanEvent = (
+    PlanRead
+    | TaskStatusChanged
+    | ScratchpadChanged
+    | PlanAsked
+    | PlanSurveyed
+    | PlanPrompted
+    | PlanAnswered
+    | PlanRejected
+)
 StepEvent = (
     TaskStarted
     | CodeRetrieved
@@ -149,8 +163,13 @@ __all__ = [
     "ModelObserved",
     "PatchApplied",
     "PauseChanged",
+    "PlanAnswered",
+    "PlanAsked",
     "PlanEvent",
+    "PlanPrompted",
     "PlanRead",
+    "PlanRejected",
+    "PlanSurveyed",
     "PromptBuilt",
     "PromptPart",
     "ProposalReplaced",

@@ -23,6 +23,10 @@ from agent_workbench.core.events import (
     ModelInterrupted,
     ModelObserved,
     PauseChanged,
+    PlanAnswered,
+    PlanAsked,
+    PlanRejected,
+    PlanSurveyed,
     ProposalReplaced,
     ReflexionNoted,
     SessionForked,
@@ -115,7 +119,23 @@ def _said(event: Event) -> str:
         case ContextCompacted():
             return f"older steps became a summary (by {event.by}): {event.summary}"
         case _:
-            return _said_of_work(event)
+            return _said_of_plan(event) or _said_of_work(event)
+
+
+def _said_of_plan(event: Event) -> str:
+    match event:
+        case PlanAsked():
+            return f"the user asked for a plan: {event.goal}"
+        case PlanSurveyed():
+            return f"{len(event.code)} pieces of code and {len(event.tests)} of tests found for the plan"
+        case PlanAnswered(stopped=""):
+            return f"plan: {event.text}"
+        case PlanAnswered():
+            return f"the plan was interrupted ({event.stopped})"
+        case PlanRejected():
+            return f"that was no plan: {event.reason}"
+        case _:
+            return ""
 
 
 def _said_of_work(event: Event) -> str:
@@ -158,7 +178,7 @@ def _said_of_work(event: Event) -> str:
 def detail(event: Event) -> str:
     """Return the full text that belongs to an event, not sanitized; empty if its line says everything."""
     match event:
-        case ModelAnswered():
+        case ModelAnswered() | PlanAnswered():
             return event.text
         case ModelInterrupted():
             return event.partial
@@ -194,5 +214,7 @@ def describe(proposal: Proposal) -> str:
             return f"summary: {proposal.text}"
         case Permission.READ:
             return f"{proposal.tool} {proposal.text}"
+        case Permission.PLAN if proposal.plan is not None:
+            return f"plan of {', '.join(task.id for task in proposal.plan.taken)} for: {proposal.plan.goal}"
         case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
             return f"{proposal.tool} of {proposal.source}: {proposal.text}"

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from agent_workbench.core.events import GateEvent, PlanEvent, Recorded, SessionEvent, StepEvent, WorkEvent
 from agent_workbench.core.fold.gate import fold_gate
 from agent_workbench.core.fold.plan import fold_plan
+from agent_workbench.core.fold.planning import fold_plan_gate
 from agent_workbench.core.fold.session import fold_session
 from agent_workbench.core.fold.step import fold_step
 from agent_workbench.core.fold.work import fold_work
@@ -25,10 +26,10 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
     elif isinstance(event, StepEvent):
         after = fold_step(before, event)
     elif isinstance(event, GateEvent):
-        after = fold_gate(before, event)
+        after = fold_gate(before, event) if before.open_planning is None else fold_plan_gate(before, event)
     else:
         work: WorkEvent = event
-        after = fold_work(before, work)
+        after = fold_work(before, work) if before.open_planning is None else fold_plan_gate(before, work)
     run = after.run
     if run is None:
         return replace(after, opening=(*after.opening, recorded))

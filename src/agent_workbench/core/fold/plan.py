@@ -1,10 +1,21 @@
-"""Fold of the plan's events: its content, the status of tasks, scratchpads."""
+"""Fold of the plan's events: its content, the status of tasks, scratchpads, and a plan asked of the model."""
 
 from typing import assert_never
 
 from msgspec.structs import replace
 
-from agent_workbench.core.events import PlanEvent, PlanRead, ScratchpadChanged, TaskStatusChanged
+from agent_workbench.core.events import (
+    PlanAnswered,
+    PlanAsked,
+    PlanEvent,
+    PlanPrompted,
+    PlanRead,
+    PlanRejected,
+    PlanSurveyed,
+    ScratchpadChanged,
+    TaskStatusChanged,
+)
+from agent_workbench.core.fold.planning import fold_planning
 from agent_workbench.core.state.session_state import SessionState
 
 
@@ -18,4 +29,6 @@ def fold_plan(state: SessionState, event: PlanEvent) -> SessionState:
         case ScratchpadChanged():
             others = tuple(pair for pair in state.scratchpads if pair[0] != event.task)
             return replace(state, scratchpads=(*others, (event.task, event.text)))
+        case PlanAsked() | PlanSurveyed() | PlanPrompted() | PlanAnswered() | PlanRejected():
+            return replace(state, trouble=None, planning=fold_planning(state.planning, event))
     assert_never(event)

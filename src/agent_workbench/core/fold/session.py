@@ -18,6 +18,7 @@ from agent_workbench.core.events import (
     SessionStarted,
     TroubleMet,
 )
+from agent_workbench.core.fold.planning import retried
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Rule
@@ -54,7 +55,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case TroubleMet():
             return replace(state, trouble=event)
         case RetryAsked():
-            return replace(state, trouble=None)
+            return replace(state, trouble=None, planning=retried(state.planning))
         case ApprovalChanged():
             kept = StoredRule(event.rule or Rule(event.kind, any=True), event.kept)
             rules = tuple(each for each in state.rules if each != kept)

@@ -13,17 +13,19 @@ from agent_workbench.core.plan import TaskStatus
 class SessionQuery(Struct, frozen=True):
     """Request for a session: one by `name`, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any).
 
-    A session that stopped in one of the tasks `passing` is not resumed.
+    A session that stopped in one of the tasks `passing` is not resumed. One without a task is resumed if a plan of the
+    model waits in it, and `plans` is set.
     """
 
     name: str = ""
     fresh: bool = False
     tasks: tuple[TaskId, ...] | None = None
     passing: frozenset[TaskId] = frozenset()
+    plans: bool = False
 
 
 def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery) -> SessionSummary | None:
-    """Return the newest own session that stopped in a task and that no process has open.
+    """Return the newest own session that stopped in a task, or at a plan, and that no process has open.
 
     Raises `JournalError` if it is damaged, unless a newer session was begun since. `summaries` are newest first.
     """
@@ -36,7 +38,8 @@ def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery)
         if task in query.passing:
             newer = True
             continue
-        if summary.status is TaskStatus.IN_PROGRESS and not summary.problem:
+        plan_waits = query.plans and not summary.tasks and summary.waits
+        if (summary.status is TaskStatus.IN_PROGRESS or plan_waits) and not summary.problem:
             return summary
         if not newer and _is_damaged(summary):
             raise JournalError(

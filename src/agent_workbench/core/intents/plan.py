@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from agent_workbench.core.ids import TaskId
+from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import PlanPiece, Task
 
 
@@ -10,11 +10,13 @@ class OpenPlan(Struct, frozen=True):
     """Show the text of a task (None: of the whole plan) for editing, or a new task after it.
 
     `draft` is the new task as proposed (None: a template).
+    With a `proposal` the text is that of the proposed plan, which `EditProposal` replaces.
     """
 
     task: TaskId | None = None
     new: bool = False
     draft: Task | None = None
+    proposal: ProposalId | None = None
 
 
 class EditPlan(Struct, frozen=True):
@@ -51,5 +53,21 @@ class BlockTask(Struct, frozen=True):
     blocked: bool = True
 
 
-PlanChange = OpenPlan | EditPlan | AddTask | MoveTask | BlockTask
+class ProposePlan(Struct, frozen=True):
+    """Ask the model for a plan that reaches `goal`; it `replaces` the plan, or is appended to it."""
+
+    goal: str
+    replaces: bool = False
+
+
+class ArrangePlan(Struct, frozen=True):
+    """Arrange the proposed plan: the order of all its tasks, those that are `left` out, and append or replace."""
+
+    proposal: ProposalId
+    order: tuple[TaskId, ...]
+    left: tuple[TaskId, ...] = ()
+    replaces: bool = False
+
+
+PlanChange = OpenPlan | EditPlan | AddTask | MoveTask | BlockTask | ProposePlan | ArrangePlan
 PlanIntent = PlanChange | DraftTask

@@ -57,6 +57,18 @@ class Plans(Protocol):
     async def new_plan(self, plan: Plan) -> str:
         """Start a new plan; return the path of the archived former one, empty if there was none."""
 
+    async def content_sha(self) -> str:
+        """Return SHA-256 of the plan file's bytes, empty if there is none."""
+
+    def render(self, plan: Plan) -> str:
+        """Return the plan as YAML; raise `PlanError` for text that YAML cannot represent."""
+
+    def parse(self, text: str, name: str) -> Plan:
+        """Return the plan that YAML text spells; raise `PlanError` that begins with `name:line:column:`."""
+
+    def piece_of(self, text: str, name: str, task: TaskId) -> PlanPiece:
+        """Return the lines of a task in YAML text that is called `name`; raise `PlanError` as `parse` does."""
+
 
 class Memory(Protocol):
     """Scratchpads of tasks."""

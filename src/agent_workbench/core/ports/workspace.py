@@ -85,11 +85,14 @@ class Workspace(Sources, Protocol):
 class Workspaces(Protocol):
     """The user's repo, which is never touched, and the worktrees beside it."""
 
-    async def checkout_files(self) -> Sources:
-        """Return the files of the user's checkout, to be listed and read."""
-
     async def inspect(self) -> RepoFacts:
         """Return the state of the user's checkout; nothing that the repo configures is run. Raises `RepoError`."""
+
+    async def list_tracked(self) -> tuple[str, ...]:
+        """Return the paths of HEAD's regular files, sorted."""
+
+    async def checkout_files(self) -> Sources:
+        """Return the files of the user's checkout for the code search, untracked ones included."""
 
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
         """Return the branch for this session's work on the task: `agent/<task>`, with a suffix if taken.

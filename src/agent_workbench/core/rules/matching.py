@@ -79,6 +79,12 @@ def source_tool(proposal: Proposal) -> str:
     return f"{proposal.tool}@{proposal.spec}"
 
 
+def extends(line: str, known: str) -> bool:
+    """Return True if a shell runs for `line` what it runs for `known`, with more arguments."""
+    plain = line.isprintable() and not _MORE_THAN_WORDS.search(line)
+    return line == known or (plain and " " in known and line.startswith(f"{known} "))
+
+
 def runs_only(line: str, program: str) -> bool:
     """Return True if a shell runs only `program` with some arguments for `line`."""
     if not program or not line.isprintable() or _MORE_THAN_WORDS.search(line) or not _may_take_anything(program):

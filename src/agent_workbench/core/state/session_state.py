@@ -1,5 +1,6 @@
 """State of a session: the fold of its events, from which panes, prompts and reports are made."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -23,6 +24,7 @@ from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.growing_tuple import GrowingTuple
+from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
@@ -173,8 +175,9 @@ class TaskRun(Struct, frozen=True):
 class SessionState(Struct, frozen=True):
     """State of a session after event `seq` (-1: before the first).
 
-    `opening` holds the events before the first task; later ones are in the history of a run. `models` holds the last
-    observed model of each purpose, `ungrammatical` the endpoints that ignore a grammar.
+    `opening` holds the events before the first task; later ones are in the history of a run. `planning` is the
+    newest one. `models` holds the last observed model of each purpose, `ungrammatical` the endpoints that ignore a
+    grammar.
     """
 
     session: SessionId = NO_SESSION
@@ -196,6 +199,7 @@ class SessionState(Struct, frozen=True):
     scratchpads: tuple[tuple[TaskId, str], ...] = ()
     run: TaskRun | None = None
     past: tuple[TaskRun, ...] = ()
+    planning: Planning | None = None
     prompt: PromptBuilt | None = None
     figures: AnswerFigures = field(default_factory=AnswerFigures)
     left: str = ""
@@ -233,3 +237,23 @@ class SessionState(Struct, frozen=True):
     def unfinished(self) -> bool:
         """True if a task was started here and is not over."""
         return self.run is not None and self.run.phase is not Phase.OVER
+
+    @property
+    def open_planning(self) -> Planning | None:
+        """The planning that goes on, None if there is none. No task is unfinished then."""
+        return self.planning if self.planning is not None and self.planning.open else None
+
+    @property
+    def at_work(self) -> bool:
+        """True if a task or a planning is not over."""
+        return self.unfinished or self.open_planning is not None
+
+    @property
+    def waiting(self) -> Proposal | None:
+        """The proposal that waits at the gate: of the planning or of the run; None if there is none."""
+        return self.open_planning.waiting if self.open_planning else self.run.waiting if self.run else None
+
+    @property
+    def latest_events(self) -> Sequence[Recorded]:
+        """Events since the newest run started, or all of them without a run."""
+        return self.run.history if self.run is not None else self.opening

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -23,12 +24,22 @@ from agent_workbench.core.model import (
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 NEVER_WRITTEN = "it holds the value of a secret environment variable, which is never written anywhere"
-ACTIVITIES = {Purpose.REFLEXION: "reflecting", Purpose.SUMMARY: "summarizing"}
+ACTIVITIES = {Purpose.REFLEXION: "reflecting", Purpose.SUMMARY: "summarizing", Purpose.PLANNER: "planning"}
 
 
-async def stream(session: SessionContext, request: ModelRequest) -> None:
-    """Publish an answer as it arrives, and record its end or interruption; raise `ModelError`."""
-    step = session.run.step
+class AnswerLog(Protocol):
+    """Recorder of one answer: of its end, or of its interruption with the price so far."""
+
+    async def ended(self, shown: Streaming, end: AnswerEnd) -> None:
+        """Record a whole answer, or one that was cut at the token limit."""
+
+    async def broken(self, shown: Streaming, cause: InterruptCause, why: str, dollars: float) -> None:
+        """Record what came of an answer that was stopped, or whose server died."""
+
+
+async def stream(session: SessionContext, request: ModelRequest, log: AnswerLog | None = None) -> None:
+    """Publish an answer as it arrives, and have `log` (None: that of a step) record it; raise `ModelError`."""
+    log = log or StepAnswerLog(session, request.purpose)
     started = session.ports.clock.monotonic_seconds()
     shown = Streaming()
     session.publisher.show_activity(ACTIVITIES.get(request.purpose, "thinking"))
@@ -36,17 +47,17 @@ async def stream(session: SessionContext, request: ModelRequest) -> None:
         async with aclosing(session.ports.model.answer(request)) as items:
             async for item in items:
                 if isinstance(item, AnswerEnd):
-                    await _record_end(session, step, request.purpose, shown, item)
+                    await log.ended(shown, item)
                     return
                 shown = _with(shown, item, session.ports.clock.monotonic_seconds() - started)
                 session.publisher.show_streaming(shown)
         raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
     except ModelUnavailable as error:
         died = replace(shown, text=error.partial or shown.text)
-        await _record_break(session, step, died, InterruptCause.DIED, str(error), error.dollars)
+        await log.broken(died, InterruptCause.DIED, str(error), error.dollars)
         raise
     except asyncio.CancelledError:
-        await _record_break(session, step, shown, InterruptCause.STOPPED, "stopped by the user", shown.dollars)
+        await log.broken(shown, InterruptCause.STOPPED, "stopped by the user", shown.dollars)
         raise
     finally:
         session.publisher.show_activity("")
@@ -72,28 +83,37 @@ def _with(shown: Streaming, item: AnswerItem, seconds: float) -> Streaming:
             return shown
 
 
-async def _record_end(session: SessionContext, step: int, purpose: Purpose, shown: Streaming, end: AnswerEnd) -> None:
-    text = shown.text
-    if end.stop is StopCause.LENGTH:
-        cut = "cut at the token limit"
-        await session.record(
-            ModelInterrupted(
-                step, text, InterruptCause.LENGTH, cut, end.figures, end.endpoint, end.model, shown.thought
+class StepAnswerLog:
+    """Records the answer of a task's step, reflexion or summary."""
+
+    def __init__(self, session: SessionContext, purpose: Purpose) -> None:
+        self._session = session
+        self._purpose = purpose
+        self._step = session.run.step
+
+    async def ended(self, shown: Streaming, end: AnswerEnd) -> None:
+        """Record the answer; one with a secret is rejected."""
+        session, step, text = self._session, self._step, shown.text
+        if end.stop is StopCause.LENGTH:
+            cut = "cut at the token limit"
+            await session.record(
+                ModelInterrupted(
+                    step, text, InterruptCause.LENGTH, cut, end.figures, end.endpoint, end.model, shown.thought
+                )
             )
-        )
-        return
-    await session.record(ModelAnswered(step, text, end.figures, end.endpoint, end.model, shown.thought))
-    if purpose is Purpose.EXECUTOR and session.run.answer is not None and session.run.answer.text != _joined(text):
-        await session.record(ActionRejected(step, NEVER_WRITTEN))
+            return
+        await session.record(ModelAnswered(step, text, end.figures, end.endpoint, end.model, shown.thought))
+        answer = session.run.answer
+        if self._purpose is Purpose.EXECUTOR and answer is not None and answer.text != _joined(text):
+            await session.record(ActionRejected(step, NEVER_WRITTEN))
+
+    async def broken(self, shown: Streaming, cause: InterruptCause, why: str, dollars: float) -> None:
+        """Record the interrupted answer."""
+        figures = AnswerFigures(dollars=dollars)
+        broken = ModelInterrupted(self._step, shown.text, cause, why, figures, reasoning=shown.thought)
+        await self._session.record(broken)
 
 
 def _joined(text: str) -> str:
     """Return the text with surrogate pairs joined, as a journal keeps it."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-
-
-async def _record_break(
-    session: SessionContext, step: int, shown: Streaming, cause: InterruptCause, what: str, dollars: float = 0.0
-) -> None:
-    figures = AnswerFigures(dollars=dollars)
-    await session.record(ModelInterrupted(step, shown.text, cause, what, figures, reasoning=shown.thought))

@@ -81,6 +81,8 @@ def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
     """Return the reason why only a person may approve the proposal, empty if there is none."""
     if proposal.kind is Permission.DIFF and proposal.special:
         return f"these files need a person's approval: {', '.join(proposal.special)}"
+    if proposal.plan is not None and proposal.special:
+        return f"these acceptance commands need a person's approval: {'; '.join(proposal.special)}"
     facts = PERMISSIONS[proposal.kind]
     if facts.unattended is UnattendedRule.SANDBOX and not (state.config and state.config.sandbox.holds):
         return f"{facts.plural} need a person's approval where there is no sandbox"

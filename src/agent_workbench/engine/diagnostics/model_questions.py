@@ -6,7 +6,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from agent_workbench.core.diagnostics.model_trials import QuestionKind
-from agent_workbench.core.errors import ModelError, PatchError
+from agent_workbench.core.errors import PatchError, PlanError
+from agent_workbench.core.events import PlanSurveyed
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.patch.fit import fit_diff
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
@@ -14,13 +15,16 @@ from agent_workbench.core.patch.grammar.editable_file import editable, text_line
 from agent_workbench.core.patch.reader.patch_reader import read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import Plan
+from agent_workbench.core.retrieval import Chunk
 from agent_workbench.core.settings import DEFAULT_TOOLS
+from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.tools.spec import ToolSpec, by_name
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step
+from agent_workbench.engine.planning.plan_answer import GRAMMAR, read_tasks
+from agent_workbench.engine.planning.plan_prompt import VERSION, planner_messages
 from agent_workbench.engine.prompt.prompt_text import rules
 from agent_workbench.engine.prompt.reflexion import QUESTION
-from agent_workbench.engine.task.planner import GRAMMAR, plan_request, read_tasks
 from agent_workbench.engine.tools.registry import builtin_specs
 
 PATH = "calc.py"
@@ -106,7 +110,9 @@ def opening() -> Message:
 def plan_messages() -> tuple[Message, ...]:
     """Return the messages that ask for a plan."""
     goal = "mean of no values is 0, and there is a median beside it; both are tested"
-    return plan_request(goal, FILES, 0.0, takes_grammar=True).messages
+    code = Chunk(PATH, 1, CODE.count("\n"), CODE, 1.0)
+    survey = PlanSurveyed(code=(code,), commands=("pytest -q",), files=FILES)
+    return planner_messages(Planning(goal, VERSION, survey=survey), Plan())
 
 
 def grammars() -> dict[Purpose, str]:
@@ -200,7 +206,7 @@ def _judge_reflexion(answer: str) -> Judgement:
 def _judge_plan(answer: str) -> Judgement:
     try:
         tasks = read_tasks(answer, Plan())
-    except ModelError as error:
+    except PlanError as error:
         return Judgement(valid=False, kept=False, right=False, why=str(error))
     words = [set(re.findall(r"[a-z]+", f"{task.description} {task.goal}".lower())) for task in tasks]
     right = all(_PLANNED & said for said in words) and any("median" in said for said in words)

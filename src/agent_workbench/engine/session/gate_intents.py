@@ -20,6 +20,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.approval.partial_approval import take_part
 from agent_workbench.engine.approval.proposals import choose_method, decide, replace_proposal
+from agent_workbench.engine.planning.plan_proposal import edit_plan
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal | ChooseMergeMethod
@@ -30,7 +31,7 @@ VERDICTS = frozenset({Verdict.APPROVE, Verdict.REJECT, Verdict.SKIP})
 def answerable(state: SessionState) -> Proposal | None:
     """Return the proposal that can be answered now; none can while a diff is taken back."""
     run = state.run
-    return run.waiting if run is not None and run.undoing is None else None
+    return None if run is not None and run.undoing is not None else state.waiting
 
 
 async def answer_proposal(session: SessionContext, intent: GateIntent, via: str = "") -> Outcome:
@@ -41,6 +42,8 @@ async def answer_proposal(session: SessionContext, intent: GateIntent, via: str 
     match intent:
         case ApproveProposal() if intent.shown_sha != shown_sha(waiting):
             return Refused("the proposal changed after it was shown; look again")
+        case ApproveProposal() if waiting.plan is not None and not waiting.plan.taken:
+            return Refused("no task of the plan is taken: take one, or skip the plan")
         case ApproveProposal() if intent.left:
             return await take_part(session, waiting, intent, via)
         case ApproveProposal():
@@ -51,6 +54,8 @@ async def answer_proposal(session: SessionContext, intent: GateIntent, via: str 
             await decide(session, waiting, Verdict.REJECT, "user", intent.reason, via=via)
         case SkipProposal():
             await decide(session, waiting, Verdict.SKIP, "user", via=via)
+        case EditProposal() if waiting.plan is not None:
+            await edit_plan(session, waiting, intent.text)
         case EditProposal():
             await replace_proposal(session, waiting, intent.text, "edited", Author.USER)
         case ChooseMergeMethod() if intent.method not in waiting.methods:
@@ -99,7 +104,7 @@ async def watch_inbox(session: SessionContext, submit: Callable[[RecordDecision]
 
 async def _record(session: SessionContext, decision: InboxDecision) -> Outcome:
     state = session.state
-    history = state.run.history if state.run is not None else ()
+    history = state.latest_events
     if decision.is_recorded_in(history):
         return Accepted()  # the process that recorded it died before it removed it
     waiting = answerable(state)
@@ -128,5 +133,6 @@ def _refused(decision: InboxDecision, why: str) -> Refused:
 
 def _is_needed(session: SessionContext, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:
     """Return True if the task cannot continue without the pending summary, which the workbench wrote itself."""
-    optional = session.run.compaction_asked and isinstance(intent, SkipProposal)
-    return waiting.kind is Permission.SUMMARY and waiting.fallback and not optional
+    if waiting.kind is not Permission.SUMMARY or not waiting.fallback:
+        return False
+    return not (session.run.compaction_asked and isinstance(intent, SkipProposal))

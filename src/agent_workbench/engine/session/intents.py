@@ -33,8 +33,17 @@ from agent_workbench.core.intents import (
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PastActionsFound, Refused, TaskDrafted
-from agent_workbench.core.intents.plan import AddTask, BlockTask, DraftTask, EditPlan, MoveTask, OpenPlan
-from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.intents.plan import (
+    AddTask,
+    ArrangePlan,
+    BlockTask,
+    DraftTask,
+    EditPlan,
+    MoveTask,
+    OpenPlan,
+    ProposePlan,
+)
+from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase
 from agent_workbench.engine.approval.proposals import decide, propose_merge
@@ -74,7 +83,7 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return await change_rules(session, intent)
         case EditScratchpad():
             return await _edit_scratchpad(session, intent)
-        case OpenPlan() | EditPlan() | AddTask() | MoveTask() | BlockTask():
+        case OpenPlan() | EditPlan() | AddTask() | MoveTask() | BlockTask() | ProposePlan() | ArrangePlan():
             return await handle_plan(session, intent)
         case SayToModel() | PinChunk() | DropChunk() | CompactContext():
             return await handle_context(session, intent)
@@ -111,7 +120,8 @@ async def _draft(session: SessionContext, words: str) -> Outcome:
 async def _merge(session: SessionContext, task: TaskId) -> Outcome:
     run = session.state.run
     over = run is not None and run.phase is Phase.OVER and run.commit is not None and run.merged is None
-    if run is None or run.task != task or not over or answerable(session.state) is not None:
+    busy = answerable(session.state) is not None or session.state.open_planning is not None
+    if run is None or run.task != task or not over or busy:
         return Refused(f"nothing to merge of {task} here; try `agent merge {task}`")
     await propose_merge(session)
     return Accepted()
@@ -119,7 +129,9 @@ async def _merge(session: SessionContext, task: TaskId) -> Outcome:
 
 async def _abort(session: SessionContext) -> Outcome:
     run, waiting = session.state.run, answerable(session.state)
-    if waiting is not None and waiting.kind is Permission.MERGE:
+    if session.state.open_planning is not None:
+        await _give_up_planning(session, waiting)
+    elif waiting is not None and waiting.kind is Permission.MERGE:
         await decide(session, waiting, Verdict.SKIP, "user")
     elif run is not None and run.merging:
         return Refused(f"{run.task} is being merged; that is brought to its end")
@@ -132,6 +144,14 @@ async def _abort(session: SessionContext) -> Outcome:
     else:
         await session.record(AbortAsked("aborted by the user"))
     return Accepted()
+
+
+async def _give_up_planning(session: SessionContext, waiting: Proposal | None) -> None:
+    """Put the proposed plan aside, or stop before there is one."""
+    if waiting is not None:
+        await decide(session, waiting, Verdict.SKIP, "user")
+    else:
+        await session.record(AbortAsked("planning stopped by the user"))
 
 
 async def _pause(session: SessionContext, *, paused: bool) -> Outcome:

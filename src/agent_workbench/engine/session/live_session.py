@@ -87,7 +87,7 @@ class LiveSession:
             await observe_model(self._session)
         except WorkbenchError as error:
             self._session.publisher.notify(error_text(error))
-        if not self._session.state.unfinished:
+        if not self._session.state.at_work:
             self._session.publisher.show_activity("")
 
     async def _advance(self) -> None:
@@ -206,6 +206,8 @@ class LiveSession:
         match intent:
             case StartTask() if _merge_waits(self._session.state):
                 return Refused("a merge waits at the gate; approve or skip it first")
+            case StartTask() if self._session.state.open_planning is not None:
+                return Refused("a plan is being made; decide it, or stop it, before a task is started")
             case StartTask():
                 return Refused("a task is being worked on; finish or abort it first")
             case MergeTask() if self._starting:
@@ -246,6 +248,6 @@ def _merge_waits(state: SessionState) -> bool:
 
 def farewell_of(state: SessionState) -> str:
     """Return the last words of a session: how to go on with it, or look at it again."""
-    if state.unfinished:
+    if state.at_work:
         return f"session {state.session} is kept; `agent tui` takes it up again"
     return f"session {state.session} is kept; `agent replay {state.session}` shows it"

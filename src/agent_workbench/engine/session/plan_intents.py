@@ -1,10 +1,27 @@
-"""Intents about the plan: open, edit, reorder and block tasks, also while the model answers."""
+"""Intents about the plan: open, edit, reorder and block tasks, also while the model answers; ask for a plan."""
 
-from agent_workbench.core.events import Author, PlanRead, TaskStatusChanged
+from agent_workbench.core.events import Author, PlanAsked, PlanRead, TaskStatusChanged
+from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PlanOpened, Refused, TaskAdded
-from agent_workbench.core.intents.plan import AddTask, BlockTask, EditPlan, MoveTask, OpenPlan, PlanChange
+from agent_workbench.core.intents.plan import (
+    AddTask,
+    ArrangePlan,
+    BlockTask,
+    EditPlan,
+    MoveTask,
+    OpenPlan,
+    PlanChange,
+    ProposePlan,
+)
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.engine.planning.plan_prompt import VERSION
+from agent_workbench.engine.planning.plan_proposal import arrange_plan, open_proposed
 from agent_workbench.engine.runtime.session_context import SessionContext
+
+MOST_GOAL_CHARS = 4_000
+GONE = "that plan no longer waits; look at what waits now"
 
 BLOCKABLE = frozenset({TaskStatus.PENDING, TaskStatus.FAILED, TaskStatus.IN_PROGRESS})
 
@@ -15,6 +32,9 @@ async def handle_plan(session: SessionContext, intent: PlanChange) -> Outcome:
     An edited text that is not a plan is refused with its fault, so that the front end keeps the text.
     """
     match intent:
+        case OpenPlan() if intent.proposal is not None:
+            waiting = _waiting(session, intent.proposal)
+            return Refused(GONE) if waiting is None else PlanOpened(open_proposed(session, waiting, intent.task))
         case OpenPlan():
             return PlanOpened(await session.ports.plans.piece(intent.task, new=intent.new, draft=intent.draft))
         case AddTask():
@@ -30,6 +50,45 @@ async def handle_plan(session: SessionContext, intent: PlanChange) -> Outcome:
             return Accepted()
         case BlockTask():
             return await _block(session, intent)
+        case ProposePlan():
+            return await _propose(session, intent)
+        case ArrangePlan():
+            return await _arrange(session, intent)
+
+
+def _waiting(session: SessionContext, proposal: ProposalId) -> Proposal | None:
+    """Return the proposed plan that waits, None if it is another one."""
+    planning = session.state.open_planning
+    waiting = planning.waiting if planning is not None else None
+    return waiting if waiting is not None and waiting.id == proposal else None
+
+
+async def _propose(session: SessionContext, intent: ProposePlan) -> Outcome:
+    """Begin a planning, if the session does nothing else; raise `PlanError` for a plan that cannot be read."""
+    state, goal = session.state, intent.goal.strip()
+    if not goal:
+        return Refused("the goal is empty; say what the plan is to reach")
+    if len(goal) > MOST_GOAL_CHARS:
+        return Refused(f"the goal has {len(goal):,} characters, at most {MOST_GOAL_CHARS:,} are allowed; shorten it")
+    if state.config is not None and state.config.approvals.of(Permission.PLAN) is Approval.DENY:
+        return Refused("the policy does not allow plans of the model (plan: deny in .agent.yml)")
+    if state.open_planning is not None:
+        return Refused("a plan is being made already; decide it, or stop it, first")
+    if state.unfinished and state.run is not None:
+        return Refused(f"{state.run.task} is being worked on; ask for a plan when it is over, or in a new tab")
+    if state.waiting is not None:
+        return Refused(f"a {state.waiting.kind} waits; decide it first")
+    await _read(session)
+    await session.record(PlanAsked(goal, VERSION, intent.replaces))
+    return Accepted()
+
+
+async def _arrange(session: SessionContext, intent: ArrangePlan) -> Outcome:
+    waiting = _waiting(session, intent.proposal)
+    if waiting is None:
+        return Refused(GONE)
+    await arrange_plan(session, waiting, intent.order, intent.left, replaces=intent.replaces)
+    return Accepted()
 
 
 async def _edit(session: SessionContext, intent: EditPlan) -> Outcome:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agent_workbench.tui.bars.approval import PendingApproval, can_select_hunks
+from agent_workbench.tui.bars.approval import PendingApproval, can_select_hunks, special_text
 from agent_workbench.tui.bars.bar import Bar
 from agent_workbench.tui.bars.hints import Hint
 from agent_workbench.tui.keymap import Keymap
@@ -66,10 +66,10 @@ class GateText(Bar):
             said.insert(0, (f"{taking.said}  ", Tone.WARN))
         elif view.more and view.mode is not GateMode.TROUBLE:
             said.append((f"  {view.more}", Tone.DIM))
-        if paths := self.approval.asked_about(view.waiting):
+        if view.waiting is not None and (special := self.approval.asked_about(view.waiting)):
             # They get all the room: the path that is cut off could be the one that matters.
             key = self._keymap.first(Scope.GATE, GateAct.APPROVE)
-            return [(f"{key} again: this changes {', '.join(paths)}", Tone.WARN)], []
+            return [(f"{key} again: {special_text(view.waiting.proposal, special)}", Tone.WARN)], []
         if self._unseen and GateAct.APPROVE in view.acts:
             return said, [(f"{self._unseen} line{'' if self._unseen == 1 else 's'} not shown yet", Tone.WARN)]
         return said, []

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.widgets.text_area import Selection
 
-from agent_workbench.core.intents import Intent
+from agent_workbench.core.intents import EditProposal, Intent
 from agent_workbench.core.intents.outcomes import Outcome, PlanOpened, Refused
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
 from agent_workbench.core.plan import PlanPiece
@@ -83,7 +83,9 @@ class PlanTextDialog(Dialog[None]):
             self._say(f"{outcome.reason}\n\nE in the plan opens the whole of it")
 
     async def _save(self, piece: PlanPiece, text: str) -> None:
-        outcome = await self._ask(EditPlan(piece, text))
+        proposal = self._wanted.proposal
+        edits = EditPlan(piece, text) if proposal is None else EditProposal(proposal, piece.whole_with(text))
+        outcome = await self._ask(edits)
         self._saving = False
         if isinstance(outcome, Refused):
             self._show_fault(outcome.reason)

@@ -17,6 +17,7 @@ from agent_workbench.views.code.code_pane import view_code
 from agent_workbench.views.code.shown_code import shown_code_snapshots
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
+from agent_workbench.views.gate.proposed_plan import view_proposed_plan
 from agent_workbench.views.plan import view_plan
 from agent_workbench.views.scratchpad import view_scratchpad
 from agent_workbench.views.sessions.replay_bar import view_replay
@@ -39,6 +40,7 @@ class PaneUpdates:
         self._transcripts = transcript_snapshots()
         self._code = shown_code_snapshots()
         self._waiting = ""
+        self.gate_pane = "diff"
         self._selected_task = ""
 
     @property
@@ -56,9 +58,10 @@ class PaneUpdates:
         """Show an update in every pane and bar."""
         screen, before = self._screen, self.newest
         self.newest = update
-        begins = update.state.unfinished and not (before and before.state.unfinished)
+        begins = update.state.at_work and not (before and before.state.at_work)
         if before is None or _plan_differs(before, update):
-            screen.query_one(PlanPane).show(view_plan(update.state, update.live.no_plan, update.live.taken))
+            plan = view_proposed_plan(update.state) if update.live.replay is None else None
+            screen.query_one(PlanPane).show(plan or view_plan(update.state, update.live.no_plan, update.live.taken))
         steps = screen.query_one(StepsPane)
         steps.show(view_steps(update, self._transcripts))
         if begins and not steps.has_focus:
@@ -71,7 +74,10 @@ class PaneUpdates:
         screen.query_one(StatusLine).show(view_status(update))
         self._show_bar(update)
         waits = "" if update.live.replay is not None else diff.proposal
-        if waits and waits != self._waiting and not edits_here:
+        planned = _plans(update)
+        arranges_here = planned and before is not None and _plans(before) and screen.query_one(PlanPane).has_focus
+        self.gate_pane = "plan" if planned else "diff"
+        if waits and waits != self._waiting and not edits_here and not arranges_here:
             self.go_to_gate()
         elif begins and screen.focused is screen.query_one(PlanPane):
             screen.set_focus(self.bar)
@@ -106,8 +112,21 @@ class PaneUpdates:
 
     def go_to_gate(self) -> None:
         """Show the proposal and focus the gate bar."""
-        self._layout.bring_forward("diff")
+        self._layout.bring_forward(self.gate_pane)
         self._screen.set_focus(self._screen.query_one(GateBar))
+
+    @property
+    def unseen(self) -> int:
+        """Number of lines of the proposal that were not on screen; a proposed plan is in the plan pane."""
+        return self._proposal_pane.unseen
+
+    def show_unseen(self) -> None:
+        """Show the first line of the proposal that was not on screen."""
+        self._proposal_pane.show_unseen()
+
+    @property
+    def _proposal_pane(self) -> PlanPane | DiffPane:
+        return self._screen.query_one(PlanPane) if self.gate_pane == "plan" else self._screen.query_one(DiffPane)
 
     def _bring_forward_active(self, update: SessionUpdate, proposal: str) -> None:
         """Show the pane in which something happens, if only one has room and the user is at the bar."""
@@ -116,11 +135,13 @@ class PaneUpdates:
             return
         streaming = update.live.streaming
         writes = streaming is not None and split_answer(streaming.text).action == WRITE_DIFF
-        if proposal or update.live.running is not None or writes:
+        if proposal and self.gate_pane == "plan":
+            layout.bring_forward("plan")
+        elif proposal or update.live.running is not None or writes:
             layout.bring_forward("diff")
         elif streaming is not None or update.live.replay is not None:
             layout.bring_forward("steps")
-        elif not update.live.activity and not update.state.unfinished and update.state.run is not None:
+        elif not update.live.activity and not update.state.at_work and (update.state.run or update.state.planning):
             layout.bring_forward("plan")
 
     def show_task(self, task: str) -> None:
@@ -129,6 +150,11 @@ class PaneUpdates:
         self._selected_task = task
         if self.newest is not None:
             self._screen.query_one(ScratchpadPane).show(view_scratchpad(self.newest.state, task))
+
+
+def _plans(update: SessionUpdate) -> bool:
+    """Return True if a proposed plan waits."""
+    return update.live.replay is None and update.state.waiting is not None and update.state.waiting.plan is not None
 
 
 def _plan_differs(before: SessionUpdate, now: SessionUpdate) -> bool:

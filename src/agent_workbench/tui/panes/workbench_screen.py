@@ -19,10 +19,10 @@ from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.diff import DiffPane
-from agent_workbench.tui.panes.diff.messages import Looked
 from agent_workbench.tui.panes.pane_layout import PANES, PaneLayout
 from agent_workbench.tui.panes.pane_updates import PaneUpdates
 from agent_workbench.tui.panes.plan import PlanPane
+from agent_workbench.tui.panes.plan_messages import TaskSelected
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.widgets.selectable_screen import SelectableScreen
@@ -129,17 +129,22 @@ class WorkbenchScreen(SelectableScreen[None]):
     def on_bar_scroll(self, message: Bar.Scroll) -> None:
         """Scroll the pane that belongs to the bar: the proposal, or the transcript of a replay."""
         layout = self.panes
-        pane = layout.front if layout.single else "steps" if self.query_one(ReplayBar).display else "diff"
+        pane = (
+            layout.front if layout.single else "steps" if self.query_one(ReplayBar).display else self.updates.gate_pane
+        )
         getattr(cast("RowList", self.query_one(f"#{pane}")), f"action_{message.action}")()
 
-    def on_diff_pane_looked(self, message: Looked) -> None:
-        self.query_one(GateBar).show_unseen(message.unseen)
+    def on_diff_pane_looked(self) -> None:
+        self.query_one(GateBar).show_unseen(self.updates.unseen)
+
+    def on_plan_pane_looked(self) -> None:
+        self.query_one(GateBar).show_unseen(self.updates.unseen)
 
     def on_gate_bar_more_wanted(self) -> None:
         self.updates.go_to_gate()
-        self.query_one(DiffPane).show_unseen()
+        self.updates.show_unseen()
 
-    def on_plan_pane_task_selected(self, message: PlanPane.TaskSelected) -> None:
+    def on_plan_pane_task_selected(self, message: TaskSelected) -> None:
         self.updates.show_task(message.task)
 
     def action_focus_plan(self) -> None:

@@ -11,9 +11,9 @@ from agent_workbench.core.inbox import InboxChoice, InboxReceipt, Reference, ref
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.bars.approval import special_parts, special_text
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -48,7 +48,7 @@ class InboxProposalScreen(Dialog[str]):
         ask_reason: Callable[[Callable[[str | None], None]], None],
     ) -> None:
         run = state.run
-        task = f"{run.task} · " if run is not None else ""
+        task = f"{run.task} · " if run is not None and state.open_planning is None else ""
         title = f"Inbox · {task}{proposal.kind} {proposal.id} of session {state.session}"
         super().__init__(title, "", name="inbox-proposal")
         asked = run is not None and run.compaction_asked
@@ -60,7 +60,7 @@ class InboxProposalScreen(Dialog[str]):
         self._decide = decide
         self._ask_reason = ask_reason
         self._readiness = Readiness(clock)
-        self._special = proposal.special if proposal.kind is Permission.DIFF else ()
+        self._special = special_parts(proposal)
         self._confirming = self._deciding = False
         self._pressed_at: float | None = None
 
@@ -87,8 +87,7 @@ class InboxProposalScreen(Dialog[str]):
         if unseen and GateAct.APPROVE in labels:
             labels[GateAct.APPROVE] = f"show more ({unseen} lines not shown yet)"
         elif self._confirming and GateAct.APPROVE in labels:
-            paths = ", ".join(sanitize_line(path, 120) for path in self._special)
-            labels[GateAct.APPROVE] = f"again: this changes {paths}"
+            labels[GateAct.APPROVE] = f"again: {special_text(self._proposal, self._special)}"
         hints = [f"{self._keymap.first(Scope.PROPOSAL, ACTIONS[act])} {label}" for act, label in labels.items()]
         hints.append(f"{self._keymap.first(Scope.PROPOSAL, 'close_item')} closes")
         remark = remark or ("" if self._reference is not None else TOO_LONG)

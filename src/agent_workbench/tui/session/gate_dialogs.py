@@ -12,8 +12,15 @@ EDIT_TITLES = {
     Permission.COMMAND: "Edit the command",
     Permission.COMMIT: "Edit the message",
     Permission.SUMMARY: "Edit the summary",
+    Permission.PLAN: "Edit the proposed plan",
 }
-SUFFIXES = {Permission.DIFF: ".diff", Permission.COMMAND: ".sh", Permission.COMMIT: ".txt", Permission.SUMMARY: ".md"}
+SUFFIXES = {
+    Permission.DIFF: ".diff",
+    Permission.COMMAND: ".sh",
+    Permission.COMMIT: ".txt",
+    Permission.SUMMARY: ".md",
+    Permission.PLAN: ".yaml",
+}
 
 
 class GateDialogs:

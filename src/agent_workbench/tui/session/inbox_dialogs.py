@@ -58,7 +58,7 @@ class InboxDialogs:
 
         window = self._window
         state = await window.host.pending_state(item)
-        proposal = state.run.waiting if state.run is not None else None
+        proposal = state.waiting
         if proposal is None:
             raise UsageError(f"{item.id} does not wait any more", advice="close the inbox and open it again")
 

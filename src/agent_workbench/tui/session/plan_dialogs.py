@@ -1,10 +1,13 @@
 """Dialogs about the plan: start, merge, move, block and edit tasks."""
 
 from agent_workbench.core.intents import MergeTask, StartTask
-from agent_workbench.core.intents.plan import BlockTask, MoveTask, OpenPlan
-from agent_workbench.tui.panes.plan import PlanAction
+from agent_workbench.core.intents.plan import ArrangePlan, BlockTask, MoveTask, OpenPlan, ProposePlan
+from agent_workbench.tui.panes.plan_messages import PlanAction
 from agent_workbench.tui.session.window import REPLAYED, SessionWindow
 from agent_workbench.views.plan import TaskRow
+
+OF_THE_PLAN = frozenset({PlanAction.NEW, PlanAction.EDIT_ALL, PlanAction.ASK})
+"""Actions that do not depend on the selected task."""
 
 
 class PlanDialogs:
@@ -16,7 +19,9 @@ class PlanDialogs:
     async def run(self, action: PlanAction, row: TaskRow | None) -> None:
         """Run an action at a task of the plan (None: there is none)."""
         update = self._window.update_shown
-        if row is not None and action is PlanAction.START:
+        if row is not None and row.proposed and action not in OF_THE_PLAN:
+            await self._arrange(action, row)
+        elif row is not None and action is PlanAction.START:
             if update is None or update.state.unfinished:
                 self._window.tell("a task is being worked on; finish or abort it first", "warning")
             else:
@@ -39,10 +44,56 @@ class PlanDialogs:
                 self._ask_reason(row)
             case PlanAction.EDIT_ALL:
                 self._open("The plan", OpenPlan())
+            case PlanAction.ASK:
+                self._ask_goal()
             case PlanAction.NEW:
                 self._open("A new task", OpenPlan(task, new=True))
             case PlanAction.EDIT | PlanAction.SHOW if task is not None:
                 self._open(f"Task {task}", OpenPlan(task), editable=action is PlanAction.EDIT)
+
+    async def _arrange(self, action: PlanAction, row: TaskRow) -> None:
+        """Change the proposed plan that waits."""
+        update = self._window.update_shown
+        waiting = update.state.waiting if update is not None else None
+        if waiting is None or waiting.plan is None:
+            return
+        plan, order = waiting.plan, [each.task.id for each in waiting.plan.tasks]
+        left = {each.task.id for each in plan.tasks if not each.taken}
+        replaces, at = plan.replaces, order.index(row.id)
+        match action:
+            case PlanAction.TAKE:
+                left ^= {row.id}
+            case PlanAction.REPLACE:
+                replaces = not replaces
+            case PlanAction.MOVE_UP | PlanAction.MOVE_DOWN:
+                to = at - 1 if action is PlanAction.MOVE_UP else at + 1
+                if not 0 <= to < len(order):
+                    return
+                order[at], order[to] = order[to], order[at]
+            case PlanAction.EDIT | PlanAction.SHOW:
+                wanted = OpenPlan(row.id, proposal=waiting.id)
+                self._open(f"Proposed task {row.id}", wanted, editable=action is PlanAction.EDIT)
+                return
+            case _:
+                self._window.tell(f"{row.id} is only proposed; approve the plan at the gate first", "warning")
+                return
+        await self._window.want(ArrangePlan(waiting.id, tuple(order), tuple(left), replaces))
+
+    def _ask_goal(self) -> None:
+        from agent_workbench.tui.dialogs.reason import ReasonDialog
+
+        update = self._window.update_shown
+        last = update.state.planning if update is not None else None
+
+        async def propose(goal: str | None) -> None:
+            if goal is not None:
+                over = update is not None and update.state.plan.over
+                await self._window.want(ProposePlan(goal, replaces=over))
+
+        keys = "Enter asks the model for a plan   Esc back"
+        asks = "what the plan is to reach, in a line"
+        goal = last.goal if last is not None and last.aside is not None else ""
+        self._window.push_screen(ReasonDialog("Ask for a plan", keys, asks, goal), propose)
 
     def _open(self, title: str, wanted: OpenPlan, *, editable: bool = True) -> None:
         from agent_workbench.tui.dialogs.plan_text import PlanTextDialog

@@ -10,7 +10,7 @@ from agent_workbench.tui.bars.replay_bar import ReplayBar
 from agent_workbench.tui.bars.session_strip import SessionStrip
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted
-from agent_workbench.tui.panes.plan import PlanPane
+from agent_workbench.tui.panes.plan_messages import Requested
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
@@ -68,7 +68,7 @@ class SessionScreen(WorkbenchScreen):
     async def on_diff_pane_hunk_edit_wanted(self, message: HunkEditWanted) -> None:
         await self._dialogs.hunks.edit(message)
 
-    async def on_plan_pane_requested(self, message: PlanPane.Requested) -> None:
+    async def on_plan_pane_requested(self, message: Requested) -> None:
         await self._dialogs.plan.run(message.action, message.row)
 
     def on_scratchpad_pane_edit_wanted(self, message: ScratchpadPane.EditWanted) -> None:

@@ -33,6 +33,10 @@ class TaskDialogs:
         from agent_workbench.tui.dialogs.confirm import ConfirmDialog
 
         update, run = self._window.update_shown, self._run
+        if update is not None and update.state.open_planning is not None and update.live.replay is None:
+            # Nothing is lost by it: the goal and the plan can be asked for again.
+            self._window.run_worker(self._window.want(AbortTask()), group="abort")
+            return
         if run is not None and run.merging and update is not None and not update.state.unfinished:
             self._window.tell(f"{run.task} is being merged; a merge cannot be aborted", "warning")
             return

@@ -15,7 +15,14 @@ from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.gate.notes import call_notes, commit_notes, finish_notes, folded_files, merge_notes
+from agent_workbench.views.gate.notes import (
+    call_notes,
+    commit_notes,
+    finish_notes,
+    folded_files,
+    merge_notes,
+    plan_notes,
+)
 from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 
@@ -53,8 +60,10 @@ class DiffView(Struct, frozen=True):
 
 def view_diff(update: SessionUpdate) -> DiffView:
     """Return the content of the diff pane."""
-    run = update.state.run
-    waiting = run.waiting if run is not None else None
+    run, waiting = update.state.run, update.state.waiting
+    if waiting is not None and waiting.plan is not None:
+        key = proposal_key(waiting)
+        return DiffView("Plan · waits", key, plan_notes(waiting, waiting.plan), "", key, source=waiting)
     if run is not None and waiting is not None:
         view = _waiting(update.state.session, run, waiting)
         return view if update.live.replay is None else replace(view, by_hunk=False)

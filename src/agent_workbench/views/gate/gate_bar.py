@@ -13,9 +13,11 @@ from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.applied_diffs import checks_reviewed, last_applied_diff
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.core.tools.permissions import PERMISSIONS
 from agent_workbench.core.workspace import MergeMethod
+from agent_workbench.views.code.reasons import index_words
 from agent_workbench.views.diff.lines import diff_stat
 from agent_workbench.views.gate.diff_pane import proposal_key, repairs
 from agent_workbench.views.gate.summary_proposal import frees_text, summarized_steps
@@ -96,30 +98,35 @@ def _view(update: SessionUpdate) -> GateView:
     run = state.run
     if state.trouble is not None:
         first = GateAct.LEAVE if state.trouble.lasting else GateAct.RETRY
-        acts = (first, *((GateAct.ABORT,) if state.unfinished else ()))
+        acts = (first, *((GateAct.ABORT,) if state.at_work else ()))
         what, advice = sanitize_line(state.trouble.what), sanitize(state.trouble.advice, limit_chars=400)
         return GateView(GateMode.TROUBLE, "trouble", what, sanitize_line(advice), acts if live.decidable else ())
-    if run is not None and run.waiting is not None:
-        return _waiting(update, run, run.waiting)
-    if run is not None and run.awaits_send and not live.activity:
+    if state.waiting is not None:
+        return _waiting(update, state.waiting)
+    if run is not None and run.awaits_send and not live.activity and state.open_planning is None:
         acts = (GateAct.SEND, GateAct.ABORT) if live.decidable else ()
         return GateView(GateMode.PAUSED, "context", f"{run.task}, before its first prompt", "nothing is sent yet", acts)
     if run is not None and run.held and not live.activity:
         acts = (GateAct.GO_ON, *((GateAct.UNDO,) if last_applied_diff(run) is not None else ()), GateAct.ABORT)
         text = f"{run.task}, after step {run.step}" if run.step else f"{run.task}, before its first step"
         return GateView(GateMode.PAUSED, "paused", text, "the model is not asked", acts if live.decidable else ())
-    if live.activity or state.unfinished:
+    if live.activity or state.at_work:
         pause = GateAct.GO_ON if run is not None and run.paused else GateAct.PAUSE
         acts = (pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
+        if state.open_planning is not None and live.decidable:
+            acts = (GateAct.ABORT,)
         # Without a session the keys of the panes do nothing.
         mode = GateMode.BUSY if state.session else GateMode.STARTING
         return GateView(mode, sanitize_line(live.activity) or "working", _progress(live), "", acts)
     return _idle(state, live)
 
 
-def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateView:
+def _waiting(update: SessionUpdate, proposal: Proposal) -> GateView:
     word, text, more = describe(proposal)
-    if proposal.kind is Permission.SUMMARY and proposal.paths:
+    run = update.state.run
+    if run is None or update.state.open_planning is not None:
+        pass
+    elif proposal.kind is Permission.SUMMARY and proposal.paths:
         text = "of the scratchpad"
     elif proposal.kind is Permission.SUMMARY:
         text, more = f"of {summarized_steps(run, proposal)}", frees_text(proposal)
@@ -130,7 +137,8 @@ def _waiting(update: SessionUpdate, run: TaskRun, proposal: Proposal) -> GateVie
     if is_too_long(proposal):
         text = sanitize_line(text, TOO_LONG_CHARS)
         more = " · ".join(filter(None, (more, "too long to be shown in full, so it cannot be approved")))
-    acts = acts_for(proposal, asked=run.compaction_asked) if update.live.decidable else ()
+    asked = run is not None and run.compaction_asked
+    acts = acts_for(proposal, asked=asked) if update.live.decidable else ()
     waiting = Waiting(proposal, proposal_key(proposal), shown_sha(proposal))
     return GateView(GateMode.WAITING, word, text, more, acts, waiting)
 
@@ -148,15 +156,16 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
     """
     approvable = () if is_too_long(proposal) else (GateAct.APPROVE,)
     facts = PERMISSIONS[proposal.kind]
+    editable = bool(facts.edits) or proposal.plan is not None
     skippable = facts.skips or (asked and proposal.kind is Permission.SUMMARY)
     return (
         *approvable,
         GateAct.REJECT,
-        *((GateAct.EDIT,) if facts.edits and _has_own_text(proposal) else ()),
+        *((GateAct.EDIT,) if editable and _has_own_text(proposal) else ()),
         *((GateAct.SKIP,) if skippable else ()),
         *((GateAct.ALWAYS,) if offered_rules(proposal) else ()),
         *((GateAct.METHOD,) if len(proposal.methods) > 1 else ()),
-        *((GateAct.ABORT,) if proposal.kind is not Permission.MERGE else ()),
+        *((GateAct.ABORT,) if proposal.kind is not Permission.MERGE and proposal.plan is None else ()),
     )
 
 
@@ -196,9 +205,23 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
             return "finish", "nothing changed", sanitize_line(proposal.text) or "no reason given"
         case Permission.READ:
             return proposal.tool.replace("_", " "), sanitize_line(proposal.text), ""
+        case Permission.PLAN if proposal.plan is not None:
+            plan = proposal.plan
+            effect = "replaces the plan, which is archived" if plan.replaces else "appended to the plan"
+            count = f"{len(plan.taken)} of {counted_text(len(plan.tasks), 'task')}"
+            return "plan", f"{count} for: {sanitize_line(plan.goal, 200)}", effect
         case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
             called = sanitize_line(f"{proposal.tool} {proposal.text}")
             return f"{proposal.kind} tool", called, f"from {sanitize_line(proposal.source, 80)}"
+
+
+def progress_text(update: SessionUpdate) -> str:
+    """Return what the session does now and how far it is, as one line; empty if it waits."""
+    live = update.live
+    index = " · ".join(index_words(live.index)) if live.index is not None and not live.index.complete else ""
+    return (
+        "" if not live.activity else "  ".join(filter(None, (sanitize_line(live.activity), index or _progress(live))))
+    )
 
 
 def _progress(live: Live) -> str:

@@ -5,6 +5,7 @@ from functools import lru_cache
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.proposals import TRAILER, Proposal, unreviewed_paths
+from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.amounts import counted_text
@@ -100,6 +101,28 @@ def folded_files(proposal: Proposal) -> frozenset[int]:
         number
         for number, (head, path) in enumerate(named)
         if path in reviewed and sanitize_whole(path, keep_returns=True) in {head.path, head.old_path}
+    )
+
+
+def plan_notes(proposal: Proposal, plan: ProposedPlan) -> tuple[Block, ...]:
+    """Return what an approval of a proposed plan does, its unusual commands, and the YAML that is written."""
+    many, path = counted_text(len(plan.taken), "task"), sanitize_line(", ".join(proposal.paths), 200)
+    effect = (
+        f"A new plan of {many} replaces {path}; the old one is archived beside it."
+        if plan.replaces
+        else f"{many} appended to {path}; your tasks and comments stay as they are."
+    )
+    left = ", ".join(each.task.id for each in plan.tasks if not each.taken)
+    commands = "\n".join(f"$ {sanitize_whole(line)}" for line in proposal.special)
+    unusual = (
+        Block("No program of this repository's checks; look at them before you approve:", Tone.WARN, "!", Tone.WARN),
+        Block(commands, Tone.STRONG),
+    )
+    return (
+        Block(effect, Tone.STRONG),
+        *((Block(f"Left out: {sanitize_line(left)}", Tone.DIM),) if left else ()),
+        *(unusual if commands else ()),
+        Block(sanitize_whole(proposal.text.strip()), space_before=True),
     )
 
 

@@ -97,12 +97,12 @@ def view_tab(update: SessionUpdate) -> TabView:
         return TabView(_name(state), TabState.WAITS, "question")
     if state.trouble is not None:
         return TabView(_name(state), TabState.TROUBLE)
-    if run is not None and run.waiting is not None:
-        return TabView(_name(state), TabState.WAITS, str(run.waiting.kind))
+    if state.waiting is not None:
+        return TabView(_name(state), TabState.WAITS, str(state.waiting.kind))
     if run is not None and run.held and not live.activity:
         waits = run.awaits_send and state.reviews_context
         return TabView(_name(state), TabState.WAITS, "context") if waits else TabView(_name(state), TabState.PAUSED)
-    if state.unfinished or live.activity:
+    if state.at_work or live.activity:
         return TabView(_name(state), TabState.WORKS if state.session else TabState.OPENING)
     return TabView(_name(state), _rest(state))
 
@@ -116,8 +116,8 @@ def view_notification(update: SessionUpdate) -> TabNotification | None:
         return TabNotification(
             f"trouble {state.trouble.what}", sanitize_line(f"{tab.name}: trouble: {state.trouble.what}", 120)
         )
-    if tab.state is TabState.WAITS and run is not None and run.waiting is not None:
-        return TabNotification(f"proposal {run.waiting.id}", f"{tab.name}: {tab.words}")
+    if tab.state is TabState.WAITS and state.waiting is not None:
+        return TabNotification(f"proposal {state.waiting.id}", f"{tab.name}: {tab.words}")
     if tab.state is TabState.WAITS and run is not None:
         return TabNotification(f"context {len(state.past)} {run.task}", f"{tab.name}: {tab.words}")
     if run is not None and tab.state in {TabState.DONE, TabState.FAILED}:
@@ -168,6 +168,8 @@ def _placed(tabs: Sequence[TabView], numbers: Sequence[int], *, words: bool) -> 
 
 def _name(state: SessionState) -> str:
     run = state.run
+    if state.open_planning is not None:
+        return "plan"
     if run is None:
         return "new"
     return sanitize_line(run.task, MAX_NAME_CHARS)

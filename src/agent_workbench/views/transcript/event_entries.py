@@ -64,6 +64,7 @@ from agent_workbench.views.transcript.model_blocks import (
     prompt_blocks,
     search_blocks,
 )
+from agent_workbench.views.transcript.plan_blocks import plan_blocks, proposed_plan_blocks
 from agent_workbench.views.transcript.session_blocks import session_blocks
 
 OWN_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep", COMPACT: "Summary", END_UNCHANGED: "Finish"}
@@ -126,7 +127,7 @@ def _step_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
         case ScratchpadChanged() if event.by is not Author.WORKBENCH:
             return [Block(f"the scratchpad was written by the {event.by}", Tone.DIM, "Note")]
         case _:
-            return _model_blocks(recorded, before)
+            return _model_blocks(recorded, before) or plan_blocks(event)
 
 
 def _instructions(found: RepoInstructions) -> str:
@@ -185,6 +186,8 @@ def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
     if isinstance(event, ProposalReplaced):
         who = "by you" if event.by is Author.USER else f"by the {event.by}"
         return [Block(f"changed {who}: {sanitize_line(event.reason)}", Tone.WARN, "Proposal")]
+    if proposal.plan is not None:
+        return proposed_plan_blocks(proposal)
     if proposal.tool == CHECKS:
         about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
         commands = "\n".join(sanitize_line(command) for command in proposal.commands)

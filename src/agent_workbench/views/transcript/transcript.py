@@ -34,6 +34,7 @@ from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answ
 from agent_workbench.views.transcript.check_entries import check_entries
 from agent_workbench.views.transcript.event_entries import event_entry
 from agent_workbench.views.transcript.model_blocks import ASIDE, thought_line
+from agent_workbench.views.transcript.plan_blocks import streamed_plan_blocks
 
 THOUGHT_TAIL_CHARS = 2_000
 NO_STEPS = "the steps of a task appear here once it runs"
@@ -165,9 +166,11 @@ def _met(transcript: Transcript, facts: ModelFacts) -> Transcript:
 
 def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]:
     live = update.live
-    if update.state.run is None and transcript.entries:
+    if update.state.run is None and update.state.planning is None and transcript.entries:
         yield Entry("before", (Block(NO_STEPS, Tone.DIM, space_before=True),))
-    if live.streaming is not None:
+    if live.streaming is not None and live.streaming.text and update.state.open_planning is not None:
+        yield Entry("streaming", tuple(streamed_plan_blocks(live.streaming)))
+    elif live.streaming is not None:
         yield Entry("streaming", tuple(_stream(live.streaming, transcript)))
     if live.running is not None:
         tail = sanitize("\n".join(live.running.tail.rstrip("\n").split("\n")[-12:]), limit_chars=20_000)

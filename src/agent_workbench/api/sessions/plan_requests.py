@@ -1,0 +1,104 @@
+"""Plans asked of the model from outside of a screen: a session of its own holds the proposal and the decision."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.trusted_repo import repo_or_folder
+from agent_workbench.bootstrap.repo_context import Say
+from agent_workbench.core.errors import ModelError, PlanError
+from agent_workbench.core.events import ActionFinished, TroubleMet
+from agent_workbench.core.ids import NO_SESSION, SessionId
+from agent_workbench.core.intents import ApproveProposal, Intent
+from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.intents.plan import ProposePlan
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
+from agent_workbench.core.session_request import OpenMode, SessionRequest
+from agent_workbench.core.state.session_state import SessionState
+
+Report = Callable[[SessionUpdate], None]
+
+
+class PlanRequestState(Struct, frozen=True):
+    """State of a plan that was asked for: the proposal that waits (None: decided), and the outcome of its approval."""
+
+    session: SessionId
+    proposal: Proposal | None
+    outcome: str = ""
+
+
+async def request_plan(
+    invocation: Invocation, goal: str, *, replaces: bool, approve: bool, report: Report, say: Say
+) -> PlanRequestState:
+    """Ask the model for a plan in a new session, and leave the session when the plan waits, or is approved (`approve`).
+
+    `report` is called with each update, `say` with a remark. Raises `PlanError`, `ModelError`, and what prevents a
+    session from opening.
+    """
+    request = SessionRequest(OpenMode.NEW, preflight=False)
+    return await _follow(invocation, request, ProposePlan(goal, replaces), report, say, approve=approve)
+
+
+async def answer_plan(
+    invocation: Invocation, session: SessionId, answer: Intent, *, report: Report, say: Say
+) -> PlanRequestState:
+    """Give the answer to the plan that waits in a session; return the next plan, or the outcome. Raises as above."""
+    return await _follow(
+        invocation, SessionRequest(OpenMode.RESUME, session, preflight=False), answer, report, say, approve=False
+    )
+
+
+async def _follow(
+    invocation: Invocation, request: SessionRequest, first: Intent, report: Report, say: Say, *, approve: bool
+) -> PlanRequestState:
+    await repo_or_folder(invocation, say)
+    async with LocalSessionHost(invocation) as host:
+        handle = await host.open(request)
+        begun, answered = False, ""
+        async for update in handle.live():
+            report(update)
+            state = update.state
+            if not begun and _is_open(state):
+                await _submit(handle, first)
+                begun = True
+            elif not begun:
+                continue
+            elif state.trouble is not None:
+                raise _error(state.trouble)
+            elif state.open_planning is None:
+                return PlanRequestState(state.session, None, _outcome(state))
+            elif (waiting := state.waiting) is not None and shown_sha(waiting) != answered:
+                if isinstance(first, ApproveProposal) and first.shown_sha == shown_sha(waiting):
+                    continue  # the update is older than the answer
+                if not approve or is_too_long(waiting):
+                    return PlanRequestState(state.session, waiting)
+                answered = shown_sha(waiting)
+                await _submit(handle, ApproveProposal(waiting.id, answered))
+        await handle.wait()
+        raise PlanError("the session ended before there was a plan", advice="try again")
+
+
+def _is_open(state: SessionState) -> bool:
+    """Return True once the session takes intents: it has read the plan, or has a plan at its gate."""
+    return state.session != NO_SESSION and not state.left and bool(state.plan_path)
+
+
+async def _submit(handle: LocalSession, intent: Intent) -> None:
+    outcome = await handle.submit(intent)
+    if isinstance(outcome, Refused):
+        raise PlanError(outcome.reason)
+
+
+def _error(trouble: TroubleMet) -> ModelError | PlanError:
+    kind = ModelError if trouble.source == "model" else PlanError
+    return kind(trouble.what, advice=trouble.advice)
+
+
+def _outcome(state: SessionState) -> str:
+    finished = (each.event for each in reversed(state.latest_events) if isinstance(each.event, ActionFinished))
+    last = next(finished, None)
+    return last.observation if last is not None and state.planning and state.planning.decision else ""

@@ -1,0 +1,125 @@
+"""Fold of the planning: what was asked and answered, and the decision about the proposed plan."""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from agent_workbench.core.events import (
+    AbortAsked,
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionResult,
+    ActionStarted,
+    GateEvent,
+    PlanAnswered,
+    PlanAsked,
+    PlanPrompted,
+    PlanRejected,
+    PlanSurveyed,
+    ProposalReplaced,
+    WorkEvent,
+)
+from agent_workbench.core.proposals import POLICY, ProposalStage, Verdict
+from agent_workbench.core.state.planning import PlanAttempt, Planning
+from agent_workbench.core.state.session_state import SessionState
+
+PlanningEvent = PlanAsked | PlanSurveyed | PlanPrompted | PlanAnswered | PlanRejected
+
+
+def fold_planning(planning: Planning | None, event: PlanningEvent) -> Planning | None:
+    """Return the planning after one of its own events."""
+    if isinstance(event, PlanAsked):
+        return _asked(planning, event)
+    if planning is None:
+        return None
+    match event:
+        case PlanSurveyed():
+            return replace(planning, survey=event)
+        case PlanPrompted():
+            return replace(planning, step=event.step)
+        case PlanAnswered():
+            return planning if event.stopped else replace(planning, answer=event)
+        case PlanRejected():
+            answer = planning.answer.text if planning.answer is not None else ""
+            attempts = (*planning.attempts, PlanAttempt(answer, event.reason, by_user=False))
+            return replace(planning, answer=None, attempts=attempts, misses=planning.misses + 1)
+    assert_never(event)
+
+
+def _asked(before: Planning | None, event: PlanAsked) -> Planning:
+    """Return a new planning; for the goal of the last one it goes on from there, with the plan that was put aside."""
+    if before is not None and before.goal == event.goal and before.wording == event.wording:
+        return replace(
+            before,
+            replaces=event.replaces,
+            misses=0,
+            answer=None,
+            proposal=None,
+            stage=ProposalStage.FINISHED,
+            decision=None,
+            open=True,
+        )
+    return Planning(event.goal, event.wording, event.replaces)
+
+
+def fold_plan_gate(state: SessionState, event: GateEvent | WorkEvent) -> SessionState:
+    """Return the state after an event at the gate, or of an action, while a planning is open."""
+    planning = state.open_planning
+    if planning is None:
+        return state
+    after = _at_gate(planning, event)
+    return state if after is planning else replace(state, planning=after, trouble=None)
+
+
+def _at_gate(planning: Planning, event: GateEvent | WorkEvent) -> Planning:
+    match event:
+        case ActionProposed():
+            return replace(
+                planning, proposal=event.proposal, stage=ProposalStage.WAITING, decision=None, aside=None, misses=0
+            )
+        case ProposalReplaced():
+            return replace(planning, proposal=event.proposal, stage=ProposalStage.WAITING)
+        case ActionDecided():
+            return _decided(planning, event)
+        case AbortAsked():
+            return _put_aside(planning)
+        case ActionStarted():
+            return replace(planning, stage=ProposalStage.RUNNING)
+        case ActionFinished(result=ActionResult.OK):
+            return replace(planning, stage=ProposalStage.FINISHED, answer=None, open=False)
+        case ActionFinished(result=ActionResult.UNKNOWN):
+            return replace(_put_aside(planning), stage=ProposalStage.UNKNOWN)
+        case ActionFinished():
+            return replace(planning, stage=ProposalStage.WAITING, decision=None)
+        case _:
+            return planning
+
+
+def _decided(planning: Planning, event: ActionDecided) -> Planning:
+    decided = replace(planning, decision=event)
+    match event.verdict:
+        case Verdict.APPROVE:
+            return replace(decided, stage=ProposalStage.APPROVED)
+        case Verdict.REJECT if not event.by.startswith(POLICY):
+            answer = planning.answer.text if planning.answer is not None else ""
+            if not answer and planning.proposal is not None:
+                answer = planning.proposal.text
+            attempts = (*planning.attempts, PlanAttempt(answer, event.reason, by_user=True))
+            return replace(decided, attempts=attempts, answer=None, proposal=None, stage=ProposalStage.FINISHED)
+        case Verdict.REJECT | Verdict.SKIP | Verdict.ABORT:
+            return _put_aside(decided)
+    assert_never(event.verdict)
+
+
+def _put_aside(planning: Planning) -> Planning:
+    """Return the planning closed, with the plan that waited."""
+    waited = planning.proposal.plan if planning.proposal is not None else None
+    return replace(
+        planning, open=False, aside=waited or planning.aside, answer=None, stage=ProposalStage.REFUSED, proposal=None
+    )
+
+
+def retried(planning: Planning | None) -> Planning | None:
+    """Return the planning after the user asked to try again: the answers so far no longer count as misses."""
+    return planning if planning is None else replace(planning, misses=0)

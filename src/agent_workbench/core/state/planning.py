@@ -1,0 +1,43 @@
+"""State of the planning: a goal, the model's attempts at a plan for it, and the plan at the gate."""
+
+from msgspec import Struct
+
+from agent_workbench.core.events.gate import ActionDecided
+from agent_workbench.core.events.plan import PlanAnswered, PlanSurveyed
+from agent_workbench.core.proposals import Proposal, ProposalStage
+from agent_workbench.core.proposed_plan import ProposedPlan
+
+
+class PlanAttempt(Struct, frozen=True):
+    """An answer that did not become the plan, and the reason. `by_user`: the user refused it."""
+
+    answer: str
+    reason: str
+    by_user: bool
+
+
+class Planning(Struct, frozen=True):
+    """Planning for a goal. It is `open` until a plan is approved and written, put aside, or given up.
+
+    `wording` is the version of the prompt's texts. `step` counts the prompts. `misses` are the consecutive answers that
+    were no plan. `aside` is the plan that was put aside last; asking for the same goal proposes it again.
+    """
+
+    goal: str
+    wording: int
+    replaces: bool = False
+    survey: PlanSurveyed | None = None
+    attempts: tuple[PlanAttempt, ...] = ()
+    misses: int = 0
+    step: int = 0
+    answer: PlanAnswered | None = None
+    proposal: Proposal | None = None
+    stage: ProposalStage = ProposalStage.FINISHED
+    decision: ActionDecided | None = None
+    aside: ProposedPlan | None = None
+    open: bool = True
+
+    @property
+    def waiting(self) -> Proposal | None:
+        """The proposal that waits at the gate, None if there is none."""
+        return self.proposal if self.open and self.stage is ProposalStage.WAITING else None

@@ -1,0 +1,89 @@
+"""Reader of the planner's answer. It is strict: an answer that breaks the form is refused with the reason."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from agent_workbench.core.errors import PlanError
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Plan, Task, next_id
+from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.yaml_documents.typed_values import is_clean
+
+MAX_TASKS = 8
+MAX_LINE_CHARS = 600
+LABELS = ("Task", "Goal", "Approach", "Accept", "After")
+"""Lines of a task in their order; only the first one has to say something."""
+_LINE = re.compile(r" *(Task|Goal|Approach|Accept|After) *:(.*)", re.DOTALL)
+_NUMBERS = re.compile(r"(?:(?:tasks? )?\d{1,3}(?:(?:,| and| ) ?\d{1,3})*)?", re.IGNORECASE)
+_NOTHING = frozenset({"", "-", "none", "nothing", "n/a", "none.", "nothing."})
+
+GRAMMAR = r"""
+root ::= task{1,8}
+task ::= "Task: " text{1,160} "\nGoal: " text{1,300} "\nApproach: " text{0,300} check
+check ::= "\nAccept: " text{0,160} "\nAfter: " after "\n"
+after ::= ([1-8] (", " [1-8]){0,6})?
+text ::= [^\x00-\x1F\x7F]
+"""
+
+
+def read_tasks(text: str, existing: Plan) -> tuple[Task, ...]:
+    """Return the tasks in an answer, numbered after those of the existing plan; raise `PlanError` with the reason."""
+    told = _split(text)
+    if len(told) > MAX_TASKS:
+        raise PlanError(f"it has {len(told)} tasks; at most {MAX_TASKS} are allowed")
+    ids: list[TaskId] = []
+    taken = existing.tasks
+    for _ in told:
+        ids.append(next_id(taken))
+        taken = (*taken, Task(ids[-1], "-"))
+    return tuple(_task(number, lines, ids) for number, lines in enumerate(told))
+
+
+def _split(text: str) -> list[dict[str, str]]:
+    told: list[dict[str, str]] = []
+    for line in filter(str.strip, text.split("\n")):
+        match = _LINE.fullmatch(line.rstrip("\r"))
+        if match is None:
+            raise PlanError(f"the line {quoted(line.strip()[:80])} has none of the labels {', '.join(LABELS)}")
+        label, said = match[1], match[2].strip()
+        if label == LABELS[0]:
+            told.append({})
+        elif not told:
+            raise PlanError(f"it begins with {label!r}, not with `Task: …`")
+        if label in told[-1] or any(LABELS.index(each) > LABELS.index(label) for each in told[-1]):
+            raise PlanError(f"task {len(told)} has its line {label!r} twice, or in the wrong place")
+        if not is_clean(said):
+            raise PlanError(f"the line {label!r} of task {len(told)} has control characters")
+        if len(said) > MAX_LINE_CHARS:
+            raise PlanError(f"the line {label!r} of task {len(told)} has {len(said)} characters, not {MAX_LINE_CHARS}")
+        told[-1][label] = said
+    if not told:
+        raise PlanError("it has no task")
+    return told
+
+
+def _task(number: int, lines: Mapping[str, str], ids: Sequence[TaskId]) -> Task:
+    description = lines["Task"]
+    if not description:
+        raise PlanError(f"task {number + 1} has no words after `Task:`")
+    accept = lines.get("Accept", "").strip("`")
+    return Task(
+        ids[number],
+        description,
+        lines.get("Goal", ""),
+        suggested_approach=lines.get("Approach", ""),
+        accept_tests=() if accept.lower() in _NOTHING else (accept,),
+        depends_on=_before(number, lines.get("After", ""), ids),
+    )
+
+
+def _before(number: int, said: str, ids: Sequence[TaskId]) -> tuple[TaskId, ...]:
+    """Return the tasks that task `number` (from 0) needs first: only earlier ones, so that no cycle can arise."""
+    if said.lower() in _NOTHING:
+        return ()
+    if not _NUMBERS.fullmatch(said):
+        raise PlanError(f"`After: {said[:40]}` of task {number + 1} is not a list of task numbers")
+    wanted = dict.fromkeys(int(each) for each in re.findall(r"\d+", said))
+    if wrong := [each for each in wanted if not 1 <= each <= number]:
+        raise PlanError(f"task {number + 1} comes after task {wrong[0]}, which is not before it")
+    return tuple(ids[each - 1] for each in wanted)

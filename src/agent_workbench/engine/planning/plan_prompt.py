@@ -1,0 +1,67 @@
+"""Prompt of the planner, a pure function of the session's state: rules, goal, repository, and earlier attempts."""
+
+from collections.abc import Iterable, Iterator
+
+from agent_workbench.core.events import PlanSurveyed
+from agent_workbench.core.model import Message, Role
+from agent_workbench.core.plan import Plan
+from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.state.planning import PlanAttempt, Planning
+
+VERSION = 1
+"""Version of the texts below; `PlanAsked.wording` records it."""
+MOST_TASKS = 50
+
+RULES = """\
+You break a goal into small tasks for a programmer, in the order in which they are to be done. Each task changes \
+little, and one command can check it. Plan from the code that is shown: name the files and functions to change, and \
+plan nothing that is there already. A task that changes behaviour adds or changes a test. Answer with one to eight \
+tasks and nothing else, each in exactly this form:
+
+Task: <what is to be done, one line>
+Goal: <how one sees that it is done, one line>
+Approach: <files and functions to change, one line>
+Accept: <one shell command that passes then, or nothing>
+After: <numbers of the tasks above that must be done first, or nothing>"""
+
+
+def planner_messages(planning: Planning, plan: Plan) -> tuple[Message, ...]:
+    """Return the messages of the next request; it only grows at its end as long as the survey stays the same."""
+    survey = planning.survey or PlanSurveyed()
+    asked = "\n\n".join(_material(planning.goal, survey, plan))
+    messages = [Message(Role.SYSTEM, RULES), Message(Role.USER, asked)]
+    for attempt in planning.attempts:
+        messages += (Message(Role.ASSISTANT, attempt.answer or "(no answer)"), Message(Role.USER, _reply(attempt)))
+    return tuple(messages)
+
+
+def _material(goal: str, survey: PlanSurveyed, plan: Plan) -> Iterator[str]:
+    yield f"Goal: {goal}"
+    if survey.commands:
+        yield _listed("Commands that check this repository:", survey.commands)
+    if plan.tasks:
+        more = len(plan.tasks) - MOST_TASKS
+        last = plan.tasks[-MOST_TASKS:]
+        tasks = [f"{task.id} ({task.status}): {' '.join(task.description.split())}" for task in last]
+        yield _listed(f"Tasks that are planned already{f', the last {MOST_TASKS}' if more > 0 else ''}:", tasks)
+    if survey.files:
+        more_files = (f"and {survey.more_files} more",) if survey.more_files else ()
+        yield _listed("Files of the repository:", (*survey.files, *more_files))
+    if survey.code:
+        yield _pieces("Code that may matter:", survey.code)
+    if survey.tests:
+        yield _pieces("Tests that may matter:", survey.tests)
+
+
+def _listed(title: str, lines: Iterable[str]) -> str:
+    return "\n".join((title, *lines))
+
+
+def _pieces(title: str, chunks: Iterable[Chunk]) -> str:
+    return "\n\n".join((title, *(chunk.shown.rstrip() for chunk in chunks)))
+
+
+def _reply(attempt: PlanAttempt) -> str:
+    if attempt.by_user:
+        return f"The user refused this plan: {attempt.reason}\nWrite the whole plan again, with that in mind."
+    return f"That is not a plan: {attempt.reason}\nWrite the whole plan again, in exactly the form above."

@@ -1,0 +1,180 @@
+"""Proposed plan at the gate: made from the planner's answer, arranged and edited by the user, and written."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import PlanError, StorageError, error_text
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionProposed,
+    ActionResult,
+    ActionStarted,
+    Author,
+    PlanRead,
+    ProposalReplaced,
+    TroubleMet,
+)
+from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
+from agent_workbench.core.proposals import PROPOSE_PLAN, Preimage, Proposal
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
+from agent_workbench.core.rules.matching import extends, runs_only
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.planning import Planning
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.engine.planning.plan_answer import read_tasks
+from agent_workbench.engine.planning.plan_request import reject_answer
+from agent_workbench.engine.runtime.session_context import SessionContext
+
+NAME = "proposed plan"
+"""Name of the proposal's YAML in messages about its lines."""
+STOPPED = "the workbench was stopped while it wrote the plan; look whether the plan has the tasks"
+
+
+async def propose_plan(session: SessionContext, planning: Planning) -> None:
+    """Propose the plan in the model's answer, or the one that was put aside; raise `PlanError`, `StorageError`.
+
+    An answer without a valid plan is rejected with the reason, and the model is asked again.
+    """
+    existing = await _read_existing(session)
+    try:
+        plan = planning.aside or _answered(planning, existing)
+        plan = replace(plan.numbered_after(existing), replaces=planning.replaces)
+        text = _text(session, plan)
+    except PlanError as fault:
+        await reject_answer(session, planning.step, str(fault))
+        return
+    id = ProposalId(f"P-{session.state.seq + 1}")
+    await session.record(ActionProposed(await _proposal(session, id, planning.step, plan, text, edited=False)))
+
+
+async def arrange_plan(
+    session: SessionContext,
+    waiting: Proposal,
+    order: tuple[TaskId, ...],
+    left: Iterable[TaskId],
+    *,
+    replaces: bool,
+) -> None:
+    """Replace the proposal by one with the tasks in another order, or with others of them taken.
+
+    Raises `PlanError` if the plan cannot take that.
+    """
+    arranged = _plan_of(waiting).arranged(order, set(left), replaces=replaces)
+    await _replace(session, waiting, arranged, "arranged", Author.USER, edited=waiting.edited)
+
+
+async def edit_plan(session: SessionContext, waiting: Proposal, text: str) -> None:
+    """Replace the taken tasks by those in the user's YAML; raise `PlanError` with line and column of a fault."""
+    plan = session.ports.plans.parse(text, NAME)
+    edited = _plan_of(waiting).edited([task.with_status(TaskStatus.PENDING) for task in plan.tasks])
+    await _replace(session, waiting, edited, "edited", Author.USER, edited=True)
+
+
+def open_proposed(session: SessionContext, waiting: Proposal, task: TaskId | None) -> PlanPiece:
+    """Return the YAML of a proposed task (None: of all that are taken); raise `PlanError` for one that is left out."""
+    if task is None:
+        return PlanPiece(NAME, waiting.text, 0, len(waiting.text), waiting.text)
+    left = [each.task.id for each in _plan_of(waiting).tasks if not each.taken]
+    if task in left:
+        raise PlanError(f"{task} is left out", advice="take it first")
+    return session.ports.plans.piece_of(waiting.text, NAME, task)
+
+
+async def take_plan(session: SessionContext, proposal: Proposal, *, begun: bool) -> None:
+    """Write the approved plan; if the plan's file changed since it was shown, put it before the gate again.
+
+    `begun`: a stop interrupted that. It is recorded as unknown and not repeated.
+    """
+    existing = await _read_existing(session)
+    if begun:
+        await session.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, STOPPED))
+        session.publisher.notify(STOPPED)
+        return
+    plan, plans = _plan_of(proposal), session.ports.plans
+    if (Preimage(plans.path, await plans.content_sha()),) != proposal.preimages:
+        reason = f"{plans.path} changed after this was shown"
+        await _replace(session, proposal, plan.numbered_after(existing), reason, Author.WORKBENCH, proposal.edited)
+        session.publisher.notify(f"{reason}; look at it again")
+        return
+    plan.check(existing)
+    session.publisher.show_activity("writing the plan")
+    await session.record(ActionStarted(proposal.id))
+    tasks = plan.taken
+    try:
+        if plan.replaces and existing.tasks:
+            archived = await plans.new_plan(Plan(tasks, plan.goal))
+            told = f"{counted_text(len(tasks), 'task')} in a new plan; the old one is archived at {archived}"
+        else:
+            await plans.add(tasks)
+            told = f"{counted_text(len(tasks), 'task')} added to {plans.path}"
+    except (PlanError, StorageError) as error:
+        await session.record(ActionFinished(proposal.id, ActionResult.REFUSED, error_text(error)))
+        await session.record(TroubleMet("plan", str(error), error.advice))
+        return
+    await session.record(PlanRead(plans.path, await plans.read(), Author.USER))
+    await session.record(ActionFinished(proposal.id, ActionResult.OK, told))
+    session.publisher.notify(told)
+
+
+def _answered(planning: Planning, existing: Plan) -> ProposedPlan:
+    tasks = read_tasks(planning.answer.text if planning.answer is not None else "", existing)
+    return ProposedPlan(planning.goal, tuple(map(ProposedTask, tasks)))
+
+
+def _plan_of(proposal: Proposal) -> ProposedPlan:
+    if proposal.plan is None:
+        raise AssertionError(f"{proposal.id} is no proposed plan")
+    return proposal.plan
+
+
+async def _replace(
+    session: SessionContext, waiting: Proposal, plan: ProposedPlan, reason: str, by: Author, edited: bool
+) -> None:
+    plan.check(await _read_existing(session))
+    text = _text(session, plan)
+    made = await _proposal(session, waiting.id, waiting.step, plan, text, edited=edited)
+    if made != waiting:
+        await session.record(ProposalReplaced(made, reason, by))
+
+
+async def _proposal(
+    session: SessionContext, id: ProposalId, step: int, plan: ProposedPlan, text: str, *, edited: bool
+) -> Proposal:
+    plans, settings = session.ports.plans, session.settings
+    known = [settings.test_command, settings.lint_command]
+    known += [line for task in session.state.plan.tasks for line in task.accept_tests]
+    return Proposal(
+        id=id,
+        kind=Permission.PLAN,
+        tool=PROPOSE_PLAN,
+        text=text,
+        step=step,
+        paths=(plans.path,),
+        special=unusual_commands(plan.taken, known),
+        preimages=(Preimage(plans.path, await plans.content_sha()),),
+        edited=edited,
+        plan=plan,
+    )
+
+
+def unusual_commands(tasks: Iterable[Task], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the acceptance commands that neither extend a known one nor are a plain call of a known program."""
+    known = tuple(filter(str.strip, known))
+    lines = dict.fromkeys(line for task in tasks for line in task.accept_tests)
+    return tuple(
+        line for line in lines if not any(extends(line, each) or runs_only(line, each.split()[0]) for each in known)
+    )
+
+
+def _text(session: SessionContext, plan: ProposedPlan) -> str:
+    return session.ports.plans.render(Plan(plan.taken, plan.goal))
+
+
+async def _read_existing(session: SessionContext) -> Plan:
+    """Return the plan as its file is now; it is recorded if it changed."""
+    plan = await session.ports.plans.read()
+    if plan != session.state.plan or session.state.plan_path != session.ports.plans.path:
+        await session.record(PlanRead(session.ports.plans.path, plan, Author.USER))
+    return plan
