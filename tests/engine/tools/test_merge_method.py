@@ -1,15 +1,32 @@
 """The method of a merge is chosen at its gate: each choice is shown again, and only what was shown is made."""
 
+import asyncio
 from pathlib import Path
 
+import pytest
+
+from agent_workbench.adapters.git.commands.discovery import discover
+from agent_workbench.adapters.git.commands.objects import GitObjects, changes_between
+from agent_workbench.adapters.git.commands.plumbing import GitProgram, Plumbing
+from agent_workbench.adapters.git.commands.stored_commits import find_anchors, read_commit
+from agent_workbench.adapters.journal.reader import verify_journal
 from agent_workbench.core.events import ProposalReplaced, TaskMerged
+from agent_workbench.core.history.anchors import read_trailers
+from agent_workbench.core.history.commit_proof import (
+    TrailerProof,
+    approved_diff,
+    prove_trailer,
+    with_files,
+    without_squashed,
+)
+from agent_workbench.core.history.journal_proof import Proof, prove_journal
 from agent_workbench.core.intents import ApproveProposal, ChooseMergeMethod, EditProposal
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.core.workspace import MergeMethod
 from tests.engine.front import in_front_of
-from tests.engine.stage import FINISH, Stage, a_stage, change
+from tests.engine.stage import FINISH, SESSION, Stage, a_stage, change
 
 APPROVALS = Approvals(diff=Approval.AUTO, check=Approval.AUTO, commit=Approval.AUTO)
 SAYINGS = (change("wrong", "right"), FINISH)
@@ -97,3 +114,71 @@ async def test_the_default_follows_the_branch(tmp_path: Path) -> None:
             await front.over()
         assert [event.outcome.how for event in stage.events if isinstance(event, TaskMerged)] == ["rebase"]
         assert stage.read_back() == stage.state
+
+
+async def squashed(stage: Stage, text: str = "") -> None:
+    """Merge the task by a squash onto a commit of the user, with an edited message if one is given."""
+    async with in_front_of(stage) as front:
+        await front.start()
+        first = await front.gate(Permission.MERGE)
+        diverge(stage)
+        await front.submit(ChooseMergeMethod(first.id, MergeMethod.SQUASH))
+        await front.passed(first)
+        if text:
+            await front.edit(Permission.MERGE, text)
+        await front.approve(Permission.MERGE)
+        await front.over()
+
+
+def proved(stage: Stage, revision: str = "main") -> tuple[TrailerProof, ...]:
+    """Return the proofs of a commit's trailers, as `agent verify` makes them."""
+    plumbing = Plumbing(*discover_plumbing(stage))
+    facts = read_commit(plumbing, "sha1", revision)
+    assert facts is not None
+    report = verify_journal(stage.sessions / SESSION)
+    journal = prove_journal(SESSION, report, find_anchors(plumbing, "sha1", {SESSION}), {})
+    anchors = read_trailers(facts.commit, facts.message).anchors
+    objects = GitObjects(plumbing, "sha1")
+    changes = changes_between(objects, *objects.trees_of(facts.parents[0], facts.commit))
+    found = [prove_trailer(facts, each, report, journal) for each in anchors]
+    return without_squashed(
+        [with_files(each, approved_diff(report, each.seq), changes, alone=len(anchors) == 1) for each in found]
+    )
+
+
+def discover_plumbing(stage: Stage) -> tuple[GitProgram, str]:
+    program, paths = discover(str(stage.user.root))
+    return program, paths.git_dir
+
+
+@pytest.mark.parametrize("text", ["", "fix: mine\n\nAs one.\n"])
+async def test_a_squash_at_the_gate_is_proved_by_its_approval(tmp_path: Path, text: str) -> None:
+    async with a_stage(tmp_path, SAYINGS, approvals=APPROVALS) as stage:
+        await squashed(stage, text)
+        merge, commit = await asyncio.to_thread(proved, stage)
+        assert (merge.proof, merge.squash, merge.problems) == (Proof.GREEN, True, ())
+        assert merge.approvals[-1].by == "user"
+        assert (commit.proof, commit.squash) == (Proof.GREEN, False)
+        assert commit.notes[-1] == "the commit that it approved was squashed into this one"
+
+
+@pytest.mark.parametrize("change", ["message", "files", "parent"])
+async def test_a_changed_squash_is_not_proved(tmp_path: Path, change: str) -> None:
+    async with a_stage(tmp_path, SAYINGS, approvals=APPROVALS) as stage:
+        await squashed(stage, "fix: it\n")
+        body = stage.git("log", "-1", "--format=%B", "main")
+        if change == "message":
+            stage.git("commit", "--quiet", "--amend", "-m", body.replace("fix: it", "feat: it"))
+        elif change == "files":
+            stage.user.write("answer.txt", "something else\n")
+            stage.git("commit", "--quiet", "--all", "--amend", "-m", body)
+        else:
+            tree = stage.git("rev-parse", "main^{tree}")
+            stage.git("commit", "--quiet", "--allow-empty", "-m", "Between")
+            stage.git("reset", "--quiet", "--soft", "main~2")
+            stage.git("commit", "--quiet", "--allow-empty", "-m", "Other")
+            stage.git("update-ref", "refs/heads/main", stage.git("commit-tree", tree, "-p", "main", "-m", body))
+        found = await asyncio.to_thread(proved, stage)
+        expected = Proof.UNPROVABLE if change == "parent" else Proof.RED
+        assert found[0].proof is expected, found[0]
+        assert all(each.proof is not Proof.GREEN for each in found)

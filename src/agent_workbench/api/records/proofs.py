@@ -57,7 +57,7 @@ async def prove_session(invocation: Invocation, session: str) -> "JournalProof":
 async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
     """Return which approval led to a commit, and whether it matches; raise `UsageError` for an unknown commit."""
     from agent_workbench.core.history.anchors import read_trailers
-    from agent_workbench.core.history.commit_proof import CommitProof
+    from agent_workbench.core.history.commit_proof import CommitProof, without_squashed
 
     repo, settings = await trusted_repo(invocation)
     unknown = UsageError(f"{revision!r} is not a commit of this repository", advice="`git log` shows the commits")
@@ -73,7 +73,7 @@ async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
     found = read_trailers(facts.commit, facts.message)
     wrong = tuple(f"its trailer {value!r} names no event of a session" for value in found.malformed)
     alone = len(found.anchors) == 1
-    trailers = tuple([await _prove_trailer(prover, facts, each, alone=alone) for each in found.anchors])
+    trailers = without_squashed([await _prove_trailer(prover, facts, each, alone=alone) for each in found.anchors])
     missing = "" if found.anchors or wrong else NO_TRAILER + await _parents(repo.repository, facts)
     return CommitProof(facts, trailers, wrong, missing)
 

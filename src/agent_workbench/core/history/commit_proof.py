@@ -6,10 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.events import ActionDecided, PatchApplied, Recorded, TaskCommitted
+from agent_workbench.core.events import ActionDecided, PatchApplied, Recorded, TaskCommitted, TaskMerged
 from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.history.anchors import Anchor
+from agent_workbench.core.history.anchors import Anchor, anchor_lines
 from agent_workbench.core.history.journal_proof import JournalProof, Proof, VerifyReport
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.patch.application import apply_patch
@@ -21,6 +21,7 @@ from agent_workbench.core.proposals import TRAILER, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.workspace import MergeMethod
 
 MOVED = "it was rebased or squashed since its approval: its change is the approved one, hunk by hunk, on another parent"
 SEVERAL = (
@@ -62,6 +63,7 @@ class TrailerProof(Struct, frozen=True):
     """Proof by one trailer of a commit. `task` is None if its event is no approval of a commit.
 
     `moved` are the differences of a commit with another parent than the approved one, as a rebase or a squash makes it.
+    `squash`: the event approves a merge by squash, of which the commit is the result.
     """
 
     session: SessionId
@@ -75,6 +77,7 @@ class TrailerProof(Struct, frozen=True):
     missing: str = ""
     notes: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
+    squash: bool = False
 
     @property
     def proof(self) -> Proof:
@@ -108,46 +111,80 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
     run, decided = fold_all(events).run, events[-1].event
     waited = run.proposal if run is not None else None
     approves = isinstance(decided, ActionDecided) and decided.verdict is Verdict.APPROVE
-    if run is None or waited is None or not approves or waited.kind is not Permission.COMMIT:
+    if run is None or waited is None or not approves or not (waited.kind is Permission.COMMIT or _squashes(waited)):
         return replace(found, problems=(f"event {anchor.seq} is no approval of a commit",))
     damaged = tuple(f"the session's journal is damaged: {each}" for each in journal.problems)
     # A commit alone is no evidence for a contradicted journal: both may have been replaced.
     supported = any(each.seq >= anchor.seq and each.commit != facts.commit for each in journal.anchors)
-    moved = len(facts.parents) == 1 and facts.parents != (run.workspace.base,)
-    differences = tuple(_differences(facts, run, waited, anchor, report))
+    base = waited.preimages[0].sha if _squashes(waited) else run.workspace.base
+    # Of a squash the approval names no tree: its files are compared with the diff that was approved.
+    tree = facts.tree if _squashes(waited) else run.tree
+    moved = len(facts.parents) == 1 and facts.parents != (base,)
+    differences = tuple(_differences(facts, base, tree, waited, anchor, report))
     return replace(
         found,
         task=run.task,
         description=run.definition.description,
-        tree=run.tree,
-        base=run.workspace.base,
+        tree=tree,
+        base=base,
         approvals=tuple(_approvals(run)),
         problems=(*(() if moved else differences), *_unapproved(run), *(() if supported else damaged)),
         moved=differences if moved else (),
+        squash=_squashes(waited),
         notes=(*_unsaid(report, anchor.seq), *(damaged if supported else ())),
     )
 
 
+def without_squashed(trailers: Sequence[TrailerProof]) -> tuple[TrailerProof, ...]:
+    """Return the proofs of a commit's trailers; where a squash is proved, those of the commits in it are notes."""
+    if not any(each.squash and each.proof is Proof.GREEN for each in trailers):
+        return tuple(trailers)
+    carried = "the commit that it approved was squashed into this one"
+    return tuple(
+        replace(each, missing="", notes=(*each.notes, carried)) if each.missing in {MOVED, SEVERAL} else each
+        for each in trailers
+    )
+
+
+def _squashes(approved: Proposal) -> bool:
+    return approved.kind is Permission.MERGE and approved.method is MergeMethod.SQUASH and bool(approved.preimages)
+
+
 def _unsaid(report: VerifyReport, seq: int) -> Iterator[str]:
-    if not any(isinstance(each.event, TaskCommitted) and each.seq > seq for each in report.recorded):
+    if not any(isinstance(each.event, TaskCommitted | TaskMerged) and each.seq > seq for each in report.recorded):
         yield "the journal does not say that this commit was made; its author is not proved"
 
 
 def _differences(
-    facts: CommitFacts, run: TaskRun, approved: Proposal, anchor: Anchor, report: VerifyReport
+    facts: CommitFacts, base: str, tree: str, approved: Proposal, anchor: Anchor, report: VerifyReport
 ) -> Iterator[str]:
-    if facts.tree != run.tree:
-        yield f"its tree is {facts.tree[:10]}, approved was {run.tree[:10]}: it was changed, rebased or squashed since"
-    if facts.parents != (run.workspace.base,):
+    if facts.tree != tree:
+        yield f"its tree is {facts.tree[:10]}, approved was {tree[:10]}: it was changed, rebased or squashed since"
+    if facts.parents != (base,):
         parents = ", ".join(each[:10] for each in facts.parents) or "none"
-        yield f"its parent is {parents}, approved was a commit on {run.workspace.base[:10]}"
-    named = f"{anchor.session}:{anchor.seq}:{anchor.hash}"
-    message = f"{approved.text.strip()}\n\n{TRAILER}: {named}\n".encode("utf-8", "replace")
+        yield f"its parent is {parents}, approved was a commit on {base[:10]}"
+    named = f"{TRAILER}: {anchor.session}:{anchor.seq}:{anchor.hash}"
+    # A squash carries the trailers of the commits in it too, each of which is judged by itself.
+    carried = [line for line in anchor_lines(facts.message) if line != named] if _squashes(approved) else []
+    message = "\n\n".join((approved.text.strip(), "\n".join((named, *carried)))).encode("utf-8", "replace")
     if facts.message.strip(b"\n") != message.strip(b"\n"):
         yield "its message is not the one that was approved"
-    made = next((each.event for each in report.recorded[anchor.seq :] if isinstance(each.event, TaskCommitted)), None)
-    if made is not None and made.commit != facts.commit:
-        yield f"the journal has {made.commit[:10]} as the commit that was made of this approval"
+    made = _made(report, anchor.seq, TaskMerged if _squashes(approved) else TaskCommitted)
+    if made and made != facts.commit:
+        yield f"the journal has {made[:10]} as the commit that was made of this approval"
+
+
+def _made(report: VerifyReport, seq: int, kind: type[TaskMerged | TaskCommitted]) -> str:
+    """Return the commit that the journal says was made of the approval in event `seq`, empty if it says none."""
+    for recorded in report.recorded[seq:]:
+        match recorded.event:
+            case TaskMerged(outcome=outcome) if kind is TaskMerged:
+                return outcome.commit
+            case TaskCommitted(commit=commit) if kind is TaskCommitted:
+                return commit
+            case _:
+                continue
+    return ""
 
 
 def _unapproved(run: TaskRun) -> Iterator[str]:

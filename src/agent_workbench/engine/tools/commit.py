@@ -39,18 +39,18 @@ class Commit(BuiltinTool, frozen=True):
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Create the commit and move the branch."""
-        message = f"{proposal.text.strip()}\n\n{TRAILER}: {_approval(context)}\n"
+        message = f"{proposal.text.strip()}\n\n{approval_trailer(context)}\n"
         commit = await context.workspace.commit(context.run.tree, message)
         branch = context.workspace.facts.branch
         committed = TaskCommitted(context.task.id, commit, branch, message)
         return ToolResult(f"committed {commit[:10]} on {branch}", effects=(committed,))
 
 
-def _approval(context: ToolContext) -> str:
-    """Return `session:seq:hash` of the decision that approved this commit."""
+def approval_trailer(context: ToolContext) -> str:
+    """Return the trailer with `session:seq:hash` of the decision that approved what is made now."""
     for recorded in reversed(context.run.history):
         if isinstance(recorded.event, ActionDecided):
-            return f"{context.state.session}:{recorded.seq}:{recorded.hash}"
+            return f"{TRAILER}: {context.state.session}:{recorded.seq}:{recorded.hash}"
     raise WorkspaceError("a commit needs an approval in the journal")
 
 

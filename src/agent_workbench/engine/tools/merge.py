@@ -19,6 +19,7 @@ from agent_workbench.core.workspace import MergeMethod, MergePreview, MergeTarge
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
+from agent_workbench.engine.tools.commit import approval_trailer
 
 DETACHED = "HEAD"
 METHOD = "method"
@@ -46,7 +47,10 @@ class Merge(BuiltinTool, frozen=True):
         """Merge, or raise with nothing changed."""
         (shown,) = proposal.preimages
         target = MergeTarget("" if shown.path == DETACHED else shown.path, CommitId(shown.sha))
-        outcome = await context.ports.workspaces.merge(_commit(context), proposal.text, target, proposal.method)
+        message = proposal.text
+        if proposal.method is MergeMethod.SQUASH:
+            message = f"{message.strip()}\n\n{approval_trailer(context)}\n"
+        outcome = await context.ports.workspaces.merge(_commit(context), message, target, proposal.method)
         done = f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})"
         return ToolResult(done, effects=(TaskMerged(context.task.id, outcome),))
 

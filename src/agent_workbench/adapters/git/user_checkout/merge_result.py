@@ -84,8 +84,9 @@ class MergeResults:
                 parents = [sides.head, sides.theirs]
                 return CommitId(self._objects.commit(result.tree, parents, message, author))
             case MergeMethod.SQUASH:
-                anchors = dict.fromkeys(line for each in self._commits(sides) for line in anchor_lines(each.message))
-                whole = "\n\n".join(filter(None, (message.strip(), "\n".join(anchors)))) + "\n"
+                named = [message.encode("utf-8", "replace"), *(each.message for each in self._commits(sides))]
+                anchors = dict.fromkeys(line for each in named for line in anchor_lines(each))
+                whole = "\n\n".join(filter(None, (without_anchors(message).strip(), "\n".join(anchors)))) + "\n"
                 return CommitId(self._objects.commit(result.tree, [sides.head], whole, author))
             case MergeMethod.REBASE:
                 tip = sides.head
