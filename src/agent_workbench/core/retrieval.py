@@ -9,7 +9,7 @@ from agent_workbench.core.ids import CommitId
 from agent_workbench.core.recorded_value import RecordedValue
 
 # Share of the best file's score below which code is not worth a model's context.
-RELEVANT = 0.25
+RELEVANT = 0.35
 # State of the vectors if the settings want none; it is not worth showing.
 VECTORS_UNWANTED = "off (retrieval.embeddings.provider)"
 

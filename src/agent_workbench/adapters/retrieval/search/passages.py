@@ -16,8 +16,8 @@ _WHOLE_RATIO = 1.5
 # Chunks with at most this many lines between them are one.
 _GAP_LINES = 4
 _MAX_REASONS = 6
-# Results further down are rarely read.
-_MAX_EXPLAINED = 20
+# More than a model or a screen shows at once; further down a context would cost more than the search.
+_MAX_WITH_CONTEXT = 12
 # Bound of a chunk's text, as a multiple of its size; only a single long line exceeds it.
 _MAX_CHUNK_RATIO = 4
 
@@ -53,13 +53,15 @@ def passages(found: Sequence[FoundChunk], contents: Mapping[str, bytes], max_tok
         if data is None or blob_id(data) != chunks[0].blob:
             is_current = False
             continue
-        lines = data.decode("utf-8", "replace").split("\n")
-        explained = find_language(language_of(path)) is not None
-        with_imports = explained
-        for span in _spans(chunks, lines, max_tokens):
+        is_whole = len(data) <= max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO
+        needed = -1 if is_whole else max(each.last_line for each in chunks)
+        lines = data.decode("utf-8", "replace").split("\n", needed)
+        best = rank[path, chunks[0].first_line]
+        with_imports = has_context = best < _MAX_WITH_CONTEXT and find_language(language_of(path)) is not None
+        for span in _spans(chunks, lines, is_whole=is_whole):
             number = rank[path, span.found[0].first_line]
             context = ""
-            if explained and number < _MAX_EXPLAINED:
+            if has_context and number < _MAX_WITH_CONTEXT:
                 symbol = span.found[0].symbol if len(span.found) == 1 else ""
                 context = context_of(lines, span.first, span.last, symbol, with_imports=with_imports)
                 with_imports = False
@@ -67,10 +69,9 @@ def passages(found: Sequence[FoundChunk], contents: Mapping[str, bytes], max_tok
     return Passages(tuple(chunk for _, chunk in sorted(made, key=lambda each: each[0])), is_current)
 
 
-def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], max_tokens: int) -> Iterator[_Span]:
+def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], *, is_whole: bool) -> Iterator[_Span]:
     """Yield the passages of one file, that of its best chunk first."""
-    size = sum(map(len, lines)) + len(lines)
-    if size <= max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO:
+    if is_whole:
         last = len(lines) - 1
         yield _Span(0, last - (last > 0 and not lines[last]), list(chunks))
         return

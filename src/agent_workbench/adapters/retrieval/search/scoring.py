@@ -37,7 +37,7 @@ KIND_SHARES = {
 # Score of each matching word where all idfs are 0, as in a repo of one file.
 _EACH_WORD = 0.001
 _MAX_REASONS = 6
-# Words are looked up again for each explained chunk; results further down are rarely read.
+# Words are looked up again for each explained chunk; results further down are rarely read, and have no reasons.
 _MAX_EXPLAINED = 20
 # glibc returns freed memory to the system and gets it back page by page, until a block of this size was freed: then it
 # keeps twice as much. That was half the time of a search.
@@ -74,7 +74,10 @@ def search(
     defining = frozenset().union(*definers.values())
     chosen = select(view, _relevant(files, query.floor), evidence.chunks, list(named), limit, defining)
     reasons = MatchExplanation(view, read, definers, commit_index, [each.chunk for each in chosen[:_MAX_EXPLAINED]])
-    return [_found(view, each, evidence, named.get(each.chunk), reasons) for each in chosen]
+    return [
+        _found(view, each, evidence, named.get(each.chunk), reasons if rank < _MAX_EXPLAINED else None)
+        for rank, each in enumerate(chosen)
+    ]
 
 
 def _scores_of_matches(evidence: Evidence) -> "Scores":
@@ -148,15 +151,18 @@ def _found(
     selection: SelectedChunk,
     evidence: Evidence,
     place: MentionedPlace | None,
-    reasons: MatchExplanation,
+    reasons: MatchExplanation | None,
 ) -> FoundChunk:
+    """Return the chunk with its reasons; without `reasons` with none but a mention."""
     chunk = selection.chunk
     path, extent = view.path_of(int(view.file_of[chunk])), view.extent(chunk)
-    words, why = reasons.words(chunk), reasons.best(chunk)
-    named = path.rsplit("/", 1)[-1] + (f":{place.line}" if place and place.line else "")
-    if place is not None:
-        why.insert(0, named)
-    signals = _signals(_as_chunk_signals(dict(_shares(view, chunk, evidence)), words), words, named if place else "")
+    named = path.rsplit("/", 1)[-1] + (f":{place.line}" if place.line else "") if place is not None else ""
+    why = [named] if named else []
+    signals: tuple[Signal, ...] = ()
+    if reasons is not None:
+        words = reasons.words(chunk)
+        why += reasons.best(chunk)
+        signals = _signals(_as_chunk_signals(dict(_shares(view, chunk, evidence)), words), words, named)
     return FoundChunk(
         path,
         view.blob_of(path),
