@@ -20,6 +20,12 @@ pytestmark = pytest.mark.xdist_group("embeddings")
 SECONDS = "agent_workbench.adapters.retrieval.retriever._VECTOR_SECONDS"
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait on a busy machine too: the bound has a test of its own."""
+    monkeypatch.setattr(SECONDS, 60.0)
+
+
 @pytest.fixture
 def sources(tmp_path: Path) -> FolderWorkspace:
     """A repo in which no file has the word `bill`."""
