@@ -268,6 +268,7 @@ SCENES = {
     "starting": Scene(ScriptedSession),
     "idle": Scene(lambda: ScriptedSession(*runs.opening())),
     "no_tasks": Scene(lambda: ScriptedSession(*runs.opening()[:3], PlanRead("memory/plans/PLAN.yaml", Plan()))),
+    "plan_waits": Scene(lambda: ScriptedSession(*runs.opening(), *runs.plan_proposed())),
     "checks_wait": Scene(lambda: _run(ActionProposed(runs.checks("P-10", CheckPurpose.BASELINE)))),
     "checks_run": Scene(
         lambda: _run().show(Live(activity="running 1 check", running=Running(runs.PYTEST, OUTPUT, 7.0)))

@@ -92,9 +92,10 @@ class GateText(Bar):
         if not self._near:
             far = [] if all(act in SCOPES for act in acts) else [self._go_there, *named[:FAR_ACTS]]
             return [*far, *self._pane_hints(), *([] if far else named), *general_hints(self._view, self._keymap)]
-        parts = [Hint(self._keymap.first(Scope.EVERYWHERE, "focus_diff"), "by hunk", "screen.focus_diff")]
-        by_hunk = parts if self._can_select_hunks else []
-        return [*named, *by_hunk, *self._pane_hints(), *general_hints(self._view, self._keymap)]
+        pane, label = ("focus_plan", "by task") if self._can_arrange else ("focus_diff", "by hunk")
+        parts = [Hint(self._keymap.first(Scope.EVERYWHERE, pane), label, f"screen.{pane}")]
+        by_part = parts if self._can_arrange or self._can_select_hunks else []
+        return [*named, *by_part, *self._pane_hints(), *general_hints(self._view, self._keymap)]
 
     @property
     def _near(self) -> bool:
@@ -106,6 +107,12 @@ class GateText(Bar):
     def _can_select_hunks(self) -> bool:
         """True while a proposed diff waits whose hunks can be selected."""
         return bool(self._view.acts) and can_select_hunks(self._view.waiting)
+
+    @property
+    def _can_arrange(self) -> bool:
+        """True while a proposed plan waits."""
+        waiting = self._view.waiting
+        return bool(self._view.acts) and waiting is not None and waiting.proposal.plan is not None
 
     @property
     def _in_diff(self) -> bool:
