@@ -92,8 +92,8 @@ class GateText(Bar):
         if not self._near:
             far = [] if all(act in SCOPES for act in acts) else [self._go_there, *named[:FAR_ACTS]]
             return [*far, *self._pane_hints(), *([] if far else named), *general_hints(self._view, self._keymap)]
-        pane, label = ("focus_plan", "by task") if self._can_arrange else ("focus_diff", "by hunk")
-        parts = [Hint(self._keymap.first(Scope.EVERYWHERE, pane), label, f"screen.{pane}")]
+        place, label = ("focus_plan", "by task") if self._can_arrange else ("focus_diff", "by hunk")
+        parts = [Hint(self._keymap.first(Scope.EVERYWHERE, place), label, f"screen.{place}")]
         by_part = parts if self._can_arrange or self._can_select_hunks else []
         return [*named, *by_part, *self._pane_hints(), *general_hints(self._view, self._keymap)]
 
