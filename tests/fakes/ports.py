@@ -227,6 +227,9 @@ class HeldPlan:
         self.statuses.append((task, status))
         self.plan = self.plan.with_status(task, status, reason)
 
+    async def set_checks(self, task: TaskId, commands: Sequence[str]) -> None:
+        self.plan = self.plan.with_checks(task, tuple(commands))
+
     async def move(self, task: TaskId, *, up: bool) -> None:
         self.plan = self.plan.moved(task, up=up)
 

@@ -112,6 +112,11 @@ class Plan(RecordedValue, frozen=True):
             tasks=tuple(task.with_status(status, reason) if task.id == wanted else task for task in self.tasks),
         )
 
+    def with_checks(self, wanted: TaskId, commands: tuple[str, ...]) -> "Plan":
+        """Return the plan with the acceptance commands of one task; an unknown id changes nothing."""
+        tasks = (replace(task, accept_tests=commands) if task.id == wanted else task for task in self.tasks)
+        return replace(self, tasks=tuple(tasks))
+
     def moved(self, wanted: TaskId, *, up: bool) -> "Plan":
         """Return the plan with one task moved up or down by one place; unchanged at the end of the list."""
         tasks = list(self.tasks)

@@ -18,11 +18,15 @@ class ProposedTask(RecordedValue, frozen=True):
 
 
 class ProposedPlan(RecordedValue, frozen=True):
-    """Tasks that reach `goal`, in order. They are appended to the plan, or replace it (`replaces`)."""
+    """Tasks that reach `goal`, in order. They are appended to the plan, or replace it (`replaces`).
+
+    `checks`: the tasks are in the plan already, and only their acceptance commands are written.
+    """
 
     goal: str
     tasks: tuple[ProposedTask, ...] = ()
     replaces: bool = False
+    checks: bool = False
 
     @property
     def taken(self) -> tuple[Task, ...]:
@@ -37,7 +41,7 @@ class ProposedPlan(RecordedValue, frozen=True):
         if len(order) != len(known) or set(order) != set(known) or not set(left) <= set(known):
             raise PlanError("the proposed plan has other tasks now", advice="look at it again")
         tasks = tuple(ProposedTask(known[id], id not in left) for id in order)
-        return ProposedPlan(self.goal, tasks, replaces)
+        return ProposedPlan(self.goal, tasks, replaces and not self.checks, self.checks)
 
     def edited(self, tasks: Sequence[Task]) -> "ProposedPlan":
         """Return the plan with `tasks` as its taken ones; those that are left out keep their places."""
@@ -50,7 +54,7 @@ class ProposedPlan(RecordedValue, frozen=True):
     def numbered_after(self, existing: Plan) -> "ProposedPlan":
         """Return the plan with new ids for all its tasks if one of them is an id of the existing plan."""
         ids = {task.id for task in existing.tasks}
-        if not any(each.task.id in ids for each in self.tasks):
+        if self.checks or not any(each.task.id in ids for each in self.tasks):
             return self
         new: dict[TaskId, TaskId] = {}
         taken = existing.tasks
@@ -70,6 +74,10 @@ class ProposedPlan(RecordedValue, frozen=True):
         """Raise `PlanError` if the existing plan cannot take it: an id twice, a cycle, or a running task replaced."""
         if len({each.task.id for each in self.tasks}) < len(self.tasks):
             raise PlanError("two of the proposed tasks have the same id", advice="give one of them another id")
+        if self.checks:
+            for task in self.taken:
+                existing.task(task.id)
+            return
         running = [task.id for task in existing.tasks if task.status is TaskStatus.IN_PROGRESS]
         if self.replaces and running:
             raise PlanError(

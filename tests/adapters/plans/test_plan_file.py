@@ -218,6 +218,29 @@ async def test_a_new_task_gets_the_next_free_id_and_nothing_is_added_to_a_broken
     assert content(tmp_path) == "tasks: ["
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            "tasks:\n  - id: T-1  # a\n    description: x  # b\n    goal: y\n",
+            "tasks:\n  - id: T-1  # a\n    description: x  # b\n    accept_tests:\n      - make\n",
+        ),
+        (
+            "- id: T-1\n  accept_tests: []  # none\n  description: x\n",
+            '- id: T-1\n  accept_tests: ["make", "a: b"]  # none\n',
+        ),
+        ("[{id: T-1, description: x}]\n", '[{id: T-1, description: x, accept_tests: ["make", "a: b"]}]\n'),
+        ("- id: T-1\n  description: |\n    x\n    y\n", "- id: T-1\n  description: |\n    x\n    y\n  accept_tests:\n"),
+        ("- id: T-1\n  accept_tests:\n  description: x\n", "- id: T-1\n  accept_tests: "),
+    ],
+)
+async def test_a_check_is_added_to_a_task_that_has_none(tmp_path: Path, text: str, wanted: str) -> None:
+    file = plan_file(tmp_path, text)
+    await file.set_checks(TaskId("T-1"), ("make", "a: b"))
+    assert content(tmp_path).startswith(wanted)
+    assert (await file.read()).tasks[0].accept_tests == ("make", "a: b")
+
+
 async def test_what_does_not_fit_is_not_added(tmp_path: Path) -> None:
     file = plan_file(tmp_path, COMMENTED)
     with pytest.raises(PlanError, match="already has a task T-1"):

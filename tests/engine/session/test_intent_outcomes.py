@@ -33,6 +33,7 @@ from agent_workbench.core.intents import (
     PauseTask,
     PinChunk,
     PlayReplay,
+    PreviewPrompt,
     RecordDecision,
     RejectProposal,
     RetryTrouble,
@@ -80,6 +81,7 @@ INTENTS: tuple[Intent, ...] = (
     *(FindCode("answer.txt:1-1"), FindCode(""), OpenFile("answer.txt"), OpenFile("../../etc/passwd", -3)),
     *(
         ChooseMergeMethod(NOTHING, MergeMethod.SQUASH),
+        PreviewPrompt(),
         CompactContext(),
         MergeTask(T1),
         MergeTask(TaskId("T-9")),

@@ -92,8 +92,9 @@ def open_for(kind: Permission, approval: Approval = Approval.AUTO) -> Approvals:
 async def test_a_call_waits_is_shown_in_full_and_carried_out(tmp_path: Path) -> None:
     brought = sources(tmp_path)
     sayings = [call("weather", OSLO), RIGHT, FINISH]
+    unasked = replace(OPEN, plan=Approval.DENY)  # the model is asked for no check
     async with (
-        a_stage(tmp_path, sayings, tasks=(task(accept=()),), tool_sources=brought, approvals=OPEN) as stage,
+        a_stage(tmp_path, sayings, tasks=(task(accept=()),), tool_sources=brought, approvals=unasked) as stage,
         in_front_of(stage) as front,
     ):
         await front.start()

@@ -57,7 +57,17 @@ class PlanFile:
                 return text_edits.with_reason(self._read_text(text), task, kept)
 
             ways = (in_place, lambda: round_trip.with_status(before.text, task, status, kept))
-            return self._first_faithful(ways, wanted)
+            return first_faithful(self._read_text, self._path, ways, wanted)
+
+        await asyncio.to_thread(self._change, change)
+
+    async def set_checks(self, task: TaskId, commands: Sequence[str]) -> None:
+        def change(before: PlanText) -> str:
+            ways = (
+                lambda: text_edits.with_checks(before, task, commands),
+                lambda: round_trip.with_checks(before.text, task, commands),
+            )
+            return first_faithful(self._read_text, self._path, ways, before.plan.with_checks(task, tuple(commands)))
 
         await asyncio.to_thread(self._change, change)
 
@@ -68,7 +78,7 @@ class PlanFile:
                 lambda: task_spans.with_moved(before, task, up=up),
                 lambda: round_trip.with_order(before.text, [each.id for each in wanted.tasks]),
             )
-            return self._first_faithful(ways, wanted)
+            return first_faithful(self._read_text, self._path, ways, wanted)
 
         await asyncio.to_thread(self._change, change)
 
@@ -142,7 +152,7 @@ class PlanFile:
         return "" if data is None else sha256(data).hexdigest()
 
     def render(self, plan: Plan) -> str:
-        return self._first_faithful((lambda: render_plan(plan),), plan)
+        return first_faithful(self._read_text, self._path, (lambda: render_plan(plan),), plan)
 
     def parse(self, text: str, name: str) -> Plan:
         return read_quoted(text, name, self._compose).plan
@@ -164,7 +174,7 @@ class PlanFile:
 
     def _with_tasks(self, before: PlanText, tasks: Sequence[Task]) -> str:
         ways = (lambda: text_edits.with_tasks(before, tasks), lambda: round_trip.with_tasks(before.text, tasks))
-        return self._first_faithful(ways, Plan((*before.plan.tasks, *tasks), before.plan.goal))
+        return first_faithful(self._read_text, self._path, ways, Plan((*before.plan.tasks, *tasks), before.plan.goal))
 
     def _read(self) -> Plan:
         return self._read_text(self._text()).plan
@@ -197,21 +207,6 @@ class PlanFile:
         change_inside(self._root, self._path, MAX_BYTES, changed)
         return archived
 
-    def _first_faithful(self, ways: Sequence[Callable[[], str]], wanted: Plan) -> str:
-        """Return the first of the texts that reads back as `wanted`."""
-        fault: PlanError | None = None
-        for write in ways:
-            try:
-                text = write()
-                if self._read_text(text).plan == wanted:
-                    return text
-            except PlanError as error:
-                fault = fault or error
-        raise PlanError(
-            f"{self._path} could not be changed" + (f": {fault}" if fault else ""),
-            advice="edit the file by hand",
-        ) from fault
-
     def _parsed(self, data: bytes) -> PlanText:
         return self._read_text(self._decoded(data))
 
@@ -238,3 +233,19 @@ def _missing(name: str) -> PlanError:
         f"there is no plan at {name}",
         advice="`agent init` creates an empty plan, `agent plan new` asks the model for one",
     )
+
+
+def first_faithful(read: Callable[[str], PlanText], path: str, ways: Sequence[Callable[[], str]], wanted: Plan) -> str:
+    """Return the first of the texts that reads back as `wanted`; raise `PlanError` if none does."""
+    fault: PlanError | None = None
+    for write in ways:
+        try:
+            text = write()
+            if read(text).plan == wanted:
+                return text
+        except PlanError as error:
+            fault = fault or error
+    raise PlanError(
+        f"{path} could not be changed" + (f": {fault}" if fault else ""),
+        advice="edit the file by hand",
+    ) from fault

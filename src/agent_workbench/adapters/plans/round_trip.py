@@ -29,6 +29,17 @@ def with_status(text: str, wanted: TaskId, status: TaskStatus, reason: str) -> s
     return _rewrite(text, change)
 
 
+def with_checks(text: str, wanted: TaskId, commands: Sequence[str]) -> str:
+    """Return the text with the acceptance commands of a task set; raise `PlanError` if that fails."""
+
+    def change(tasks: "CommentedSeq") -> None:
+        for task in tasks:
+            if task["id"] == wanted:
+                task["accept_tests"] = list(commands)
+
+    return _rewrite(text, change)
+
+
 def with_tasks(text: str, added: Sequence[Task]) -> str:
     """Return the text with tasks appended; raise `PlanError` if that fails."""
 

@@ -53,6 +53,24 @@ def _reason_added(text: str, item: YamlMapping, reason: str) -> str:
     return _insert_after(text, status, f"{' ' * (key.start.column - 1)}{REASON}: {render_text(reason)}\n")
 
 
+def with_checks(before: PlanText, wanted: TaskId, commands: Sequence[str]) -> str:
+    """Return the text with the acceptance commands of a task that has none."""
+    text, item = before.text, _item(before, wanted)
+    flow = f"[{', '.join(map(render_quoted, commands))}]"
+    empty = item.get("accept_tests")
+    if empty is not None:
+        space = "" if text[empty.start.index - 1].isspace() else " "
+        return f"{text[: empty.start.index]}{space}{flow}{text[empty.end.index :]}"
+    key, words = next((key, value) for key, value in item.entries if key.text == "description")
+    if item.flow:
+        end = item.entries[-1][1].end.index
+        quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
+        return f"{text[:end]}, {quote}accept_tests{quote}: {flow}{text[end:]}"
+    indent = " " * (key.start.column - 1)
+    lines = "".join(f"{indent}  - {render_text(each)}\n" for each in commands)
+    return _insert_after(text, words, f"{indent}accept_tests:\n{lines}")
+
+
 def with_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
     """Return the text with tasks appended to its list."""
     text, listing = before.text, before.listing

@@ -49,7 +49,7 @@ def fold_planning(planning: Planning | None, event: PlanningEvent) -> Planning |
 
 def _asked(before: Planning | None, event: PlanAsked) -> Planning:
     """Return a new planning; for the goal of the last one it goes on from there, with the plan that was put aside."""
-    if before is not None and before.goal == event.goal and before.wording == event.wording:
+    if before is not None and _is_same(before, event):
         return replace(
             before,
             replaces=event.replaces,
@@ -60,7 +60,12 @@ def _asked(before: Planning | None, event: PlanAsked) -> Planning:
             decision=None,
             open=True,
         )
-    return Planning(event.goal, event.wording, event.replaces)
+    return Planning(event.goal, event.wording, event.replaces, check_for=event.check_for)
+
+
+def _is_same(before: Planning, event: PlanAsked) -> bool:
+    asked = (event.goal, event.wording, event.check_for)
+    return (before.goal, before.wording, before.check_for) == asked
 
 
 def fold_plan_gate(state: SessionState, event: GateEvent | WorkEvent) -> SessionState:

@@ -27,6 +27,9 @@ class Plans(Protocol):
         A reason is written beside it while the task is blocked.
         """
 
+    async def set_checks(self, task: TaskId, commands: Sequence[str]) -> None:
+        """Write the acceptance commands of a task that has none; the rest of the file stays."""
+
     async def move(self, task: TaskId, *, up: bool) -> None:
         """Move a task one place up or down; unchanged at the end of the list."""
 

@@ -21,6 +21,7 @@ class Planning(Struct, frozen=True):
 
     `wording` is the version of the prompt's texts. `step` counts the prompts. `misses` are the consecutive answers that
     were no plan. `aside` is the plan that was put aside last; asking for the same goal proposes it again.
+    `check_for` is the task for which only an acceptance command is asked, empty for a plan.
     """
 
     goal: str
@@ -36,6 +37,7 @@ class Planning(Struct, frozen=True):
     decision: ActionDecided | None = None
     aside: ProposedPlan | None = None
     open: bool = True
+    check_for: str = ""
 
     @property
     def waiting(self) -> Proposal | None:

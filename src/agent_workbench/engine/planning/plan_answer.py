@@ -26,6 +26,25 @@ text ::= [^\x00-\x1F\x7F]
 """
 
 
+CHECK_GRAMMAR = r"""
+root ::= "Accept: " [^\x00-\x20\x7F] [^\x00-\x1F\x7F]{1,160} "\n"
+"""
+
+
+def read_check(text: str) -> str:
+    """Return the command in an answer to the question for a check; raise `PlanError` with the reason."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    match = _LINE.fullmatch(lines[0].rstrip("\r")) if len(lines) == 1 else None
+    if match is None or match[1] != "Accept":
+        raise PlanError("it is not one line that begins with `Accept: `")
+    command = match[2].strip().strip("`").strip()
+    if command.lower() in _NOTHING:
+        raise PlanError("it has no command")
+    if not is_clean(command) or len(command) > MAX_LINE_CHARS:
+        raise PlanError(f"its command has control characters, or more than {MAX_LINE_CHARS} characters")
+    return command
+
+
 def read_tasks(text: str, existing: Plan) -> tuple[Task, ...]:
     """Return the tasks in an answer, numbered after those of the existing plan; raise `PlanError` with the reason."""
     told = _split(text)

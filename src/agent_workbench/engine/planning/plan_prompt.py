@@ -25,13 +25,23 @@ Accept: <one shell command that passes then, or nothing>
 After: <numbers of the tasks above that must be done first, or nothing>"""
 
 
+CHECK_RULES = """\
+You propose one shell command that shows when a task is done: it fails before and passes after. Use what the \
+repository has: its test runner on the test files of the code that changes, or on a test file that the task is going \
+to add; else a short command that looks at the result. The command runs in the root of the repository, changes \
+nothing, needs no network, and ends by itself. Answer with one line and nothing else, in exactly this form:
+
+Accept: <the command>"""
+
+
 def planner_messages(planning: Planning, plan: Plan) -> tuple[Message, ...]:
     """Return the messages of the next request; it only grows at its end as long as the survey stays the same."""
     survey = planning.survey or PlanSurveyed()
     asked = "\n\n".join(_material(planning.goal, survey, plan))
-    messages = [Message(Role.SYSTEM, RULES), Message(Role.USER, asked)]
+    rules, reply = (CHECK_RULES, _check_reply) if planning.check_for else (RULES, _reply)
+    messages = [Message(Role.SYSTEM, rules), Message(Role.USER, asked)]
     for attempt in planning.attempts:
-        messages += (Message(Role.ASSISTANT, attempt.answer or "(no answer)"), Message(Role.USER, _reply(attempt)))
+        messages += (Message(Role.ASSISTANT, attempt.answer or "(no answer)"), Message(Role.USER, reply(attempt)))
     return tuple(messages)
 
 
@@ -65,3 +75,9 @@ def _reply(attempt: PlanAttempt) -> str:
     if attempt.by_user:
         return f"The user refused this plan: {attempt.reason}\nWrite the whole plan again, with that in mind."
     return f"That is not a plan: {attempt.reason}\nWrite the whole plan again, in exactly the form above."
+
+
+def _check_reply(attempt: PlanAttempt) -> str:
+    if attempt.by_user:
+        return f"The user refused this command: {attempt.reason}\nPropose another one."
+    return f"That is no command: {attempt.reason}\nAnswer again, in exactly the form above."

@@ -23,7 +23,7 @@ from agent_workbench.core.rules.matching import extends, runs_only
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.engine.planning.plan_answer import read_tasks
+from agent_workbench.engine.planning.plan_answer import read_check, read_tasks
 from agent_workbench.engine.planning.plan_request import reject_answer
 from agent_workbench.engine.runtime.session_context import SessionContext
 
@@ -67,9 +67,16 @@ async def arrange_plan(
 
 async def edit_plan(session: SessionContext, waiting: Proposal, text: str) -> None:
     """Replace the taken tasks by those in the user's YAML; raise `PlanError` with line and column of a fault."""
-    plan = session.ports.plans.parse(text, NAME)
-    edited = _plan_of(waiting).edited([task.with_status(TaskStatus.PENDING) for task in plan.tasks])
+    plan, shown = session.ports.plans.parse(text, NAME), _plan_of(waiting)
+    tasks = [task.with_status(TaskStatus.PENDING) for task in plan.tasks]
+    if shown.checks and _without_checks(tasks) != _without_checks(shown.taken):
+        raise PlanError("only the accept_tests can be changed here", advice="edit the task itself in the plan pane")
+    edited = shown.edited(tasks)
     await _replace(session, waiting, edited, "edited", Author.USER, edited=True)
+
+
+def _without_checks(tasks: Iterable[Task]) -> list[Task]:
+    return [replace(task, accept_tests=()).with_status(TaskStatus.PENDING) for task in tasks]
 
 
 def open_proposed(session: SessionContext, waiting: Proposal, task: TaskId | None) -> PlanPiece:
@@ -103,7 +110,11 @@ async def take_plan(session: SessionContext, proposal: Proposal, *, begun: bool)
     await session.record(ActionStarted(proposal.id))
     tasks = plan.taken
     try:
-        if plan.replaces and existing.tasks:
+        if plan.checks:
+            for task in tasks:
+                await plans.set_checks(task.id, task.accept_tests)
+            told = f"{', '.join(task.id for task in tasks)} has a check now"
+        elif plan.replaces and existing.tasks:
             archived = await plans.new_plan(Plan(tasks, plan.goal))
             told = f"{counted_text(len(tasks), 'task')} in a new plan; the old one is archived at {archived}"
         else:
@@ -119,7 +130,11 @@ async def take_plan(session: SessionContext, proposal: Proposal, *, begun: bool)
 
 
 def _answered(planning: Planning, existing: Plan) -> ProposedPlan:
-    tasks = read_tasks(planning.answer.text if planning.answer is not None else "", existing)
+    text = planning.answer.text if planning.answer is not None else ""
+    if planning.check_for:
+        task = replace(existing.task(TaskId(planning.check_for)), accept_tests=(read_check(text),))
+        return ProposedPlan(planning.goal, (ProposedTask(task),), checks=True)
+    tasks = read_tasks(text, existing)
     return ProposedPlan(planning.goal, tuple(map(ProposedTask, tasks)))
 
 

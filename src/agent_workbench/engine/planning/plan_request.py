@@ -14,15 +14,15 @@ from agent_workbench.core.model import AnswerEnd, AnswerFigures, Message, ModelF
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, seed_of, text_sha
 from agent_workbench.engine.answer.streaming import AnswerLog, stream
-from agent_workbench.engine.planning.plan_answer import GRAMMAR
+from agent_workbench.engine.planning.plan_answer import CHECK_GRAMMAR, GRAMMAR
 from agent_workbench.engine.planning.plan_prompt import planner_messages
 from agent_workbench.engine.prompt.messages import prompt_sha
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 ANSWER_TOKENS = 1_500
 MOST_MISSES = 3
-SUBJECT = "plan"
-"""Subject of the requests; a scripted model finds its answers by it."""
+SUBJECT, CHECK_SUBJECT = "plan", "check"
+"""Subjects of the requests; a scripted model finds its answers by them."""
 
 
 async def ask_plan(session: SessionContext, planning: Planning) -> None:
@@ -31,7 +31,8 @@ async def ask_plan(session: SessionContext, planning: Planning) -> None:
     try:
         facts = await observe_model(session, Purpose.PLANNER)
         messages = planner_messages(planning, session.state.plan)
-        grammar = GRAMMAR if facts.takes_grammar and facts.endpoint not in session.state.ungrammatical else ""
+        wanted = CHECK_GRAMMAR if planning.check_for else GRAMMAR
+        grammar = wanted if facts.takes_grammar and facts.endpoint not in session.state.ungrammatical else ""
         await _send(session, planning, facts, messages, grammar)
     except ContextOverflow as full:
         await _overflowed(session, planning, full)
@@ -62,7 +63,7 @@ async def _send(
         grammar=grammar,
         answer_tokens=ANSWER_TOKENS,
         answer_seconds=session.settings.model.answer_seconds,
-        subject=SUBJECT,
+        subject=CHECK_SUBJECT if planning.check_for else SUBJECT,
         sampling=chosen.sampling,
         seed=seed,
     )
@@ -97,8 +98,10 @@ async def reject_answer(session: SessionContext, step: int, reason: str) -> None
     await session.record(PlanRejected(step, reason))
     planning = session.state.open_planning
     if planning is not None and planning.misses >= MOST_MISSES:
-        advice = "try again, or ask for it in other words"
-        await session.record(TroubleMet("model", f"the model wrote no plan: {reason}", advice))
+        what, advice = "plan", "try again, or ask for it in other words"
+        if planning.check_for:
+            what, advice = "check", "try again, or abort this and start the task without one"
+        await session.record(TroubleMet("model", f"the model wrote no {what}: {reason}", advice))
 
 
 class PlanAnswerLog(AnswerLog):

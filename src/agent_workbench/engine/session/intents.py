@@ -147,9 +147,11 @@ async def _abort(session: SessionContext) -> Outcome:
 
 
 async def _give_up_planning(session: SessionContext, waiting: Proposal | None) -> None:
-    """Put the proposed plan aside, or stop before there is one."""
+    """Put the proposed plan aside, or stop before there is one; a task that waits for its check is not started."""
+    planning = session.state.open_planning
     if waiting is not None:
-        await decide(session, waiting, Verdict.SKIP, "user")
+        verdict = Verdict.ABORT if planning is not None and planning.check_for else Verdict.SKIP
+        await decide(session, waiting, verdict, "user")
     else:
         await session.record(AbortAsked("planning stopped by the user"))
 

@@ -29,6 +29,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import Submission
 from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
+from agent_workbench.engine.session.check_request import CheckedStart
 from agent_workbench.engine.session.gate_intents import record_pending, watch_inbox
 from agent_workbench.engine.session.intent_queue import IntentQueue
 from agent_workbench.engine.session.intents import Question, carry_out, look_up
@@ -48,6 +49,7 @@ class LiveSession:
         self._queue = IntentQueue()
         self._leaving = ""
         self._starting = False
+        self._checked = CheckedStart()
         self._background: list[asyncio.Task[None]] = []
 
     def submit(self, intent: Intent) -> Awaitable[Outcome]:
@@ -93,7 +95,7 @@ class LiveSession:
     async def _advance(self) -> None:
         move = next_move(self._session.state)
         if isinstance(move, Idle):
-            submitted = await self._queue.get()
+            submitted = self._checked.resumed(self._session.state) or await self._queue.get()
             if isinstance(submitted.intent, StartTask):
                 await self._listen_during(self._start(submitted, submitted.intent), stopped_by=(Leave, AbortTask))
             else:
@@ -127,7 +129,7 @@ class LiveSession:
                 submitted = await self._queue.get_during(work)
                 if submitted is None:
                     continue
-                if isinstance(submitted.intent, stopped_by) and not self._is_vain(submitted.intent):
+                if isinstance(submitted.intent, stopped_by) and not is_vain(self._session.state, submitted.intent):
                     work.cancel()
                     await asyncio.gather(work, return_exceptions=True)
                 await self._take(submitted)
@@ -137,13 +139,12 @@ class LiveSession:
         if not work.cancelled():
             work.result()
 
-    def _is_vain(self, intent: Intent) -> bool:
-        """Return True for an undo that will be refused: nothing is stopped for it."""
-        return isinstance(intent, UndoStep) and bool(why_not_undo(self._session.state, intent.proposal))
-
     async def _start(self, submitted: Submission, intent: StartTask) -> None:
         self._starting = True
         try:
+            if asked := await self._checked.ask(self._session, intent.task):
+                submitted.answer(asked)
+                return
             await start_task(self._session, intent.task)
             submitted.answer(Accepted())
         except WorkbenchError as error:
@@ -239,6 +240,11 @@ class LiveSession:
                     self._queue.close()
                     session.publisher.end(farewell)
         return farewell
+
+
+def is_vain(state: SessionState, intent: Intent) -> bool:
+    """Return True for an undo that will be refused: nothing is stopped for it."""
+    return isinstance(intent, UndoStep) and bool(why_not_undo(state, intent.proposal))
 
 
 def _merge_waits(state: SessionState) -> bool:

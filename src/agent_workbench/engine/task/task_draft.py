@@ -26,7 +26,7 @@ MOST_FOUND = 8
 MOST_TESTS = 4
 TITLE_CHARS = 200
 ANYWHERE = ("**",)
-NO_CHECKS = "no test_command is set, so nothing checks the result"
+NO_CHECKS = "no test_command is set: the model proposes a check when the task starts"
 # Commands to which paths of test files can be added.
 _PYTEST = re.compile(r"(?:[\w./-]+ -m )?(?:[\w./-]*/)?pytest(?: -[\w=-]+)*")
 

@@ -75,6 +75,16 @@ async def read_again(session: SessionContext) -> None:
         await session.record(notes_changed(session.settings, run.task, notes, Author.USER))
 
 
+async def task_without_check(session: SessionContext, wanted: TaskId | None) -> Task | None:
+    """Return the task that would be started if nothing shows when it is done: no acceptance and no test command.
+
+    Raises `PlanError` as `start_task` does.
+    """
+    taken = await read_plan(session)
+    task = _choose(session.state.plan, wanted, taken)
+    return None if check_list(task, session.settings).required else task
+
+
 async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     """Start a task (None: the next one of the plan); raise `PlanError`, `LockedError`, `WorkspaceError`."""
     taken = await read_plan(session)

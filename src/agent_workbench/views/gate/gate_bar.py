@@ -207,6 +207,9 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
             return proposal.tool.replace("_", " "), sanitize_line(proposal.text), ""
         case Permission.PLAN if proposal.plan is not None:
             plan = proposal.plan
+            if plan.checks:
+                commands = "; ".join(line for task in plan.taken for line in task.accept_tests)
+                return "check to add", sanitize_line(commands), "nothing runs yet"
             effect = "replaces the plan, which is archived" if plan.replaces else "appended to the plan"
             count = f"{len(plan.taken)} of {counted_text(len(plan.tasks), 'task')}"
             return "plan", f"{count} for: {sanitize_line(plan.goal, 200)}", effect

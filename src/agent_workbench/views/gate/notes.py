@@ -108,7 +108,10 @@ def plan_notes(proposal: Proposal, plan: ProposedPlan) -> tuple[Block, ...]:
     """Return what an approval of a proposed plan does, its unusual commands, and the YAML that is written."""
     many, path = counted_text(len(plan.taken), "task"), sanitize_line(", ".join(proposal.paths), 200)
     effect = (
-        f"A new plan of {many} replaces {path}; the old one is archived beside it."
+        f"{', '.join(task.id for task in plan.taken)} gets its accept_tests in {path}; nothing else of it changes, and "
+        "they run only when you approve the checks."
+        if plan.checks
+        else f"A new plan of {many} replaces {path}; the old one is archived beside it."
         if plan.replaces
         else f"{many} appended to {path}; your tasks and comments stay as they are."
     )

@@ -15,7 +15,8 @@ def plan_blocks(event: Event) -> list[Block]:
     """Return the blocks of an event of the planning, none for any other event."""
     match event:
         case PlanAsked():
-            title = Block("a plan of the model", Tone.TITLE, rule=True, space_before=True)
+            what = f"a check for {event.check_for}" if event.check_for else "a plan"
+            title = Block(f"{what} of the model", Tone.TITLE, rule=True, space_before=True)
             return [title, Block(sanitize(event.goal, limit_chars=4000), label="Goal")]
         case PlanSurveyed():
             return _survey_blocks(event)
