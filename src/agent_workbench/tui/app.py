@@ -15,7 +15,7 @@ from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.palette import key_commands
 from agent_workbench.tui.session.session_app import SessionApp
 from agent_workbench.tui.session.tabs import MODE, Tabs
-from agent_workbench.tui.styles import STYLES
+from agent_workbench.tui.styles import DIALOG_STYLES, STYLES
 
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
@@ -106,6 +106,8 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
             return
         from agent_workbench.tui.terminal.notifier import Notifier
 
+        await asyncio.to_thread(self.stylesheet.read_all, list(DIALOG_STYLES))
+        self.stylesheet.parse()
         self.notifier = Notifier(self, self.environment.desktop, in_tmux=self.environment.in_tmux)
         self.failure = await self.tabs.open_first(self._first)
         if self.failure:

@@ -1,4 +1,4 @@
-"""Style sheets of the app."""
+"""Style sheets of the app: of the panes, which the first frame shows, and of the dialogs above them."""
 
 from pathlib import Path
 
@@ -13,6 +13,6 @@ STYLES = tuple(
         "bars/status_line.tcss",
         "bars/tab_strip.tcss",
         "bars/session_strip.tcss",
-        "dialogs/dialog.tcss",
     )
 )
+DIALOG_STYLES = (FOLDER / "dialogs/dialog.tcss",)
