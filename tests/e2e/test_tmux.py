@@ -63,7 +63,7 @@ def test_a_session_lives_through_what_terminals_do(tmp_path: Path) -> None:
         assert decided(shop)[-1] == waiting["id"]
 
         # What was approved is being applied, or is not yet, or the checks are offered: nothing of it may be lost.
-        screen.press("C-c")
+        screen.press("C-c", "C-c")
         screen.ends()
     assert bodies(journal_lines(shop), "session_left") == [{"reason": "left by the user"}]
     applied = bodies(journal_lines(shop), "patch_applied")

@@ -205,7 +205,7 @@ async def test_a_done_task_is_merged_from_the_plan() -> None:
         assert bench.session.intents == [MergeTask(runs.T1)]
 
 
-@pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
+@pytest.mark.parametrize("key", ["q", "ctrl+q"])
 async def test_leaving_waits_for_the_session_and_returns_its_last_update(key: str) -> None:
     async with driving(ScriptedSession(*runs.opening())) as bench:
         bench.session.ends_when_left = False

@@ -84,8 +84,8 @@ def test_in_little_room_they_are_shortened_then_dropped() -> None:
     line = figures(answered(1000, 0), answered(1362, 1050))
     wide = [figure.text for figure in fitting(line, 118)]
     assert {"demo-2m", "context 1.4k/16.4k", "prompt: 312 new, 0 re-read (0.0 %)"} <= {*wide}
-    assert [figure.text for figure in fitting(line, 60)] == [
-        *("demo-2m", "1.4k/16.4k", "312 new, 0 re-read", "T-1", "step 0/30"),
+    assert [figure.text for figure in fitting(line, 66)] == [
+        *("ask", "demo-2m", "1.4k/16.4k", "312 new, 0 re-read", "T-1", "step 0/30"),
     ]
     assert not [figure.text for figure in fitting(line, 36) if "re-read" in figure.text]
 
@@ -113,7 +113,7 @@ def test_the_context_is_what_the_server_says_as_what_was_read_is() -> None:
 
 def test_what_is_a_warning_stays_longer_than_the_steps() -> None:
     line = figures(answered(1000, 0), answered(1362, 0))
-    kept = [figure.text for figure in fitting(line, 50)]
+    kept = [figure.text for figure in fitting(line, 56)]
     assert "312 new, 1.1k re-read" in kept
     assert "step 0/30" not in kept
 
@@ -122,5 +122,5 @@ def test_a_demo_has_room_for_them_in_eighty_columns() -> None:
     scripted = ModelObserved(ModelFacts("http://a", "demo-model.gguf", 16_384, scripted=True))
     line = figures(scripted, answered(1000, 0), answered(1258, 1050))
     assert [figure.text for figure in fitting(line, 78)] == [
-        *("scripted demo", "demo-model", "1.3k/16.4k", "208 new, 0 re-read", "T-1", "step 0/30"),
+        *("ask", "scripted demo", "demo-model", "1.3k/16.4k", "T-1", "step 0/30"),
     ]

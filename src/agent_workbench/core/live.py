@@ -71,13 +71,16 @@ class Notice(Struct, frozen=True):
 class Live(Struct, frozen=True):
     """Transient state of a session.
 
-    `activity` is one line on what is being done now (empty: nothing). `notices` are the newest notices, oldest first;
+    `activity` is one line on what is being done now (empty: nothing), for `seconds` so far, and without
+    any output for the last `quiet_seconds`. `notices` are the newest notices, oldest first;
     a reader shows those whose number it has not shown yet. `no_plan` says why the plan cannot be read. `ui` are the
     user's settings of the screen, as soon as they are read. `index` is the progress of the code search in the open
     workspace (None: no workspace is open). `taken` are tasks that other sessions work on.
     """
 
     activity: str = ""
+    seconds: float = 0.0
+    quiet_seconds: float = 0.0
     streaming: Streaming | None = None
     running: Running | None = None
     question: PreflightQuestion | None = None

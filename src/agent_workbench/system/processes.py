@@ -44,6 +44,13 @@ class ResourceLimits(Struct, frozen=True):
     disk_left_bytes: int = 0
 
 
+class ProcessOutput(Struct, frozen=True):
+    """Output of a command, and the pipe it comes through."""
+
+    reader: asyncio.StreamReader
+    pipe: asyncio.ReadTransport
+
+
 class SupervisedProcess:
     """A running command. It is stopped at the end of `async with`, and if a task that waits for it is cancelled."""
 
@@ -53,11 +60,12 @@ class SupervisedProcess:
         lifeline: asyncio.StreamWriter,
         said: asyncio.StreamReader,
         pid: int,
-        output: asyncio.StreamReader | None,
+        output: ProcessOutput | None,
         stop_seconds: float,
     ) -> None:
         self.pid = pid
-        self.output = output
+        self.output = output.reader if output is not None else None
+        self._pipe = output.pipe if output is not None else None
         self._supervisor = supervisor
         self._lifeline = lifeline
         self._stop_seconds = stop_seconds
@@ -71,7 +79,11 @@ class SupervisedProcess:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.stop()
+        try:
+            await self.stop()
+        finally:
+            if self._pipe is not None:  # nobody reads the rest, and a full buffer would keep it open
+                self._pipe.close()
 
     @property
     def returncode(self) -> int | None:
@@ -204,11 +216,11 @@ async def _start_supervisor(
         raise ShellError(f"{argv[0]} could not be started in {folder}: {error}", advice="check the folder") from error
 
 
-async def _stream(file: IO[bytes]) -> asyncio.StreamReader:
+async def _stream(file: IO[bytes]) -> ProcessOutput:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(loop=loop)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader, loop=loop), file)
-    return reader
+    pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader, loop=loop), file)
+    return ProcessOutput(reader, pipe)
 
 
 async def _started(said: asyncio.StreamReader, argv: Sequence[str]) -> int:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from agent_workbench.tui.session.session_screen import SessionScreen
     from agent_workbench.tui.session.session_tab import SessionTab
 
+LEAVE_SECONDS = 2.0
+"""Time between two presses of the key that leaves a session."""
 LEAVING = "leaving: what runs is stopped, everything is kept"
 
 
@@ -65,6 +67,7 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         self._first_run = first_run
         self._ui_settings: UiSettings | None = None
         self._leaving = False
+        self._interrupted_at: float | None = None
         self._inbox_told = False
         self.animation_level = "none"
 
@@ -154,13 +157,15 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
             await tab.leave(reason)
 
     async def on_session_screen_leave_wanted(self) -> None:
-        """Leave the session in front."""
-        tab = self.tabs.front
-        if len(self.tabs.all) == 1:
+        await self.leave_front()
+
+    async def leave_front(self) -> None:
+        """Leave the session in front; the other tabs stay open."""
+        if len(self.tabs.all) <= 1:
             await self.action_leave_anyway()
-        elif not tab.leaving:
+        elif not self.tabs.front.leaving:
             self.tell(LEAVING)
-            await tab.leave()
+            await self.tabs.front.leave()
 
     async def action_leave_anyway(self) -> None:
         """Leave all sessions; at a second press do not wait for their ends."""
@@ -171,7 +176,15 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         await self.leave()
 
     async def action_interrupt(self) -> None:
-        await self.action_leave_anyway()
+        """Leave the session in front at the second press within `LEAVE_SECONDS`."""
+        now, before = self.clock.monotonic_seconds(), self._interrupted_at
+        self._interrupted_at = now
+        if not self.tabs.all or (before is not None and now - before <= LEAVE_SECONDS):
+            self._interrupted_at = None
+            await self.leave_front()
+        else:
+            key = self.keymap.first(Scope.ALWAYS, "interrupt")
+            self.tell(f"{key} again within {LEAVE_SECONDS:g} s leaves this session")
 
     async def action_next_tab(self) -> None:
         await self.tabs.go(1)
@@ -190,7 +203,8 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Ctrl-C to the widget while text is edited or selected: it copies."""
         del parameters
-        copies = self.screen.name in ("edit", "plan-text") or bool(self.screen.selections)
+        # Fields of text have a selection of their own.
+        copies = hasattr(self.screen.focused, "selected_text") or bool(self.screen.selections)
         return not (action == "interrupt" and copies)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

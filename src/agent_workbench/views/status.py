@@ -6,6 +6,8 @@ from agent_workbench.core.events import ModelAnswered, ModelInterrupted, PromptB
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.rules.modes import mode_label
+from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.state.prompt_reads import newest_reads, reads_of
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.text.amounts import dollars_text
@@ -36,10 +38,15 @@ def view_status(update: SessionUpdate) -> StatusView:
     state = update.state
     return StatusView(
         (
-            *(*_model(state), *_lacks(state), *_context(update), *_reads(update), *_task(state)),
+            *(_mode(state), *_model(state), *_lacks(state), *_context(update), *_reads(update), *_task(state)),
             *(*_price(state), *_speed(state), *_session(state)),
         )
     )
+
+
+def _mode(state: SessionState) -> Figure:
+    mode = state.mode.mode
+    return Figure(mode_label(mode), 0, Tone.DIM if mode is ApprovalMode.ASK else Tone.WARN)
 
 
 def _model(state: SessionState) -> tuple[Figure, ...]:

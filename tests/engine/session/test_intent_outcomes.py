@@ -14,6 +14,7 @@ from agent_workbench.core.intents import (
     AbortTask,
     AnswerQuestion,
     ApproveProposal,
+    ChangeMode,
     ChangeReplaySpeed,
     ChangeRule,
     ChooseMergeMethod,
@@ -42,6 +43,8 @@ from agent_workbench.core.intents import (
     SkipProposal,
     StartTask,
     StepReplay,
+    StopAction,
+    StopAnswer,
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, CodeFound, Outcome, PastActionsFound, Refused
@@ -60,7 +63,7 @@ from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.retrieval import Chunk, CodeQuery
 from agent_workbench.core.rules.stored_rules import RuleScope
-from agent_workbench.core.settings import Permission, Rule
+from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 from agent_workbench.core.workspace import MergeMethod
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import OPEN, SESSION, T1, a_stage
@@ -75,6 +78,7 @@ INTENTS: tuple[Intent, ...] = (
         SkipProposal(NOTHING),
         EditProposal(NOTHING, "x"),
     ),
+    *(StopAnswer(), StopAction(NOTHING), ChangeMode(ApprovalMode.ACCEPT_EDITS), ChangeMode(ApprovalMode.ASK)),
     *(ChangeRule(Rule(Permission.CHECK, any=True), RuleScope.SESSION), ListPastActions(Permission.DIFF)),
     *(AbortTask(), UndoStep(), UndoStep(NOTHING), PauseTask(), RetryTrouble(), EditScratchpad(T1, "", "note")),
     *(SayToModel("hello"), PinChunk("answer.txt:1-1"), DropChunk("answer.txt:1-1"), FindCode("answer")),
@@ -122,7 +126,7 @@ async def test_in_a_session_that_does_nothing(tmp_path: Path) -> None:
 
 
 async def test_while_the_model_answers(tmp_path: Path) -> None:
-    stoppers = (AbortTask, UndoStep)
+    stoppers = (AbortTask, UndoStep, StopAnswer, StopAction)
     intents = tuple(intent for intent in INTENTS if not isinstance(intent, stoppers))
     async with a_stage(tmp_path, [Hang("Thought: hm")], approvals=OPEN) as stage, in_front_of(stage) as front:
         assert await front.outcome(StartTask(T1)) == Accepted()

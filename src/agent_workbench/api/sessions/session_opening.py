@@ -72,6 +72,7 @@ async def open_session(
     `StorageError`, and `ShellError` for a headless session without a sandbox.
     """
     from agent_workbench.core.events import SessionConfigured, SessionStarted
+    from agent_workbench.core.settings import ApprovalMode
     from agent_workbench.engine.runtime.session_context import SessionContext
     from agent_workbench.engine.session.session_start import begin, session_tools
 
@@ -101,6 +102,7 @@ async def open_session(
             headless=headless,
             own_rules=own_rules,
             review_context=settings.ui.review_context and not headless,
+            mode=ApprovalMode.ASK if headless else settings.ui.mode,
         )
         header = SessionStarted(opened.id, facts.root, facts.head, __version__)
         recorder = _recorder(opened, publisher, events)

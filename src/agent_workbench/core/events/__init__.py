@@ -28,6 +28,7 @@ from agent_workbench.core.events.session import (
     ApprovalChanged,
     EndpointPassed,
     GrammarIgnored,
+    ModeChanged,
     ModelObserved,
     RetryAsked,
     SessionConfigured,
@@ -84,6 +85,7 @@ SessionEvent = (
     | TroubleMet
     | RetryAsked
     | ApprovalChanged
+    | ModeChanged
 )
 PlanEvent = (
     PlanRead
@@ -158,6 +160,7 @@ __all__ = [
     "GateEvent",
     "GrammarIgnored",
     "InterruptCause",
+    "ModeChanged",
     "ModelAnswered",
     "ModelInterrupted",
     "ModelObserved",

@@ -19,6 +19,7 @@ from agent_workbench.core.events import (
     Event,
     GrammarIgnored,
     InterruptCause,
+    ModeChanged,
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
@@ -45,6 +46,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.proposals import UNASKED, Proposal, describe_hunk_choice
+from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.spec import describe_unheld
@@ -153,9 +155,11 @@ def _said_of_work(event: Event) -> str:
             return "the user undoes the last diff"
         case StepUndone():
             return f"undid the diff of step {event.step} ({', '.join(event.paths)})"
+        case ModeChanged():
+            return f"mode {mode_label(event.mode)}"
         case PauseChanged():
             return "paused by the user" if event.paused else "resumed after a pause"
-        case ActionFinished(result=ActionResult.REFUSED | ActionResult.UNKNOWN):
+        case ActionFinished(result=ActionResult.REFUSED | ActionResult.UNKNOWN | ActionResult.STOPPED):
             return f"{event.result}: {event.observation}"
         case TestsFinished():
             failed = [result.command for result in event.results if not result.passed]

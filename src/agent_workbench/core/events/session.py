@@ -4,7 +4,7 @@ from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
-from agent_workbench.core.settings import Approvals, Limits, Permission, Rule
+from agent_workbench.core.settings import ApprovalMode, Approvals, Limits, Permission, Rule
 from agent_workbench.core.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 
 
@@ -34,7 +34,7 @@ class SessionConfigured(RecordedValue, frozen=True):
     """The session was configured; recorded at its start and at each resumption.
 
     `approvals` holds the repo's rules, `own_rules` those that the user stores outside of the repo. `review_context`:
-    the first prompt of a task waits until the user sends it.
+    the first prompt of a task waits until the user sends it. `mode` is the start mode of the user's own settings.
     """
 
     approvals: Approvals
@@ -48,6 +48,7 @@ class SessionConfigured(RecordedValue, frozen=True):
     headless: bool = False
     own_rules: tuple[StoredRule, ...] = ()
     review_context: bool = False
+    mode: ApprovalMode = ApprovalMode.ASK
 
 
 class SessionResumed(RecordedValue, frozen=True):
@@ -111,3 +112,10 @@ class ApprovalChanged(RecordedValue, frozen=True):
     always: bool
     rule: Rule | None = None
     kept: RuleScope = RuleScope.SESSION
+
+
+class ModeChanged(RecordedValue, frozen=True):
+    """The approval mode was changed; `approved` is what the mode before it approved, one line for each proposal."""
+
+    mode: ApprovalMode
+    approved: tuple[str, ...] = ()

@@ -18,12 +18,13 @@ class ActionStarted(RecordedValue, frozen=True):
 
 
 class ActionResult(StrEnum):
-    """Result of an action."""
+    """Result of an action. `stopped`: the user ended it."""
 
     OK = "ok"
     FAILED = "failed"
     REFUSED = "refused"
     UNKNOWN = "unknown"
+    STOPPED = "stopped"
 
 
 class ActionFinished(RecordedValue, frozen=True):

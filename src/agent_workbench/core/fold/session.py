@@ -8,6 +8,7 @@ from agent_workbench.core.events import (
     ApprovalChanged,
     EndpointPassed,
     GrammarIgnored,
+    ModeChanged,
     ModelObserved,
     RetryAsked,
     SessionConfigured,
@@ -20,8 +21,9 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold.planning import retried
 from agent_workbench.core.ids import session_suffix
+from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
-from agent_workbench.core.settings import Rule
+from agent_workbench.core.settings import ApprovalMode, Rule
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 
 
@@ -38,11 +40,12 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
                 parent_seq=event.parent_seq,
             )
         case SessionForked():
-            return replace(state, left="", trouble=None, rules=_but(state, RuleScope.SESSION), run=_moved(state, event))
+            return replace(_left_alone(state), run=_moved(state, event))
         case SessionConfigured():
-            return replace(state, config=event, rules=_configured(state, event))
+            entered = _entered(state, event.mode, RuleScope.EVERYWHERE)
+            return replace(state, config=event, rules=_configured(state, event), mode=entered)
         case SessionResumed():
-            return replace(state, left="", trouble=None, rules=_but(state, RuleScope.SESSION))
+            return _left_alone(state)
         case SessionLeft():
             return replace(state, left=event.reason)
         case ModelObserved():
@@ -60,6 +63,8 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
             kept = StoredRule(event.rule or Rule(event.kind, any=True), event.kept)
             rules = tuple(each for each in state.rules if each != kept)
             return replace(state, rules=(*rules, kept) if event.always else rules)
+        case ModeChanged():
+            return replace(state, mode=_entered(state, event.mode, RuleScope.SESSION))
     assert_never(event)
 
 
@@ -67,6 +72,17 @@ def _configured(state: SessionState, event: SessionConfigured) -> tuple[StoredRu
     """Return the session's own rules and the ones found in files now."""
     session = tuple(each for each in state.rules if each.kept is RuleScope.SESSION)
     return (*session, *(StoredRule(rule, RuleScope.REPO) for rule in event.approvals.rules), *event.own_rules)
+
+
+def _entered(state: SessionState, mode: ApprovalMode, kept: RuleScope) -> ActiveMode:
+    """Return the mode as it is entered now: a proposal that waits already stays with the user."""
+    waiting = state.run.waiting if state.run is not None else None
+    return ActiveMode(mode, kept, waiting.id if waiting is not None else None)
+
+
+def _left_alone(state: SessionState) -> SessionState:
+    """Return the state without what counts only as long as the session is open: its trouble, own rules and mode."""
+    return replace(state, left="", trouble=None, rules=_but(state, RuleScope.SESSION), mode=ActiveMode())
 
 
 def _but(state: SessionState, kept: RuleScope) -> tuple[StoredRule, ...]:

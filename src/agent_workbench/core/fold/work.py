@@ -20,7 +20,7 @@ from agent_workbench.core.events import (
     WorkEvent,
 )
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, ProposalStage
+from agent_workbench.core.proposals import CHECKS, COMPACT, END_UNCHANGED, ProposalStage
 from agent_workbench.core.settings import ReflexionTiming
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 
@@ -81,6 +81,8 @@ def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
     if run.proposal is not None and run.proposal.tool == COMPACT:
         replaced = run.notes_full and event.result is ActionResult.OK
         return done.with_notes_settled(len(run.proposal.text)) if replaced else done
+    if event.result is ActionResult.STOPPED:
+        return _stopped(done)
     if event.result is not ActionResult.OK:
         return replace(done, failures=run.failures + 1)
     if run.proposal is not None and run.proposal.tool == FINISH:
@@ -88,6 +90,13 @@ def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
     if run.proposal is not None and run.proposal.tool == END_UNCHANGED:
         return replace(done, phase=Phase.CLOSING, failures=0, reflected=0)
     return done if run.phase in (Phase.CHECKING, Phase.REFLECTING) else replace(done, failures=0, reflected=0)
+
+
+def _stopped(run: TaskRun) -> TaskRun:
+    """Return the run after the user stopped an action: it counts as no failure, and checks are not repeated."""
+    after = {Phase.BASELINE: Phase.RETRIEVING, Phase.CHECKING: Phase.STEPPING}
+    checks = run.proposal is not None and run.proposal.tool == CHECKS
+    return replace(run, phase=after.get(run.phase, run.phase)) if checks else run
 
 
 def _undone(run: TaskRun, event: StepUndone) -> TaskRun:

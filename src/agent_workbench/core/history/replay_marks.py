@@ -107,7 +107,7 @@ def reports_failure(event: Event) -> bool:
         case TestsFinished():
             return event.purpose is not CheckPurpose.BASELINE and not all_passed(event.results)
         case ActionFinished():
-            return event.result is not ActionResult.OK
+            return event.result not in {ActionResult.OK, ActionResult.STOPPED}
         case TaskFinished():
             return event.status is TaskStatus.FAILED
         case ActionRejected() | ModelInterrupted() | TroubleMet() | TaskRolledBack():

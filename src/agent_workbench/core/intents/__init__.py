@@ -8,7 +8,7 @@ from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.intents.plan import PlanIntent
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.rules.stored_rules import RuleScope
-from agent_workbench.core.settings import Permission, Rule
+from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 from agent_workbench.core.workspace import MergeMethod
 
 MOST_SAID_CHARS = 8_000
@@ -69,6 +69,12 @@ class ChangeRule(Struct, frozen=True):
     always: bool = True
 
 
+class ChangeMode(Struct, frozen=True):
+    """Enter an approval mode. A proposal that waits already still needs the user's decision."""
+
+    mode: ApprovalMode
+
+
 class ListPastActions(Struct, frozen=True):
     """Show the past actions of a kind in all sessions of the repo."""
 
@@ -77,6 +83,16 @@ class ListPastActions(Struct, frozen=True):
 
 class AbortTask(Struct, frozen=True):
     """Abort the task: roll back, keep the attempts."""
+
+
+class StopAnswer(Struct, frozen=True):
+    """Cut the answer that the model is giving, and pause the task."""
+
+
+class StopAction(Struct, frozen=True):
+    """End the running check, command or call of this proposal, and pause the task."""
+
+    proposal: ProposalId
 
 
 class UndoStep(Struct, frozen=True):
@@ -225,8 +241,11 @@ Intent = (
     | EditProposal
     | ChooseMergeMethod
     | ChangeRule
+    | ChangeMode
     | ListPastActions
     | AbortTask
+    | StopAnswer
+    | StopAction
     | UndoStep
     | PauseTask
     | RetryTrouble

@@ -21,6 +21,7 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.growing_tuple import GrowingTuple
@@ -196,6 +197,7 @@ class SessionState(Struct, frozen=True):
     ungrammatical: tuple[str, ...] = ()
     trouble: TroubleMet | None = None
     rules: tuple[StoredRule, ...] = ()
+    mode: ActiveMode = field(default_factory=ActiveMode)
     scratchpads: tuple[tuple[TaskId, str], ...] = ()
     run: TaskRun | None = None
     past: tuple[TaskRun, ...] = ()

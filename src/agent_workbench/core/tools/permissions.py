@@ -71,6 +71,9 @@ PERMISSIONS: Mapping[Permission, PermissionFacts] = MappingProxyType(
 CALLS = frozenset(permission for permission, facts in PERMISSIONS.items() if facts.calls)
 """Permissions of tools that a source brings: their arguments are shown in full, and a rule names the tool's spec."""
 
+STOPPABLE = frozenset({Permission.READ, Permission.CHECK, Permission.COMMAND}) | CALLS
+"""Permissions of actions that the user may stop while they run; any other is brought to its end."""
+
 
 def opened_by(flag: str) -> dict[str, str]:
     """Return the settings that a flag of `agent run` overrides."""

@@ -22,6 +22,7 @@ from agent_workbench.core.model import (
     ThoughtDelta,
 )
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 
 NEVER_WRITTEN = "it holds the value of a secret environment variable, which is never written anywhere"
 ACTIVITIES = {Purpose.REFLEXION: "reflecting", Purpose.SUMMARY: "summarizing", Purpose.PLANNER: "planning"}
@@ -42,23 +43,28 @@ async def stream(session: SessionContext, request: ModelRequest, log: AnswerLog 
     log = log or StepAnswerLog(session, request.purpose)
     started = session.ports.clock.monotonic_seconds()
     shown = Streaming()
+    end: AnswerEnd | None = None
     session.publisher.show_activity(ACTIVITIES.get(request.purpose, "thinking"))
     try:
-        async with aclosing(session.ports.model.answer(request)) as items:
-            async for item in items:
-                if isinstance(item, AnswerEnd):
-                    await log.ended(shown, item)
-                    return
-                shown = _with(shown, item, session.ports.clock.monotonic_seconds() - started)
-                session.publisher.show_streaming(shown)
-        raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
-    except ModelUnavailable as error:
-        died = replace(shown, text=error.partial or shown.text)
-        await log.broken(died, InterruptCause.DIED, str(error), error.dollars)
-        raise
-    except asyncio.CancelledError:
-        await log.broken(shown, InterruptCause.STOPPED, "stopped by the user", shown.dollars)
-        raise
+        try:
+            async with aclosing(session.ports.model.answer(request)) as items:
+                async for item in items:
+                    if isinstance(item, AnswerEnd):
+                        end = item
+                        break
+                    shown = _with(shown, item, session.ports.clock.monotonic_seconds() - started)
+                    session.publisher.show_streaming(shown)
+            if end is None:
+                raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
+        except ModelUnavailable as error:
+            died = replace(shown, text=error.partial or shown.text)
+            await log.broken(died, InterruptCause.DIED, str(error), error.dollars)
+            raise
+        except asyncio.CancelledError:
+            await log.broken(shown, InterruptCause.STOPPED, "stopped by the user", shown.dollars)
+            raise
+        # An answer that came whole is recorded whole, with its rejection, whoever stops it now.
+        await uninterrupted(log.ended(shown, end))
     finally:
         session.publisher.show_activity("")
 

@@ -5,6 +5,7 @@ from msgspec import Struct
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.rules.matching import rule_allows
+from agent_workbench.core.rules.modes import decided_in
 from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission
@@ -58,11 +59,15 @@ def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal)
 
 
 def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
-    """Return the setting or rule that approves the proposal, as the `by` of the decision, empty if none does."""
+    """Return the setting, rule or mode that approves the proposal, as the `by` of the decision, empty if none does."""
     if approval is Approval.AUTO or (approval is Approval.ONCE and _asked_before(state, proposal)):
         return f"policy:{proposal.kind}={approval}"
     rules = (each.rule for each in state.rules if rule_allows(each.rule, proposal) and _counts_here(state, each))
-    return next(map(decided_by, rules), "")
+    if by := next(map(decided_by, rules), ""):
+        return by
+    of_mode = state.mode.rules_for(proposal)
+    opened = any(rule_allows(each.rule, proposal) and _counts_here(state, each) for each in of_mode)
+    return decided_in(state.mode.mode) if opened else ""
 
 
 def _asked_before(state: SessionState, proposal: Proposal) -> bool:

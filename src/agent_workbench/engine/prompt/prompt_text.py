@@ -319,7 +319,7 @@ def checks_outcome_text(ended: str, version: int = VERSION) -> str:
 
 def _finished(event: ActionFinished) -> str:
     match event.result:
-        case ActionResult.OK | ActionResult.FAILED:
+        case ActionResult.OK | ActionResult.FAILED | ActionResult.STOPPED:
             return event.observation
         case ActionResult.REFUSED:
             return f"Refused: {event.observation}"

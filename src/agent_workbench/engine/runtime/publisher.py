@@ -30,15 +30,21 @@ class UpdatePublisher:
 
     def show_activity(self, activity: str) -> None:
         """Publish in one line what is being done; an empty line clears it and all that streams."""
-        self._show(activity=activity, streaming=None, running=None)
+        self._show(activity=activity, seconds=0.0, quiet_seconds=0.0, streaming=None, running=None)
+
+    def pass_time(self, seconds: float) -> None:
+        """Publish that this much time passed; while nothing is being done there is nothing to publish."""
+        live = self._update.live
+        if live.activity:
+            self._show(seconds=live.seconds + seconds, quiet_seconds=live.quiet_seconds + seconds)
 
     def show_streaming(self, streaming: Streaming) -> None:
         """Publish an answer as far as it has come."""
-        self._show(streaming=streaming)
+        self._show(streaming=streaming, quiet_seconds=0.0)
 
     def show_output(self, tail: str, seconds: float) -> None:
         """Publish the end of a running command's output and how long it has run."""
-        self._show(running=Running(self._update.live.activity, tail, seconds))
+        self._show(running=Running(self._update.live.activity, tail, seconds), quiet_seconds=0.0)
 
     def show_index(self, index: IndexStatus | None) -> None:
         """Publish the progress of the index of the open workspace, if it changed."""

@@ -12,11 +12,11 @@ from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_task import BackgroundTask
 from agent_workbench.engine.runtime.file_names import FileNames
 from agent_workbench.engine.runtime.index_progress import show_index
+from agent_workbench.engine.runtime.output_tail import OutputTail
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.engine.runtime.stoppable import StoppableCall
 from agent_workbench.engine.runtime.tool import Tools
 from agent_workbench.engine.runtime.tool_context import Ports, ToolContext
-
-TAIL_CHARS = 4_000
 
 
 class SessionContext:
@@ -36,6 +36,7 @@ class SessionContext:
         self._index_progress = BackgroundTask()
         self.lookup = BackgroundTask()
         self.file_names = FileNames(ports.clock)
+        self.stoppable = StoppableCall()
 
     @property
     def state(self) -> SessionState:
@@ -131,21 +132,6 @@ class SessionContext:
             self.run.definition,
             await self.workspace(),
             self.state,
-            OutputTail(self.publisher, self.ports),
+            OutputTail(self.publisher, self.ports.clock),
+            self.stoppable,
         )
-
-
-class OutputTail:
-    """Publishes the tail of a command's output while the command runs."""
-
-    def __init__(self, publisher: UpdatePublisher, ports: Ports) -> None:
-        self._publisher = publisher
-        self._clock = ports.clock
-        self._started = ports.clock.monotonic_seconds()
-        self._tail = ""
-
-    def __call__(self, text: str) -> None:
-        """Take the next piece of output."""
-        self._tail = (self._tail + text)[-TAIL_CHARS:]
-        seconds = self._clock.monotonic_seconds() - self._started
-        self._publisher.show_output(self._tail, seconds)

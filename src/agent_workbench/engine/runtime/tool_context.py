@@ -13,10 +13,12 @@ from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore, Skills
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
-from agent_workbench.core.ports.workspace import OnOutput, Shell, Workspace, Workspaces
+from agent_workbench.core.ports.workspace import Shell, Workspace, Workspaces
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.engine.runtime.output_tail import OutputTail
 from agent_workbench.engine.runtime.scope import TaskBounds
+from agent_workbench.engine.runtime.stoppable import StoppableCall
 
 
 class Ports(Struct, frozen=True):
@@ -50,7 +52,8 @@ class ToolContext(Struct, frozen=True):
     task: Task
     workspace: Workspace
     state: SessionState
-    on_output: OnOutput
+    on_output: OutputTail
+    stoppable: StoppableCall
 
     @property
     def scope(self) -> TaskBounds:

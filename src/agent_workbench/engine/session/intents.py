@@ -10,6 +10,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     AbortTask,
     ApproveProposal,
+    ChangeMode,
     ChangeRule,
     ChooseMergeMethod,
     CompactContext,
@@ -30,6 +31,8 @@ from agent_workbench.core.intents import (
     RetryTrouble,
     SayToModel,
     SkipProposal,
+    StopAction,
+    StopAnswer,
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PastActionsFound, Refused, TaskDrafted
@@ -46,6 +49,7 @@ from agent_workbench.core.intents.plan import (
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase
+from agent_workbench.engine.approval.mode_change import change_mode
 from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.approval.rule_store import change_rules
 from agent_workbench.engine.prompt.scratchpad import notes_changed
@@ -54,6 +58,7 @@ from agent_workbench.engine.session.completion import complete_code
 from agent_workbench.engine.session.context_intents import NO_TASK, handle_context, preview_prompt
 from agent_workbench.engine.session.gate_intents import answer_proposal, answerable, record_decision
 from agent_workbench.engine.session.plan_intents import handle_plan
+from agent_workbench.engine.session.stop_intents import handle_stop
 from agent_workbench.engine.task.code_lookup import find_code, open_file
 from agent_workbench.engine.task.task_draft import draft_task
 from agent_workbench.engine.task.undo import ask_undo
@@ -72,6 +77,8 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return await _merge(session, intent.task)
         case AbortTask():
             return await _abort(session)
+        case StopAnswer() | StopAction():
+            return await handle_stop(session, intent)
         case UndoStep():
             return await ask_undo(session, intent.proposal)
         case PauseTask():
@@ -81,6 +88,8 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return Accepted()
         case ChangeRule():
             return await change_rules(session, intent)
+        case ChangeMode():
+            return await change_mode(session, intent.mode)
         case EditScratchpad():
             return await _edit_scratchpad(session, intent)
         case OpenPlan() | EditPlan() | AddTask() | MoveTask() | BlockTask() | ProposePlan() | ArrangePlan():

@@ -12,19 +12,22 @@ from agent_workbench.core.intents import (
     Leave,
     MergeTask,
     StartTask,
+    StopAnswer,
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.engine.answer.model_request import observe_model
+from agent_workbench.engine.approval.mode_change import leave_mode
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Close, Decide, Execute, Idle, Move, next_move
+from agent_workbench.engine.flow import Ask, AskPlan, AwaitGo, AwaitRetry, Close, Decide, Execute, Idle, Move, next_move
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.runtime.elapsed_time import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import Submission
 from agent_workbench.engine.runtime.tool import REFUSALS
@@ -74,6 +77,7 @@ class LiveSession:
         publisher = self._session.publisher
         publisher.show_activity("")
         self._background.append(in_background(self._warm_up()))
+        self._background.append(in_background(show_time(publisher, self._session.ports.clock)))
         try:
             await read_again(self._session)
         except WorkbenchError as error:
@@ -97,7 +101,8 @@ class LiveSession:
         if isinstance(move, Idle):
             submitted = self._checked.resumed(self._session.state) or await self._queue.get()
             if isinstance(submitted.intent, StartTask):
-                await self._listen_during(self._start(submitted, submitted.intent), stopped_by=(Leave, AbortTask))
+                starting = self._start(submitted, submitted.intent)
+                await self._listen_during(starting, stopped_by=(Leave, AbortTask, StopAnswer))
             else:
                 await self._take(submitted)
         elif isinstance(move, AwaitRetry | AwaitGo):
@@ -117,9 +122,7 @@ class LiveSession:
         if isinstance(move, Execute) and move.proposal.kind is Permission.MERGE:
             await self._listen_during(uninterrupted(doing), stopped_by=())
             return
-        # The end of a task is written without interruption.
-        stopped_by = (Leave,) if isinstance(move, Close) else (Leave, AbortTask, UndoStep)
-        await self._listen_during(doing, stopped_by)
+        await self._listen_during(doing, _stoppers(move))
 
     async def _listen_during(self, doing: Coroutine[None, None, None], stopped_by: tuple[type[Intent], ...]) -> None:
         """Await `doing` and carry out intents meanwhile; those of the types `stopped_by` cancel it first."""
@@ -164,14 +167,9 @@ class LiveSession:
         except WorkbenchError as error:
             await self._session.record(trouble_event(move, error))
         if isinstance(move, Close):
-            await self._see_taken()
+            await leave_mode(self._session, ApprovalMode.ACCEPT_UNTIL_DONE)
+            await _see_taken(self._session)
             await self._offer_merge()
-
-    async def _see_taken(self) -> None:
-        try:
-            await find_taken_tasks(self._session, self._session.state.plan)
-        except WorkbenchError as error:
-            self._session.publisher.notify(error_text(error))
 
     async def _offer_merge(self) -> None:
         run = self._session.run
@@ -216,6 +214,7 @@ class LiveSession:
                 return Refused(f"a task is being started; merge with `agent merge {intent.task}`")
             case Leave():
                 self._leaving = intent.reason
+                await leave_mode(self._session)
                 return Accepted()
             case _:
                 return await carry_out(self._session, intent)
@@ -250,6 +249,20 @@ def is_vain(state: SessionState, intent: Intent) -> bool:
 def _merge_waits(state: SessionState) -> bool:
     waiting = state.run.waiting if state.run is not None else None
     return waiting is not None and waiting.kind is Permission.MERGE
+
+
+async def _see_taken(session: SessionContext) -> None:
+    try:
+        await find_taken_tasks(session, session.state.plan)
+    except WorkbenchError as error:
+        session.publisher.notify(error_text(error))
+
+
+def _stoppers(move: Move) -> tuple[type[Intent], ...]:
+    """Return the intents that stop a move; the end of a task is written without interruption."""
+    if isinstance(move, Close):
+        return (Leave,)
+    return (Leave, AbortTask, UndoStep, *((StopAnswer,) if isinstance(move, Ask | AskPlan) else ()))
 
 
 def farewell_of(state: SessionState) -> str:

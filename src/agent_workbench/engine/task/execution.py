@@ -18,11 +18,14 @@ from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.core.tools.permissions import CALLS
+from agent_workbench.core.tools.permissions import CALLS, STOPPABLE
 from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal
 from agent_workbench.engine.prompt.prompt_text import user_change_note
+from agent_workbench.engine.runtime.output_tail import TAIL_CHARS
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.stoppable import StoppedByUser
+from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool import REFUSALS, Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.write_diff import KEEP, check_unmoved
@@ -53,11 +56,11 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
     started = session.ports.clock.monotonic_seconds()
     refusal: WorkbenchError | None = None
     try:
-        outcome = await (await session.tools.tool(proposal.tool)).run(context, proposal)
-        if proposal.kind is Permission.READ and outcome.result is ActionResult.OK and not outcome.effects:
-            outcome = without_repeat(session.run, proposal, outcome)
+        outcome = await _run(session, context, proposal)
     except REFUSALS as error:
         refusal, outcome = error, ToolResult(error_text(error), ActionResult.REFUSED)
+    except StoppedByUser:
+        outcome = _stopped(context, session.ports.clock.monotonic_seconds() - started)
     kept, told = await _take_changes(session, context) if proposal.kind in CHANGES_FILES else (None, "")
     for effect in outcome.effects:
         await session.record(effect)
@@ -84,6 +87,28 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
             await _show_merge_again(session)
     if kept is not None:
         await propose_draft(session, KEEP, kept)
+
+
+async def _run(session: SessionContext, context: ToolContext, proposal: Proposal) -> ToolResult:
+    """Return the result of the tool; raise one of `REFUSALS`, or `StoppedByUser`."""
+    tool = await session.tools.tool(proposal.tool)
+    with session.stoppable.begin(proposal.id):
+        running = tool.run(context, proposal)
+        # Checks and commands stop their own processes, and restore the files after it.
+        whole = proposal.kind in STOPPABLE - {Permission.CHECK, Permission.COMMAND}
+        outcome = await (session.stoppable.run(running) if whole else running)
+    if proposal.kind is Permission.READ and outcome.result is ActionResult.OK and not outcome.effects:
+        return without_repeat(session.run, proposal, outcome)
+    return outcome
+
+
+def _stopped(context: ToolContext, seconds: float) -> ToolResult:
+    """Return the result of a call that the user stopped: how long it ran, and the end of its output."""
+    tail = clip(context.on_output.text.strip(), TAIL_CHARS)
+    said = f"\nThe end of its output until then:\n{tail}" if tail else ""
+    return ToolResult(
+        f"The user stopped this after {seconds:.0f} s.{said}", ActionResult.STOPPED, output=context.on_output.text
+    )
 
 
 async def _show_merge_again(session: SessionContext) -> None:

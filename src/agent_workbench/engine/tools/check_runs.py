@@ -18,6 +18,7 @@ from agent_workbench.core.rules.denied_commands import denial
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.workspace import CommandOutcome
 from agent_workbench.engine.prompt.repeated_lines import without_repeated
+from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
 OUTPUT_CHARS = 6_000
@@ -52,7 +53,10 @@ def refuse_denied(task: Task, lines: Sequence[str]) -> None:
 
 
 async def run_command(context: ToolContext, line: str) -> CommandOutcome:
-    """Run one command line in the workspace; raise `ShellError` for one that is denied."""
+    """Run one command line in the workspace; raise `ShellError` for one that is denied.
+
+    Raises `StoppedByUser`.
+    """
     refuse_denied(context.task, (line,))
     folder = context.workspace.facts.path
     command = Command(
@@ -61,18 +65,22 @@ async def run_command(context: ToolContext, line: str) -> CommandOutcome:
         timeout_seconds=context.command_seconds(),
         environment=await context.ports.environment_for(folder),
     )
-    return await context.ports.shell.run(command, context.on_output)
+    return await context.stoppable.run(context.ports.shell.run(command, context.on_output))
 
 
 async def run_checks(context: ToolContext, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:
     """Run the commands in order, each on the approved files; restore and name the files that they change.
 
-    Raises `ShellError` before any is run where one of them is denied.
+    Raises `ShellError` before any is run where one of them is denied, and `StoppedByUser`.
     """
     refuse_denied(context.task, commands)
     results, resets = [], [await context.workspace.reset(context.run.tree)]
     for line in commands:
-        results.append(await _check(context, line))
+        try:
+            results.append(await _check(context, line))
+        except StoppedByUser:
+            await context.workspace.reset(context.run.tree)
+            raise
         resets.append(await context.workspace.reset(context.run.tree))
     restored = named_paths(path for each in resets for path in each.restored)
     return TestsFinished(

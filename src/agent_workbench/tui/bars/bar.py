@@ -22,7 +22,7 @@ INDENT = 1
 
 
 class Bar(Widget, can_focus=True):
-    """A few lines. It remembers the time of the last key or click, and forwards scrolling to a pane."""
+    """A few lines. It remembers the time and number of keys and clicks, and forwards scrolling to a pane."""
 
     scope: Scope
 
@@ -36,6 +36,7 @@ class Bar(Widget, can_focus=True):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self.pressed_at: float | None = None
+        self.presses = 0
         self.remark = ""
         self._tones = Tones(self)
         keep_lines(self)
@@ -60,6 +61,10 @@ class Bar(Widget, can_focus=True):
     @abstractmethod
     def hints(self) -> list[Hint]:
         """Hints for the keys that work now."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop what the bar is about, if it runs."""
 
     def remark_on(self, text: str) -> None:
         """Show a remark in the bar until the next key."""
@@ -123,7 +128,7 @@ class Bar(Widget, can_focus=True):
 
     def on_key(self, event: events.Key) -> None:
         """Remember when the key was pressed; Textual looks up bindings after this."""
-        self.pressed_at = event.time
+        self.pressed_at, self.presses = event.time, self.presses + 1
         if self.remark:
             self.remark_on("")
 
@@ -132,7 +137,7 @@ class Bar(Widget, can_focus=True):
         offset = event.get_content_offset(self)
         hint = hint_at(self._placed, offset.x) if offset is not None and offset.y == self.size.height - 1 else None
         if hint is not None and hint.action:
-            self.pressed_at = event.time
+            self.pressed_at, self.presses = event.time, self.presses + 1
             await self.run_action(hint.action)
 
     def action_copy(self) -> None:

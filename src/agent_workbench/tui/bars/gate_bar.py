@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import ChooseMergeMethod, Intent, PauseTask, RetryTrouble, SkipProposal, StartTask
+from agent_workbench.core.intents import (
+    ChooseMergeMethod,
+    Intent,
+    PauseTask,
+    RetryTrouble,
+    SkipProposal,
+    StartTask,
+)
 from agent_workbench.core.patch.selection.choice import PartialDiff
 from agent_workbench.tui.bars.approval import PendingApproval
 from agent_workbench.tui.bars.gate_text import GateText
+from agent_workbench.tui.bars.stop_presses import StopPresses
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
@@ -58,6 +66,7 @@ class GateBar(GateText):
         super().__init__(keymap, PendingApproval(taking))
         self._readiness = Readiness(clock)
         self._answered = ""
+        self._stop_presses = StopPresses()
 
     def painted(self) -> None:
         if self._view.waiting is not None and self.app.screen is self.screen:
@@ -67,10 +76,15 @@ class GateBar(GateText):
         """Start the delay before a decision anew: the bar was hidden meanwhile."""
         self._readiness.begin_again()
 
+    def stop(self) -> None:
+        intents, remark = self._stop_presses.press(self._view, self.presses)
+        for intent in intents:
+            self.post_message(self.Decided(intent))
+        self.remark_on(remark)
+
     def action_approve(self) -> None:
         """Approve the proposal if all of it was on screen long enough; else say what is missing."""
-        waiting = self._answerable(GateAct.APPROVE)
-        if waiting is None:
+        if (waiting := self._answerable(GateAct.APPROVE)) is None:
             return
         if not self.has_focus:
             self.remark_on(f"the gate is not focused: {self._gate_key}, then again")
@@ -115,8 +129,7 @@ class GateBar(GateText):
             self._answer(waiting, ChooseMergeMethod(waiting.proposal.id, method))
 
     def action_skip(self) -> None:
-        waiting = self._answerable(GateAct.SKIP)
-        if waiting is None:
+        if (waiting := self._answerable(GateAct.SKIP)) is None:
             return
         if self._readiness.ready(waiting.key, queued_seconds(self.pressed_at)):
             self._answer(waiting, SkipProposal(waiting.proposal.id))

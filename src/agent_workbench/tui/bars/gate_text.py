@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from textual.widget import Widget
+
 from agent_workbench.tui.bars.approval import PendingApproval, can_select_hunks, special_text
 from agent_workbench.tui.bars.bar import Bar
 from agent_workbench.tui.bars.hints import Hint
@@ -11,7 +13,7 @@ from agent_workbench.tui.widgets.rows import Span
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, GateView
 
-SCOPES = {GateAct.ABORT: Scope.EVERYWHERE, GateAct.LEAVE: Scope.EVERYWHERE, GateAct.UNDO: Scope.EVERYWHERE}
+SCOPES = dict.fromkeys((GateAct.STOP, GateAct.ABORT, GateAct.LEAVE, GateAct.UNDO), Scope.EVERYWHERE)
 BADGES = {
     GateMode.STARTING: "foreground",
     GateMode.WAITING: "warning",
@@ -85,17 +87,19 @@ class GateText(Bar):
             keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in wanted]
             named = [Hint(self._keymap.names(key)[0], labels.get(key.action, key.label), "") for key in keys]
             return [*named, Hint(self._gate_key, "gate", "screen.focus_bar"), *general_hints(self._view, self._keymap)]
-        # Pausing is optional, so nobody is called to the bar for it.
-        steering = set() if self._near or self._view.mode is GateMode.PAUSED else {GateAct.PAUSE, GateAct.GO_ON}
+        # Pausing is optional, so nobody is called to the bar for it, nor to stop what runs.
+        optional = {GateAct.STOP, GateAct.PAUSE, GateAct.GO_ON}
+        steering = set() if self._near or self._view.mode is GateMode.PAUSED else optional
         acts = [act for act in self._view.acts if act not in steering]
         named = [self._hint(act) for act in acts]
+        of_pane = pane_hints(self._view, self.screen.focused, self._keymap)
         if not self._near:
             far = [] if all(act in SCOPES for act in acts) else [self._go_there, *named[:FAR_ACTS]]
-            return [*far, *self._pane_hints(), *([] if far else named), *general_hints(self._view, self._keymap)]
+            return [*far, *of_pane, *([] if far else named), *general_hints(self._view, self._keymap)]
         place, label = ("focus_plan", "by task") if self._can_arrange else ("focus_diff", "by hunk")
         parts = [Hint(self._keymap.first(Scope.EVERYWHERE, place), label, f"screen.{place}")]
         by_part = parts if self._can_arrange or self._can_select_hunks else []
-        return [*named, *by_part, *self._pane_hints(), *general_hints(self._view, self._keymap)]
+        return [*named, *by_part, *of_pane, *general_hints(self._view, self._keymap)]
 
     @property
     def _near(self) -> bool:
@@ -123,28 +127,14 @@ class GateText(Bar):
     def _go_there(self) -> Hint:
         return Hint(self._gate_key, "then", "screen.focus_bar")
 
-    def _pane_hints(self) -> list[Hint]:
-        """Return hints for keys of the focused pane; the bar cannot run them, so they cannot be clicked."""
-        focused = self.screen.focused
-        scope = getattr(focused, "scope", Scope.GATE)
-        useless: frozenset[str] = getattr(focused, "useless", frozenset())
-        if scope is Scope.GATE or self._view.mode is GateMode.STARTING:
-            return []
-        if GateAct.START in self._view.acts or self._view.mode is not GateMode.IDLE:
-            useless |= {"start_selected"}
-        keys = [key for key in KEYS if key.scope is scope and key.action not in useless]
-        return [Hint(self._keymap.names(key)[0], key.label, "") for key in keys[:3]]
-
     def _hint(self, act: GateAct) -> Hint:
         if act in {GateAct.PAUSE, GateAct.GO_ON}:
             wanted = "go on" if self._view.mode is GateMode.PAUSED else "do not pause"
             label = "pause after this step" if act is GateAct.PAUSE else wanted
             return Hint(self._keymap.first(Scope.GATE, "pause"), label, "pause")
         key = self._keymap.first(SCOPES.get(act, Scope.GATE), "start" if act is GateAct.SEND else act)
-        if act is GateAct.ABORT:
-            return Hint(key, "abort", "screen.abort")
-        if act is GateAct.UNDO:
-            return Hint(key, "undo", "screen.undo")
+        if act in {GateAct.STOP, GateAct.ABORT, GateAct.UNDO}:
+            return Hint(key, str(act), f"screen.{act}")
         if act is GateAct.LEAVE:
             return Hint(key, "leave, then start again", "screen.leave")
         label = {GateAct.RETRY: "try again", GateAct.START: f"start {self._view.task}"}.get(act, str(act))
@@ -169,3 +159,15 @@ def general_hints(view: GateView, keymap: Keymap) -> list[Hint]:
     elif view.mode is GateMode.IDLE:
         wanted.insert(0, ("tell", "say a task"))
     return [Hint(keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
+
+
+def pane_hints(view: GateView, focused: Widget | None, keymap: Keymap) -> list[Hint]:
+    """Return hints for keys of the focused pane; the bar cannot run them, so they cannot be clicked."""
+    scope = getattr(focused, "scope", Scope.GATE)
+    useless: frozenset[str] = getattr(focused, "useless", frozenset())
+    if scope is Scope.GATE or view.mode is GateMode.STARTING:
+        return []
+    if GateAct.START in view.acts or view.mode is not GateMode.IDLE:
+        useless |= {"start_selected"}
+    keys = [key for key in KEYS if key.scope is scope and key.action not in useless]
+    return [Hint(keymap.names(key)[0], key.label, "") for key in keys[:3]]

@@ -75,6 +75,11 @@ class ReplayBar(Bar):
             self._view = view
             self.refresh()
 
+    def stop(self) -> None:
+        """Stop playing."""
+        if self._view.playing:
+            self.post_message(self.Moved(PlayReplay(False)))
+
     def take_matches(self, asked: str, matches: tuple[int, ...]) -> None:
         """Take the events that match a search."""
         self._asked, self._matches = asked, tuple(dict.fromkeys(matches))

@@ -73,12 +73,12 @@ class PaneLayout:
         self.bring_forward(pane)
         self._screen.query_one(f"#{pane}").focus()
 
-    def neighbour(self, by: int) -> str:
-        """Return the pane `by` places after the focused one, empty for the bar, which comes after the last."""
+    def neighbour(self) -> str:
+        """Return the pane after the focused one, empty for the bar, which comes after the last."""
         order = [*PANES, ""]
         focused = self._screen.focused
         at = focused.id if focused is not None and focused.id in PANES else ""
-        return order[(order.index(at) + by) % len(order)]
+        return order[(order.index(at) + 1) % len(order)]
 
     def toggle_zoom(self) -> None:
         """Give one pane all the room, or give it back."""

@@ -139,9 +139,9 @@ class PaneUpdates:
             layout.bring_forward("plan")
         elif proposal or update.live.running is not None or writes:
             layout.bring_forward("diff")
-        elif streaming is not None or update.live.replay is not None:
+        elif update.state.at_work or update.live.replay is not None:
             layout.bring_forward("steps")
-        elif not update.live.activity and not update.state.at_work and (update.state.run or update.state.planning):
+        elif not update.live.activity and (update.state.run or update.state.planning):
             layout.bring_forward("plan")
 
     def show_task(self, task: str) -> None:

@@ -167,14 +167,15 @@ class WorkbenchScreen(SelectableScreen[None]):
             self.updates.go_to_gate()
         self.bar.focus()
 
+    def action_stop(self) -> None:
+        """Go back to the bar; there, stop what runs."""
+        if self.bar.has_focus:
+            self.bar.stop()
+        else:
+            self.action_focus_bar()
+
     def action_focus_following(self) -> None:
-        self._focus_neighbour(1)
-
-    def action_focus_preceding(self) -> None:
-        self._focus_neighbour(-1)
-
-    def _focus_neighbour(self, by: int) -> None:
-        pane = self.panes.neighbour(by)
+        pane = self.panes.neighbour()
         if pane:
             self.focus_pane(pane)
         else:

@@ -159,6 +159,8 @@ def _steering(keys: _Keys) -> Page:
         "While it works",
         (
             keys.line("tell", "says something to the model, also while it writes"),
+            keys.line("stop", "stops what runs; in a pane it goes back to the bar"),
+            keys.line("change_mode", "changes how much is approved without a question"),
             keys.line("pause", "in the bar pauses after this step, and goes on", Scope.GATE),
             keys.line("undo", "undoes the last diff, files included"),
             keys.line("abort", "aborts the task; the journal keeps what was tried"),
@@ -167,7 +169,6 @@ def _steering(keys: _Keys) -> Page:
             "Plan, notes and code can be changed meanwhile, in their panes.",
             "",
             keys.line("new_tab", "starts another session in a tab beside this one"),
-            keys.line("next_tab", "goes to the next tab"),
             keys.line("waiting_tab", "goes to the next tab in which something waits"),
             keys.line("inbox", "shows what waits in all sessions"),
         ),

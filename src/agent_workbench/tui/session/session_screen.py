@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from textual.message import Message
 
+from agent_workbench.core.intents import StopAnswer
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import ReplayBar
@@ -46,6 +47,8 @@ class SessionScreen(WorkbenchScreen):
 
     async def on_gate_bar_decided(self, message: GateBar.Decided) -> None:
         await self._window.want(message.intent)
+        if isinstance(message.intent, StopAnswer):
+            self._dialogs.task.say_after_stop()
 
     async def on_replay_bar_moved(self, message: ReplayBar.Moved) -> None:
         await self._window.want(message.intent)
@@ -100,6 +103,9 @@ class SessionScreen(WorkbenchScreen):
 
     async def action_tour(self) -> None:
         await self._dialogs.take_tour()
+
+    async def action_change_mode(self) -> None:
+        await self._dialogs.task.change_mode()
 
     def action_rules(self) -> None:
         self._dialogs.rules.show()

@@ -1,11 +1,21 @@
 """Dialogs about the running task, and the input line that says something to the model or makes a new task."""
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import AbortTask, EditScratchpad, Intent, SayToModel, StartTask, UndoStep
+from agent_workbench.core.intents import (
+    AbortTask,
+    ChangeMode,
+    EditScratchpad,
+    Intent,
+    PauseTask,
+    SayToModel,
+    StartTask,
+    UndoStep,
+)
 from agent_workbench.core.intents.outcomes import Outcome, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.intents.plan import AddTask, DraftTask, OpenPlan
 from agent_workbench.core.plan import Task, TaskDraft
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.rules.modes import next_mode
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import TaskRun
@@ -95,6 +105,20 @@ class TaskDialogs:
         # Notes are added to more often than they are changed.
         remark = "The model reads it with its next step."
         self._window.push_screen(EditDialog(f"Scratchpad of {task}", text, remark, at_end=True), keep)
+
+    async def change_mode(self) -> None:
+        """Enter the next approval mode."""
+        update = self._window.update_shown
+        if update is None or update.live.replay is not None:
+            self._window.tell(REPLAYED if update is not None else "the session is not open yet", "warning")
+        else:
+            await self._window.want(ChangeMode(next_mode(update.state.mode.mode)))
+
+    def say_after_stop(self) -> None:
+        """Open the input line after an answer was cut; the task goes on after Enter, with words or without."""
+        update = self._window.update_shown
+        if update is not None and update.state.unfinished:
+            self.open_line("say something, or Enter to continue", PauseTask(paused=False))
 
     def open_line(
         self, title: str = "", afterwards: Intent | None = None, *, words: str = "", at_once: bool = False

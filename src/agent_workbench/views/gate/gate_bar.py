@@ -6,16 +6,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.live import Live, SessionUpdate
+from agent_workbench.core.intents import StopAction, StopAnswer
+from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, is_too_long, shown_sha
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, is_too_long, shown_sha
 from agent_workbench.core.rules.offers import offered_rules
-from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.applied_diffs import checks_reviewed, last_applied_diff
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.core.tools.permissions import PERMISSIONS
+from agent_workbench.core.tools.permissions import PERMISSIONS, STOPPABLE
 from agent_workbench.core.workspace import MergeMethod
 from agent_workbench.views.code.reasons import index_words
 from agent_workbench.views.diff.lines import diff_stat
@@ -45,6 +46,7 @@ class GateAct(StrEnum):
     SKIP = "skip"
     ALWAYS = "always"
     METHOD = "method"
+    STOP = "stop"
     PAUSE = "pause"
     GO_ON = "go on"
     UNDO = "undo"
@@ -66,7 +68,8 @@ class Waiting(Struct, frozen=True):
 class GateView(Struct, frozen=True):
     """The bar: `word` (the subject's kind), `text` (the subject), `more` (figures or advice), and the actions.
 
-    `paused`: the user paused the task (None: there is no task to pause).
+    `paused`: the user paused the task (None: there is no task to pause). `stop` ends what runs (None: nothing can be
+    stopped). `accepts`: a mode other than `ask` is in force.
     """
 
     mode: GateMode
@@ -77,8 +80,13 @@ class GateView(Struct, frozen=True):
     waiting: Waiting | None = None
     task: TaskId | None = None
     paused: bool | None = None
+    stop: StopAnswer | StopAction | None = None
+    accepts: bool = False
 
 
+QUIET_SECONDS = 30.0
+"""Seconds without output after which the bar says so."""
+LAST_LINE_CHARS = 400
 TOO_LONG_CHARS = 40
 """Maximum length of the text beside the reason why a long proposal cannot be approved."""
 
@@ -86,11 +94,23 @@ TOO_LONG_CHARS = 40
 def view_gate(update: SessionUpdate) -> GateView:
     """Return the content of the gate bar."""
     view, run = _view(update), update.state.run
-    if run is None or not update.state.unfinished or not update.live.decidable:
+    if not update.live.decidable:
         return view
-    then = " · ".join(filter(None, (view.more, "pauses before the next step")))
+    accepts = update.state.mode.mode is not ApprovalMode.ASK
+    view = replace(view, stop=_stop(update) if view.mode is GateMode.BUSY else None, accepts=accepts)
+    if run is None or not update.state.unfinished:
+        return view
+    then = " · ".join(filter(None, ("pauses before the next step", view.more)))
     tells = run.paused and view.mode in {GateMode.WAITING, GateMode.BUSY}
     return replace(view, paused=run.paused, more=then if tells else view.more)
+
+
+def _stop(update: SessionUpdate) -> StopAnswer | StopAction | None:
+    """Return the intent that stops what runs: a running action, else the model's answer or what leads to it."""
+    run = update.state.run
+    if run is None or run.proposal is None or run.stage not in {ProposalStage.APPROVED, ProposalStage.RUNNING}:
+        return StopAnswer()
+    return StopAction(run.proposal.id) if run.proposal.kind in STOPPABLE else None
 
 
 def _view(update: SessionUpdate) -> GateView:
@@ -112,12 +132,13 @@ def _view(update: SessionUpdate) -> GateView:
         return GateView(GateMode.PAUSED, "paused", text, "the model is not asked", acts if live.decidable else ())
     if live.activity or state.at_work:
         pause = GateAct.GO_ON if run is not None and run.paused else GateAct.PAUSE
-        acts = (pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
+        stop = (GateAct.STOP,) if _stop(update) is not None else ()
+        acts = (*stop, pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
         if state.open_planning is not None and live.decidable:
-            acts = (GateAct.ABORT,)
+            acts = (*stop, GateAct.ABORT)
         # Without a session the keys of the panes do nothing.
         mode = GateMode.BUSY if state.session else GateMode.STARTING
-        return GateView(mode, sanitize_line(live.activity) or "working", _progress(live), "", acts)
+        return GateView(mode, sanitize_line(live.activity) or "working", _progress(live), _last_line(live), acts)
     return _idle(state, live)
 
 
@@ -228,16 +249,31 @@ def progress_text(update: SessionUpdate) -> str:
 
 
 def _progress(live: Live) -> str:
-    if live.running is not None:
-        return f"{live.running.seconds:.0f} s"
-    streaming = live.streaming
-    if streaming is None:
-        return ""
+    """Return how far the activity is, its time so far, and for how long it has said nothing."""
+    streaming, running = live.streaming, live.running
+    told = [live.seconds, streaming.seconds if streaming else 0.0, running.seconds if running else 0.0]
+    done = _amount(streaming) if streaming is not None else ""
+    seconds = f"{max(told):.0f} s" if running is not None or max(told) >= 1 or done else ""
+    quiet = f"no output for {live.quiet_seconds:.0f} s" if live.quiet_seconds >= QUIET_SECONDS else ""
+    return ", ".join(filter(None, (done, seconds, quiet)))
+
+
+def _amount(streaming: Streaming) -> str:
     if not streaming.text and streaming.thought:
-        return f"{len(streaming.thought):,} characters, {streaming.seconds:.0f} s"
+        return f"{len(streaming.thought):,} characters"
     if not streaming.text and streaming.prompt_total:
         return f"reading the prompt, {streaming.prompt_processed:,} of {streaming.prompt_total:,} tokens"
-    return f"{streaming.tokens:,} tokens, {streaming.seconds:.0f} s" if streaming.text else ""
+    return f"{streaming.tokens:,} tokens" if streaming.text else ""
+
+
+def _last_line(live: Live) -> str:
+    """Return the last line of the output: of a command, else of the answer."""
+    streaming = live.streaming
+    said = live.running.tail if live.running is not None else ""
+    if streaming is not None:
+        said = streaming.text or streaming.thought
+    lines = said[-LAST_LINE_CHARS:].rstrip().splitlines()
+    return sanitize_line(lines[-1], LAST_LINE_CHARS) if lines else ""
 
 
 def _idle(state: SessionState, live: Live) -> GateView:

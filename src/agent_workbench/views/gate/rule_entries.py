@@ -7,6 +7,7 @@ from agent_workbench.core.events import ActionDecided
 from agent_workbench.core.history.past_actions import PastAction, PastActions, would_be_allowed
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.rules.modes import MODE_RULES, mode_label
 from agent_workbench.core.rules.offers import is_wide
 from agent_workbench.core.rules.rule_text import decided_by, rule_words
 from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS, RuleScope, StoredRule
@@ -89,12 +90,17 @@ def rule_entries(state: SessionState) -> tuple[Entry, ...]:
 
 
 def approvals_line(state: SessionState) -> str:
-    """Return the approvals that apply if no rule matches."""
+    """Return the rules of the mode, and the approvals that apply if no rule matches."""
     if state.config is None:
         return ""
+    mode = state.mode.mode
+    opens = ", ".join(rule_words(rule) for rule in MODE_RULES[mode])
     approvals = state.config.approvals
     by_rule = {rule: [str(kind) for kind in Permission if approvals.of(kind) is rule] for rule in Approval}
-    return "Without a rule: " + "; ".join(f"{rule} {', '.join(kinds)}" for rule, kinds in by_rule.items() if kinds)
+    of_mode = f"Mode {mode_label(mode)}: {opens}. " if opens else ""
+    return f"{of_mode}Without a rule: " + "; ".join(
+        f"{rule} {', '.join(kinds)}" for rule, kinds in by_rule.items() if kinds
+    )
 
 
 def _hindrance(state: SessionState, kept: StoredRule) -> tuple[Block, ...]:

@@ -79,7 +79,12 @@ VERDICTS = {
     Verdict.SKIP: ("–", "skipped", Tone.WARN),
     Verdict.ABORT: ("✗", "aborted", Tone.BAD),
 }
-RESULTS = {ActionResult.FAILED: "failed", ActionResult.REFUSED: "refused", ActionResult.UNKNOWN: "unknown"}
+RESULTS = {
+    ActionResult.FAILED: "failed",
+    ActionResult.REFUSED: "refused",
+    ActionResult.UNKNOWN: "unknown",
+    ActionResult.STOPPED: "stopped",
+}
 
 
 class EntryContext(Protocol):

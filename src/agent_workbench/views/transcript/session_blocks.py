@@ -4,6 +4,7 @@ from agent_workbench.core.events import (
     ApprovalChanged,
     EndpointPassed,
     GrammarIgnored,
+    ModeChanged,
     ModelObserved,
     RetryAsked,
     SessionEvent,
@@ -13,10 +14,14 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Tone
+
+FOLDED_LINES = 8
 
 
 def session_blocks(event: SessionEvent) -> list[Block]:
@@ -35,6 +40,8 @@ def session_blocks(event: SessionEvent) -> list[Block]:
             return [Block(sanitize_line(event.reason), Tone.DIM, "Session")]
         case ApprovalChanged():
             return [Block(_rule_changed(event), Tone.WARN, "Gate")]
+        case ModeChanged():
+            return _mode_blocks(event)
         case ModelObserved():
             return _met(event)
         case EndpointPassed():
@@ -57,6 +64,15 @@ def _rule_changed(event: ApprovalChanged) -> str:
         return f"from now on each {event.kind} is {how}"
     words = sanitize_line(rule_words(event.rule), 400)
     return f"rule for {RULE_SCOPE_LABELS[event.kept]}: {words}" if event.always else f"rule revoked: {words}"
+
+
+def _mode_blocks(event: ModeChanged) -> list[Block]:
+    head = Block(mode_label(event.mode), Tone.WARN, "Mode")
+    if not event.approved:
+        return [head]
+    lines = "\n".join(sanitize_line(each, 300) for each in event.approved)
+    before = f"the mode before approved {counted_text(len(event.approved), 'proposal')}:\n{lines}"
+    return [head, Block(before, Tone.DIM, fold_lines=FOLDED_LINES)]
 
 
 def _met(event: ModelObserved) -> list[Block]:

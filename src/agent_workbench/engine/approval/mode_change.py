@@ -1,0 +1,39 @@
+"""Change of the approval mode, which lists what the mode that is left has approved."""
+
+from agent_workbench.core.events import ModeChanged
+from agent_workbench.core.history.mode_approvals import mode_approvals
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.rules.modes import mode_label
+from agent_workbench.core.settings import ApprovalMode
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.engine.runtime.session_context import SessionContext
+
+LISTED = 5
+"""Approved proposals that the notice names; the steps list all of them."""
+
+
+async def change_mode(session: SessionContext, mode: ApprovalMode) -> Outcome:
+    """Enter a mode; the outcome's note says what the mode before it approved."""
+    before = session.state.mode.mode
+    if mode is before:
+        return Refused(f"the mode is {mode_label(mode)} already")
+    approved = mode_approvals(session.state)
+    await session.record(ModeChanged(mode, approved))
+    return Accepted(_note(before, approved))
+
+
+async def leave_mode(session: SessionContext, only: ApprovalMode | None = None) -> None:
+    """Return to `ask`, if `only` is the mode in force (None: from any); tell the user what the mode approved."""
+    if session.state.mode.mode is ApprovalMode.ASK or only not in {None, session.state.mode.mode}:
+        return
+    outcome = await change_mode(session, ApprovalMode.ASK)
+    if isinstance(outcome, Accepted) and outcome.note:
+        session.publisher.notify(outcome.note)
+
+
+def _note(mode: ApprovalMode, approved: tuple[str, ...]) -> str:
+    if not approved:
+        return ""
+    more = len(approved) - LISTED
+    lines = (*approved[:LISTED], *((f"and {more} more, in the steps",) if more > 0 else ()))
+    return "\n".join((f"{mode_label(mode)} approved {counted_text(len(approved), 'proposal')}:", *lines))
