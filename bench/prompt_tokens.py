@@ -100,7 +100,8 @@ def _as_now(repo: Path, events: Sequence[Recorded]) -> Iterator[Recorded]:
                 tests = event
             case ActionFinished() if event.proposal_id == checks and tests is not None and state.run is not None:
                 shown = change_shown(state.run.history)
-                told = describe_checks(tests, state.run.baseline if tests.purpose != "baseline" else None, shown)
+                baseline = state.run.baseline if tests.purpose != "baseline" else None
+                told = describe_checks(tests, baseline, shown, state.run.workspace.path)
                 note = user_change_note(state.run.proposal) if state.run.proposal is not None else ""
                 text = note + "\n\n".join((HEADINGS.get(tests.purpose, "") + told, *code_text(event.shown)))
                 event = replace(event, observation=text)
@@ -117,4 +118,5 @@ def _paths(repo: Path, base: str) -> list[str]:
     listed = subprocess.run(
         ["git", "-C", str(repo), "ls-tree", "-r", "-z", "--name-only", base], capture_output=True, text=True, check=True
     )
-    return [path for path in listed.stdout.split("\0") if path]
+    own = ("memory/", ".agent.yml")
+    return [path for path in listed.stdout.split("\0") if path and not path.startswith(own)]

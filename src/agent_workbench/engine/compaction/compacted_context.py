@@ -97,8 +97,8 @@ def _newest_checks(run: TaskRun, shown: Collection[str]) -> str:
     if finished is None:
         return ""
     if finished.purpose is CheckPurpose.BASELINE:
-        return f"Before any change:\n{describe_checks(finished)}"
-    told = describe_checks(finished, run.baseline, shown)
+        return f"Before any change:\n{describe_checks(finished, root=run.workspace.path)}"
+    told = describe_checks(finished, run.baseline, shown, run.workspace.path)
     return f"Before the newest change, on which they did not run yet:\n{told}" if changed else told
 
 

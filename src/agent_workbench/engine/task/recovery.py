@@ -85,7 +85,7 @@ def _told_of(effect: Event, proposal: Proposal, run: TaskRun) -> str:
             return describe_applied(effect, proposal)
         case TestsFinished():
             baseline = None if effect.purpose is CheckPurpose.BASELINE else run.baseline
-            return describe_checks(effect, baseline, change_shown(run.history))
+            return describe_checks(effect, baseline, change_shown(run.history), run.workspace.path)
         case TaskCommitted():
             return f"committed {effect.commit[:10]} on {effect.branch}"
         case TaskMerged():

@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
     TaskStatusChanged,
 )
 from agent_workbench.core.ids import CommitId, TaskId
+from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo_map import RepoMap, map_repo
@@ -186,7 +187,9 @@ async def retrieve(session: SessionContext) -> None:
 
 
 async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> RepoMap:
-    paths = [path for path in await context.workspace.list_files() if context.may_read(path)]
+    own = context.settings.searched.exclude
+    listed = await context.workspace.list_files()
+    paths = [path for path in listed if context.may_read(path) and not any(matches_glob(path, glob) for glob in own)]
     command = context.settings.test_command or next(iter(context.task.accept_tests), "")
     return await to_thread(map_repo, paths, [chunk.path for chunk in found], words, command)
 

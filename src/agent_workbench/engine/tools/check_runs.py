@@ -112,12 +112,16 @@ async def _check(context: ToolContext, line: str) -> CheckResult:
 
 
 def describe_checks(
-    finished: TestsFinished, baseline: Sequence[CheckResult] | None = None, shown: Collection[str] = ()
+    finished: TestsFinished,
+    baseline: Sequence[CheckResult] | None = None,
+    shown: Collection[str] = (),
+    root: str = "",
 ) -> str:
     """Return the observation of a check run: results, comparison with the baseline, and the output of failures.
 
     `baseline` has the results before any change (None: unknown, or this is that run). `shown` are lines of the change
-    that the prompt shows elsewhere, and that test runners print again.
+    that the prompt shows elsewhere, and that test runners print again. Paths below `root`, the folder in which the
+    checks ran, are told as the repository's.
     """
     lines = [f"{_verdict(result)}  {result.command}" for result in finished.results]
     lines += _compared(finished.results, baseline or ())
@@ -125,7 +129,8 @@ def describe_checks(
         lines.append("These files were changed by the run and put back: " + ", ".join(finished.restored_paths))
     for result in finished.results:
         if not result.passed:
-            report = without_repeated(report_failure(result.output, OUTPUT_CHARS), shown)
+            output = result.output.replace(f"{root}/", "") if root else result.output
+            report = without_repeated(report_failure(output, OUTPUT_CHARS), shown)
             lines.append(f"\nOutput of {result.command}:\n{report}")
     head = "All checks passed." if all_passed(finished.results) else "Checks failed."
     return "\n".join([head, *lines]) if finished.results else "There are no checks to run."

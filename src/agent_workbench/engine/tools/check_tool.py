@@ -25,7 +25,8 @@ class Checks(BuiltinTool, frozen=True):
         history, baseline = context.run.history, context.run.baseline
         # The journal gets the whole output; the observation is made from the digest that a session keeps.
         kept = await to_thread(digest_results, finished)
-        described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history)))
+        root = context.workspace.facts.path
+        described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history), root))
         told = HEADINGS.get(finished.purpose, "") + described
         new = await code_for_failure(context, kept)
         return ToolResult("\n\n".join((told, *code_text(new))), effects=(finished,), shown=new)
