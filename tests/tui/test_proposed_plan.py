@@ -89,7 +89,7 @@ async def test_tasks_are_left_moved_edited_and_the_plan_replaced_from_the_pane()
         left = replace(PLAN, tasks=(ProposedTask(TASKS[0], taken=False), *PLAN.tasks[1:]))
         await bench.record(ProposalReplaced(proposal(left), "arranged", Author.USER))
         assert bench.pane("plan").has_focus, "who arranges stays in the pane"
-        assert "2 of 3 taken" in bench.text()
+        assert "Proposed 2/3 · append" in bench.text()
         assert "left out" in bench.text()
         session.intents.clear()
         await bench.press("space", "J", "=", "s")

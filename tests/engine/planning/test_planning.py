@@ -190,9 +190,11 @@ async def test_a_running_task_keeps_the_plan_from_being_replaced(tmp_path: Path)
 
 async def test_a_refused_plan_is_asked_for_again_with_the_reason(tmp_path: Path) -> None:
     async with planning(tmp_path, ANSWER, "Task: Only this\n") as stage, in_front_of(stage) as front:
-        await proposed(front)
+        await proposed(front, replaces=True)
         await front.reject(Permission.PLAN, "too much")
         again = await front.gate(Permission.PLAN)
+        assert again.plan is not None
+        assert again.plan.replaces, "what the user chose stays"
         assert ids(again) == ["T-2"]
         said = [message.text for message in stage.model.requests[-1].messages]
         assert said[-2] == ANSWER

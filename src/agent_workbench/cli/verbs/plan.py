@@ -189,7 +189,7 @@ def _answer(proposal: "Proposal") -> "Intent | None":
     if not sys.stdin.isatty():
         return None
     try:
-        said = input("take them? [y]es, [n]o, a reason to ask the model again, or Enter to let them wait: ").strip()
+        said = input("take them? [y]es, [n]o, a reason to ask again, or Enter to decide later: ").strip()
     except EOFError:
         return None
     match said.lower():

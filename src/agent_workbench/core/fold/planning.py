@@ -107,14 +107,25 @@ def _decided(planning: Planning, event: ActionDecided) -> Planning:
         case Verdict.APPROVE:
             return replace(decided, stage=ProposalStage.APPROVED)
         case Verdict.REJECT if not event.by.startswith(POLICY):
-            answer = planning.answer.text if planning.answer is not None else ""
-            if not answer and planning.proposal is not None:
-                answer = planning.proposal.text
-            attempts = (*planning.attempts, PlanAttempt(answer, event.reason, by_user=True))
-            return replace(decided, attempts=attempts, answer=None, proposal=None, stage=ProposalStage.FINISHED)
+            return _refused(decided, event.reason)
         case Verdict.REJECT | Verdict.SKIP | Verdict.ABORT:
             return _put_aside(decided)
     assert_never(event.verdict)
+
+
+def _refused(planning: Planning, reason: str) -> Planning:
+    """Return the planning without the plan that waited; the next one replaces the plan if that one would have."""
+    proposal = planning.proposal
+    answer = planning.answer.text if planning.answer is not None else proposal.text if proposal is not None else ""
+    replaces = proposal.plan.replaces if proposal is not None and proposal.plan is not None else planning.replaces
+    return replace(
+        planning,
+        attempts=(*planning.attempts, PlanAttempt(answer, reason, by_user=True)),
+        replaces=replaces,
+        answer=None,
+        proposal=None,
+        stage=ProposalStage.FINISHED,
+    )
 
 
 def _put_aside(planning: Planning) -> Planning:

@@ -39,8 +39,7 @@ async def propose_plan(session: SessionContext, planning: Planning) -> None:
     """
     existing = await _read_existing(session)
     try:
-        plan = planning.aside or _answered(planning, existing)
-        plan = replace(plan.numbered_after(existing), replaces=planning.replaces)
+        plan = (planning.aside or _answered(planning, existing)).numbered_after(existing)
         text = _text(session, plan)
     except PlanError as fault:
         await reject_answer(session, planning.step, str(fault))
@@ -71,7 +70,7 @@ async def edit_plan(session: SessionContext, waiting: Proposal, text: str) -> No
     tasks = [task.with_status(TaskStatus.PENDING) for task in plan.tasks]
     if shown.checks and _without_checks(tasks) != _without_checks(shown.taken):
         raise PlanError("only the accept_tests can be changed here", advice="edit the task itself in the plan pane")
-    edited = shown.edited(tasks)
+    edited = replace(shown.edited(tasks), goal=plan.goal or shown.goal)
     await _replace(session, waiting, edited, "edited", Author.USER, edited=True)
 
 
@@ -114,7 +113,7 @@ async def take_plan(session: SessionContext, proposal: Proposal, *, begun: bool)
             for task in tasks:
                 await plans.set_checks(task.id, task.accept_tests)
             told = f"{', '.join(task.id for task in tasks)} has a check now"
-        elif plan.replaces and existing.tasks:
+        elif plan.replaces:
             archived = await plans.new_plan(Plan(tasks, plan.goal))
             told = f"{counted_text(len(tasks), 'task')} in a new plan; the old one is archived at {archived}"
         else:
@@ -135,7 +134,7 @@ def _answered(planning: Planning, existing: Plan) -> ProposedPlan:
         task = replace(existing.task(TaskId(planning.check_for)), accept_tests=(read_check(text),))
         return ProposedPlan(planning.goal, (ProposedTask(task),), checks=True)
     tasks = read_tasks(text, existing)
-    return ProposedPlan(planning.goal, tuple(map(ProposedTask, tasks)))
+    return ProposedPlan(planning.goal, tuple(map(ProposedTask, tasks)), planning.replaces)
 
 
 def _plan_of(proposal: Proposal) -> ProposedPlan:
@@ -184,7 +183,8 @@ def unusual_commands(tasks: Iterable[Task], known: Iterable[str]) -> tuple[str, 
 
 
 def _text(session: SessionContext, plan: ProposedPlan) -> str:
-    return session.ports.plans.render(Plan(plan.taken, plan.goal))
+    # Tasks that are appended leave the goal of the plan as it is.
+    return session.ports.plans.render(Plan(plan.taken, plan.goal if plan.replaces else ""))
 
 
 async def _read_existing(session: SessionContext) -> Plan:

@@ -17,7 +17,7 @@ from agent_workbench.engine.runtime.index_progress import show_index
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 FOUND_PIECES = 40
-LISTED_FILES = 200
+LISTED_FILES = 100
 MOST_CODE_TOKENS, TEST_SHARE = 6_000, 4
 UNKNOWN_CONTEXT_TOKENS = 8_192
 OTHER_TOKENS = 2_000

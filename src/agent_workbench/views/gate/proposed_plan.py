@@ -21,9 +21,9 @@ def view_proposed_plan(state: SessionState) -> PlanView | None:
 def _view(proposal: Proposal, plan: ProposedPlan) -> PlanView:
     taken = {task.id: task for task in plan.taken}
     effect = "replace" if plan.replaces else "append"
-    many = f"{len(taken)} of {len(plan.tasks)} taken · {effect}"
+    many = f"{len(taken)}/{len(plan.tasks)} · {effect}"
     return PlanView(
-        title=f"Proposed · {'a check' if plan.checks else many}",
+        title=f"Proposed {'check' if plan.checks else many}",
         rows=tuple(_row(taken.get(each.task.id, each.task), each, proposal) for each in plan.tasks),
         empty="",
         busy=False,
