@@ -36,7 +36,7 @@ from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
-from agent_workbench.core.workspace import MergeOutcome, MergeTarget, WorkspaceRequest
+from agent_workbench.core.workspace import MergeMethod, MergeOutcome, MergeTarget, WorkspaceRequest
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import FINISH, T1, Stage, a_stage, change, reopened, task
@@ -130,10 +130,12 @@ class HeldMerge:
         self.begun, self.go = asyncio.Event(), threading.Event()
         merging, loop = CheckoutMerge.merge, asyncio.get_running_loop()
 
-        def held(whole: CheckoutMerge, commit: str, message: str, target: MergeTarget) -> MergeOutcome:
+        def held(
+            whole: CheckoutMerge, commit: str, message: str, target: MergeTarget, method: MergeMethod | None
+        ) -> MergeOutcome:
             loop.call_soon_threadsafe(self.begun.set)
             assert self.go.wait(20)
-            return merging(whole, commit, message, target)
+            return merging(whole, commit, message, target, method)
 
         monkeypatch.setattr(CheckoutMerge, "merge", held)
 

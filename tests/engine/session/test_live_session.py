@@ -46,7 +46,7 @@ from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import Phase
-from agent_workbench.core.workspace import MergePreview, WorkspaceRequest
+from agent_workbench.core.workspace import MergeMethod, MergePreview, WorkspaceRequest
 from tests.adapters.git.fingerprint import fingerprint
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import FINISH, SESSION, T1, Stage, a_stage, call, change, diff, reopened, task
@@ -110,7 +110,7 @@ async def test_a_merge_that_was_refused_can_be_asked_for_again(tmp_path: Path) -
         await front.submit(MergeTask(T1))
         assert (await front.gate(Permission.MERGE)).id != first.id
         assert "nothing to merge of T-9" in await front.notice(MergeTask(TaskId("T-9")))
-        assert "a task is being worked on" in await front.notice(StartTask(T1))
+        assert "a merge waits at the gate" in await front.notice(StartTask(T1))
         await front.reject(Permission.MERGE, "not yet")
         await front.over()
         await front.submit(StartTask(TaskId("T-2")))
@@ -548,7 +548,7 @@ async def test_a_merge_that_cannot_even_be_offered_ends_nothing(
 ) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=ALL_BUT_DIFF) as stage, in_front_of(stage) as front:
 
-        async def broken(_: CommitId) -> MergePreview:
+        async def broken(_: CommitId, _method: MergeMethod | None) -> MergePreview:
             raise RepoError("HEAD is unreadable", advice="look at it")
 
         monkeypatch.setattr(stage.ports.workspaces, "merge_preview", broken)
