@@ -1,7 +1,7 @@
 """Fit of the code search's feature weights, with the results on repositories that were not used for the fit.
 
     python -m bench.fit_retrieval WORK [--repos fd,flask,bat] [--questions 60] [--embeddings URL] [--eliminate]
-                                       [--ablate] [--write [FILE]]
+                                       [--all] [--ablate] [--write [FILE]]
 
 The repos of `retrieval_repos.json` are cloned below WORK (`WORK/clones/OWNER/NAME.git`, unless they are there), checked
 out at their base, and asked by their later commits. What speaks for each file is computed by the product's own code, in
@@ -224,6 +224,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=60, help="at most so many of each repo")
     parser.add_argument("--embeddings", default="", metavar="URL", help="the endpoint whose vectors are fitted too")
     parser.add_argument("--eliminate", action="store_true", help="drop what earns nothing, one by one")
+    parser.add_argument("--all", action="store_true", help="fit and cross-validate on the repos held out as well")
     parser.add_argument("--ablate", action="store_true", help="leave each feature out once")
     parser.add_argument(
         "--write", type=Path, nargs="?", const=WEIGHTS, metavar="FILE", help="the product's own if none"
@@ -232,7 +233,7 @@ def main() -> None:
     repos = [repo for repo in read_repos() if not asked.repos or repo.name in asked.repos]
     if sum(repo.held_out for repo in repos) < 1 or sum(not repo.held_out for repo in repos) < _FEWEST_REPOS:
         parser.error(f"{len(repos)} repos are too few: {_FEWEST_REPOS} are fitted on, and one is held out")
-    held = {repo.name for repo in repos if repo.held_out}
+    held = {repo.name for repo in repos if repo.held_out and not asked.all}
     cases = load_cases(repos, asked.work.resolve(), asked.questions, asked.embeddings)
     sources = [case.among(case.source) for case in cases]
     fitted_on = [case for case in sources if case.repo not in held]
@@ -259,7 +260,8 @@ def main() -> None:
         figures = tested(held_out, columns, given)
         for repo, each in figures.items():
             print(f"  held out: {repo:20s} {each}")
-        show("  held out", figures)
+        if figures:
+            show("  held out", figures)
     columns = columns_of(words)
     given = np.array(list(found["without_vectors"].values()))
     print(

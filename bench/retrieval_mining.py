@@ -73,7 +73,10 @@ def check_out(repo: Repo, work: Path) -> Path:
     if not tree.exists():
         begun = _anew(tree)
         _git("clone", "--quiet", "--shared", "--no-checkout", str(clone), str(begun))
-        _git("-C", str(begun), "checkout", "--quiet", "--detach", repo.base)
+        _git("-C", str(begun), "update-ref", "--no-deref", "HEAD", repo.base)
+        _git("-C", str(begun), "read-tree", repo.base)
+        # A mirror may lack its largest blobs, which no index takes in: the others are checked out.
+        subprocess.run(["git", "-C", str(begun), "checkout-index", "--all", "--force", "--quiet"], check=False)
         begun.rename(tree)
     return tree
 
