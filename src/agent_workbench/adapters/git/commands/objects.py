@@ -86,12 +86,12 @@ class GitObjects:
     def entries(self, tree: str) -> dict[str, TreeEntry]:
         """Return all files, links and submodules of a tree by path."""
         if len(tree) != len(self.no_object):
-            return self._list(tree)
+            return _list(self.plumbing, tree)
         tree = self._trees.get(tree, tree)
         # Moved to the end: the entry used longest ago is dropped first.
         entries = self._entries.pop(tree, None)
         if entries is None:
-            entries = self._list(tree)
+            entries = _list(self.plumbing, tree)
         self._keep_entries(tree, entries)
         return entries.copy()
 
@@ -99,14 +99,6 @@ class GitObjects:
         self._entries[tree] = entries
         if len(self._entries) > _KEPT_TREES:
             del self._entries[next(iter(self._entries))]
-
-    def _list(self, tree: str) -> dict[str, TreeEntry]:
-        found = {}
-        for record in _records(self.plumbing.run("ls-tree", "-r", "-z", "--full-tree", tree)):
-            head, _, path = record.partition(b"\t")
-            mode, _, oid = head.decode().split(" ")
-            found[os.fsdecode(path)] = TreeEntry(mode, oid)
-        return found
 
     def differences(self, before: str, after: str) -> list[TreeDifference]:
         """Return the differences between two trees, by path; a renamed file is one removed and one added."""
@@ -201,7 +193,9 @@ class GitObjects:
             with tempfile.TemporaryDirectory(dir=scratch) as folder:
                 index = str(Path(folder) / "index")
                 self.plumbing.run("read-tree", parent, index=index)
-                self.plumbing.run("update-index", "-z", "--index-info", stdin=self._index_info(updates), index=index)
+                self.plumbing.run(
+                    "update-index", "-z", "--index-info", stdin=_index_info(updates, self.no_object), index=index
+                )
                 tree = self.plumbing.run("write-tree", index=index).decode().strip()
         except OSError as error:
             raise storage_error(f"{scratch} cannot be written", error) from error
@@ -214,12 +208,6 @@ class GitObjects:
         if len(changed) == len(updates):  # files that stay where they are
             self._keep_entries(tree, before | changed)
         return tree
-
-    def _index_info(self, updates: Mapping[str, TreeEntry | None]) -> bytes:
-        # Removals first: a file may replace a folder, or a folder a file.
-        removed = [f"0 {self.no_object}\t{path}\0" for path, entry in updates.items() if entry is None]
-        added = [f"{entry.mode} {entry.oid}\t{path}\0" for path, entry in updates.items() if entry is not None]
-        return b"".join(os.fsencode(record) for record in removed + added)
 
     def stat(self, before: str, after: str) -> tuple[FileStat, ...]:
         """Return the files that differ between two trees or commits, with the numbers of lines added and removed."""
@@ -260,6 +248,22 @@ class GitObjects:
         text = message.encode("utf-8", "replace")
         out = self.plumbing.run("commit-tree", tree, *of, "-F", "-", stdin=text, environment=environment)
         return out.decode().strip()
+
+
+def _list(plumbing: Plumbing, tree: str) -> dict[str, TreeEntry]:
+    found = {}
+    for record in _records(plumbing.run("ls-tree", "-r", "-z", "--full-tree", tree)):
+        head, _, path = record.partition(b"\t")
+        mode, _, oid = head.decode().split(" ")
+        found[os.fsdecode(path)] = TreeEntry(mode, oid)
+    return found
+
+
+def _index_info(updates: Mapping[str, TreeEntry | None], no_object: str) -> bytes:
+    # Removals first: a file may replace a folder, or a folder a file.
+    removed = [f"0 {no_object}\t{path}\0" for path, entry in updates.items() if entry is None]
+    added = [f"{entry.mode} {entry.oid}\t{path}\0" for path, entry in updates.items() if entry is not None]
+    return b"".join(os.fsencode(record) for record in removed + added)
 
 
 def _records(out: bytes) -> list[bytes]:
