@@ -19,7 +19,9 @@ from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import Permission
 from tests.engine.front import Front
 
-OPEN = {f"AGENT_APPROVALS__{kind}": "auto" for kind in ("DIFF", "CHECK", "COMMAND")}
+OPEN = {f"AGENT_APPROVALS__{kind}": "auto" for kind in ("DIFF", "CHECK", "COMMAND")} | {
+    "AGENT_UI__REVIEW_CONTEXT": "false"
+}
 
 
 def model_servers() -> int:

@@ -32,6 +32,18 @@ def approve(screen: Tmux, shop: Path) -> None:
     screen.until(pressed, "the approval")
 
 
+def send(screen: Tmux, shop: Path) -> None:
+    """Press Enter until the first prompt is sent: it counts for nothing before the prompt is on screen."""
+    screen.shows("what is sent first")
+
+    def pressed() -> bool:
+        if not bodies(journal_lines(shop), "prompt_built"):
+            screen.press("Enter")
+        return bool(bodies(journal_lines(shop), "prompt_built"))
+
+    screen.until(pressed, "the first prompt")
+
+
 def test_a_session_lives_through_what_terminals_do(tmp_path: Path) -> None:
     machine, shop = Machine(tmp_path / "machine"), tmp_path / "shop"
     with tmux(machine, tmp_path) as screen:
@@ -42,6 +54,7 @@ def test_a_session_lives_through_what_terminals_do(tmp_path: Path) -> None:
         screen.press("Enter")
         screen.shows("a approve")
         approve(screen, shop)
+        send(screen, shop)
         screen.shows("being written")
         screen.shows("a approve", "cart.py")
         waiting = bodies(journal_lines(shop), "action_proposed")[-1]["proposal"]
