@@ -60,7 +60,8 @@ from agent_workbench.engine.session.live_session import LiveSession
 from bench.figures import Figure
 
 TASK = TaskId("T-1")
-OPEN = {f"approvals.{kind}": "auto" for kind in ("diff", "check", "command", "commit", "summary")}
+OPENED = {f"approvals.{kind}": "auto" for kind in ("diff", "check", "command", "commit", "summary")}
+OPEN = {**OPENED, "ui.review_context": "false"}
 SUMMARY = "Summary: The cart's files were read; total() in shop/cart.py adds up the prices and leaves out the quantity."
 AIM = "≤ 1 %"
 WISHED: set[type] = {ChunkPinned, ChunkDropped, ScratchpadChanged, UserSaid}
@@ -196,11 +197,7 @@ async def _run(folder: Path, steps: int, *, scripted: bool, compacts: bool) -> S
 def _bounds(steps: int) -> dict[str, str]:
     """Return the settings with which a model that gets nothing right goes on for so many steps."""
     limits = ("max_tool_calls_per_task", "max_reflexion_retries", "consecutive_failure_threshold")
-    return {
-        **{f"limits.{name}": str(steps) for name in limits},
-        "model.answer_tokens": "400",
-        "ui.review_context": "false",
-    }
+    return {**{f"limits.{name}": str(steps) for name in limits}, "model.answer_tokens": "400"}
 
 
 async def _watched(session: SessionHandle, steps: int, *, busy: bool, compacts: bool) -> SessionState:
