@@ -143,7 +143,7 @@ class InputLine(Dialog[TaskDraft | None]):
     def _show(self) -> None:
         heading = self._fixed_title or (MODEL if self._to_model else TASK)
         self.query_one(".frame").border_title = Content(sanitize_line(heading, 200))
-        self.show_keys(KEYS.format(sends="sends" if self._to_model else "proposes a task"))
+        self.show_keys(KEYS.format(sends="sends" if self._to_model else "proposes"))
         said = self.query_one("#line-said", Static)
         said.update(sanitize(self._remark, limit_chars=1000))
         said.display = bool(self._remark)
