@@ -377,6 +377,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.bars.gate_bar import GateBar
     from agent_workbench.tui.bars.replay_bar import ReplayBar
     from agent_workbench.tui.dialogs.rule_offer import RuleOfferDialog
+    from agent_workbench.tui.dialogs.task_draft import TaskDraftDialog
     from agent_workbench.tui.panes.code import CodePane
     from agent_workbench.tui.panes.diff import DiffPane
     from agent_workbench.tui.panes.plan import PlanPane
@@ -415,6 +416,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.HELP: (HelpScreen,),
         Scope.COMPARISON: (ComparisonScreen,),
         Scope.SESSIONS: (SessionsScreen,),
+        Scope.DRAFT: (TaskDraftDialog,),
         Scope.ALLOW: (RuleOfferDialog,),
         Scope.RULES: (RulesScreen,),
         Scope.INBOX: (InboxScreen,),
