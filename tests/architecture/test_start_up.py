@@ -51,3 +51,17 @@ def test_the_package_itself_loads_nothing_of_ours() -> None:
     probe = "import sys, agent_workbench; print([n for n in sys.modules if n.startswith('agent_workbench.')])"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_first_frame_of_the_screen_waits_for_nothing_that_a_key_or_the_session_loads() -> None:
+    probe = (
+        "import json, sys, agent_workbench.cli.front_end, agent_workbench.api.records.repo_sessions, "
+        "agent_workbench.api.sessions.session_host, agent_workbench.tui.app; print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
+    loaded = json.loads(done.stdout)
+    later = ("adapters", "engine", "core.fold", "core.patch.placement", "tui.screens", "tui.dialogs", "views.reports")
+    assert [name for name in loaded if name.startswith(tuple(f"agent_workbench.{part}." for part in later))] == []
+    assert {name.partition(".")[0] for name in loaded} & (
+        HEAVY - {"msgspec", "dataclasses", "rich", "textual"}
+    ) == set()
