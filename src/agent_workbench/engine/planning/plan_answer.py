@@ -17,13 +17,24 @@ _LINE = re.compile(r" *(Task|Goal|Approach|Accept|After) *:(.*)", re.DOTALL)
 _NUMBERS = re.compile(r"(?:(?:tasks? )?\d{1,3}(?:(?:,| and| ) ?\d{1,3})*)?", re.IGNORECASE)
 _NOTHING = frozenset({"", "-", "none", "nothing", "n/a", "none.", "nothing."})
 
-GRAMMAR = r"""
-root ::= task{1,8}
-task ::= "Task: " text{1,160} "\nGoal: " text{1,300} "\nApproach: " text{0,300} check
-check ::= "\nAccept: " text{0,160} "\nAfter: " after "\n"
-after ::= ([1-8] (", " [1-8]){0,6})?
-text ::= [^\x00-\x1F\x7F]
-"""
+
+def _grammar() -> str:
+    """Return the grammar of an answer. Each task names only earlier ones as those that it comes after."""
+    rules = [
+        "root ::= t1",
+        r'head ::= "Task: " text{1,160} "\nGoal: " text{1,300} "\nApproach: " text{0,300} accept',
+        r'accept ::= "\nAccept: " text{0,160} "\nAfter: "',
+        r"text ::= [^\x00-\x1F\x7F]",
+        r't1 ::= head "\n" t2?',
+    ]
+    for number in range(2, MAX_TASKS + 1):
+        earlier = f"[1-{number - 1}]"
+        more = f" t{number + 1}?" if number < MAX_TASKS else ""
+        rules.append(rf't{number} ::= head ({earlier} (", " {earlier}){{0,{MAX_TASKS - 2}}})? "\n"{more}')
+    return "\n".join(rules)
+
+
+GRAMMAR = _grammar()
 
 
 CHECK_GRAMMAR = r"""
