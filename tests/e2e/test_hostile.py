@@ -105,7 +105,9 @@ def test_nothing_of_it_runs(machine: Machine, hostile: Path) -> None:
         left = [path.name for path in (machine.folder / "canaries").iterdir()]
         assert left == [], (command, left)
     assert fingerprint(hostile, ["memory"]) == before
-    assert not (hostile / "memory/sessions").exists()
+    # A plan can be asked for without trust: that starts no task and obeys nothing of the repository.
+    journals = [path.read_bytes() for path in (hostile / "memory/sessions").glob("*/journal.jsonl")]
+    assert [journal for journal in journals if b'"kind":"task_started"' in journal] == []
 
 
 async def test_nothing_of_it_runs_behind_a_page(machine: Machine, hostile: Path) -> None:
