@@ -82,7 +82,9 @@ def _few(
     scores = chunks[held.start : held.stop].astype(float)
     best, whole = float(scores.max()) or 1.0, float(files[file])
     # Above all other chunks, in their former order.
-    scores[[chunk - held.start for chunk in held if chunk in defining]] += 2 * best
+    for chunk in defining:
+        if chunk in held:
+            scores[chunk - held.start] += 2 * best
     first, *others = (-scores).argsort(kind="stable")[:MAX_PER_FILE].tolist()
     shares = [(held[each], min(float(scores[each]) / best, 1.0)) for each in others if scores[each] > 0]
     return [(held[first], whole), *((chunk, whole * _NEXT_CHUNK_SHARE * share) for chunk, share in shares)]
