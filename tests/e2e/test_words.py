@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.calc import FILES, GOOD, PLAN, calc_repo
 from tests.e2e.machine import Machine, bodies, journal_lines
-from tests.e2e.terminal import CTRL_C, in_terminal
+from tests.e2e.terminal import in_terminal
 
 FILE = "memory/plans/PLAN.yaml"
 WORDS = '-x: make "add" add, in @calc.py and not @../../etc/passwd'
@@ -69,6 +69,6 @@ def test_words_of_the_command_are_shown_on_the_screen_before_they_start(machine:
         assert (repo / FILE).read_text() == PLAN
         terminal.type("a")
         terminal.until("T-2 make")
-        terminal.type(CTRL_C)
+        terminal.type("q")
         assert terminal.end() == 0
     assert 'description: "make add() add: in @calc.py"' in (repo / FILE).read_text()

@@ -68,7 +68,8 @@ def is_mergeable(state: SessionState, task: TaskId) -> bool:
 def _empty(state: SessionState, no_plan: str) -> str:
     if not state.plan_path:
         return sanitize(no_plan, limit_chars=1000) or "reading the plan …"
-    return f"{sanitize_line(state.plan_path)} has no task yet. n writes one, P asks the model for a plan."
+    ways = ": takes one in words, n as YAML, P asks the model for a plan."
+    return f"{sanitize_line(state.plan_path)} has no task yet. {ways}"
 
 
 def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:

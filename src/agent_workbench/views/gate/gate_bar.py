@@ -287,7 +287,7 @@ def _idle(state: SessionState, live: Live) -> GateView:
         return GateView(GateMode.IDLE, "nothing runs", f"next is {text}", "", (GateAct.START,), task=next_task.id)
     if not state.plan.tasks:
         return GateView(
-            GateMode.IDLE, "the plan is empty", 'n in the plan writes a task; or quit with q: agent plan new "goal"'
+            GateMode.IDLE, "the plan is empty", ": takes a task in words, P in the plan asks the model for a plan"
         )
     unmerged = ", ".join(each.id for each in state.plan.tasks if is_mergeable(state, each.id))
     merge = sanitize_line(f"m in the plan merges {unmerged}") if unmerged else ""
