@@ -33,14 +33,22 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.history.past_actions import PastAction, PastActions
-from agent_workbench.core.intents import Intent, ListPastActions, OpenFile, PreviewPrompt
-from agent_workbench.core.intents.outcomes import FileOpened, Outcome, PastActionsFound, PlanOpened, Refused
-from agent_workbench.core.intents.plan import EditPlan, OpenPlan
+from agent_workbench.core.intents import CompleteCode, Intent, ListPastActions, OpenFile, PreviewPrompt
+from agent_workbench.core.intents.outcomes import (
+    CodeCompleted,
+    FileOpened,
+    Outcome,
+    PastActionsFound,
+    PlanOpened,
+    Refused,
+    TaskDrafted,
+)
+from agent_workbench.core.intents.plan import DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.live import Live, PreflightQuestion, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.plan import Plan, PlanPiece, TaskStatus
+from agent_workbench.core.plan import PathScope, Plan, PlanPiece, Task, TaskDraft, TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, SummaryEstimate, Verdict
-from agent_workbench.core.retrieval import IndexStatus
+from agent_workbench.core.retrieval import Completion, IndexStatus
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from tests.fakes import runs
@@ -107,6 +115,17 @@ PIECE = PlanPiece(
     2,
     3,
     runs.T2,
+)
+DRAFT = TaskDraft(
+    Task(
+        runs.T3,
+        "Round the total in @shop/cart.py to cents: half a cent up",
+        "A new test in tests/test_cart.py shows it, and pytest -q tests/test_cart.py passes.",
+        accept_tests=("pytest -q tests/test_cart.py",),
+        scope=PathScope(("shop/**", "tests/**")),
+    ),
+    ("shop/cart.py",),
+    ("@shop/tax.py is no file here, so it is not pinned",),
 )
 INDEXING = IndexStatus(312, 2066, 300, 4120, vectors="held by another session")
 STREAM = f"Thought: A line costs its price times its quantity.\nAction: write_diff\n{runs.RIGHT}"
@@ -332,6 +351,11 @@ class Answering(ScriptedSession):
             case OpenFile():
                 text = "\n".join(f"def line_{number}() -> None: ..." for number in range(1, 41))
                 self.answer(FileOpened(intent.path, intent.line, text))
+            case CompleteCode():
+                found = (Completion("shop/cart.py"), Completion("shop/cart.py:14-17", "Cart.total"))
+                self.answer(CodeCompleted(intent.prefix, found, "symbols are being indexed"))
+            case DraftTask():
+                self.answer(TaskDrafted(DRAFT))
             case _:
                 pass
         return outcome
@@ -377,6 +401,9 @@ DIALOGUES = {
     "abort": Scene(_waiting, ("X",)),
     "edit_notes": Scene(_waiting, ("4", "i")),
     "say": Scene(_waiting, (":", *"the rounding is right")),
+    "line": Scene(lambda: Answering(*runs.opening()), (":", *"round it in @car")),
+    "line_commands": Scene(lambda: Answering(*runs.opening()), (":", *"/re", "down")),
+    "task_draft": Scene(lambda: Answering(*runs.opening()), (":", *"round it", "enter")),
     "piece": Scene(_marked, ("5", "j", "o")),
     "find": Scene(_waiting, ("5", "plus", *"cart totals")),
     "receipt": Scene(lambda: ScriptedSession(*receipts(), *_marked_events()), ("c", "j", "j")),
