@@ -13,8 +13,10 @@ from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import JournalError, LockedError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.ports.stores import HeldSession, Journal, SessionStore
+from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal
+from agent_workbench.core.settings import Permission
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of
 from tests.contracts.clocks import SetClock
 from tests.fakes.session_store import LEASE_SECONDS, MemorySessionStore, StoredSession
@@ -224,6 +226,13 @@ class TestSessionStore:
         assert await store.find(SessionQuery(passing=frozenset({T1}))) is None
         assert await store.find(NEW) is None
         assert await store.find(SessionQuery(done)) == done
+
+    async def test_a_session_in_which_a_plan_waits_is_taken_up_if_asked_for(self, store: SessionStore) -> None:
+        proposal = Proposal(ProposalId("P-2"), Permission.PLAN, PROPOSE_PLAN, "tasks: []", 1)
+        session = await begun(store, (e.PlanAsked("goal", 1), e.ActionProposed(proposal)))
+        await begun(store, (e.PlanAsked("goal", 1),))
+        assert await store.find(SessionQuery(plans=True)) == session
+        assert await store.find(SessionQuery()) is None, "an unattended run looks for tasks"
 
     async def test_a_fork_is_a_session_when_it_is_kept(self, store: SessionStore) -> None:
         parent = await begun(store)

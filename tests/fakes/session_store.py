@@ -7,7 +7,16 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import JournalError, LockedError, UsageError
-from agent_workbench.core.events import Event, Recorded, SessionLeft, SessionStarted, TaskFinished, TaskStarted
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionProposed,
+    Event,
+    Recorded,
+    SessionLeft,
+    SessionStarted,
+    TaskFinished,
+    TaskStarted,
+)
 from agent_workbench.core.history.journal_proof import VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
 from agent_workbench.core.history.summaries import SessionSummary
@@ -159,6 +168,10 @@ class MemorySessionStore:
         summary = SessionSummary(session, events=len(stored.events), ours=True, holder=stored.holder if held else "")
         for recorded in stored.events:
             match recorded.event:
+                case ActionProposed():
+                    summary = replace(summary, waits=True)
+                case ActionDecided():
+                    summary = replace(summary, waits=False)
                 case SessionStarted(parent=parent, parent_seq=seq):
                     summary = replace(summary, parent=parent, parent_seq=seq)
                 case TaskStarted(task=task):

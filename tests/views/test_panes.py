@@ -22,12 +22,16 @@ from agent_workbench.core.events import (
     PromptBuilt,
     PromptPart,
     Recorded,
+    TaskFinished,
     TaskMerged,
+    TaskStarted,
+    TaskStatusChanged,
 )
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import END_UNCHANGED, MAX_DIFF_LINES, Proposal, Verdict
 from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
 from agent_workbench.core.settings import Permission
@@ -161,6 +165,21 @@ def test_a_task_says_whether_it_is_merged() -> None:
     after = view_plan(state_after(*runs.up_to_done(), merged))
     assert not after.rows[0].mergeable
     assert "merged into main" in after.rows[0].short.blocks[1].text
+
+
+def test_a_failed_task_says_how_to_start_it_again() -> None:
+    failed = TaskFinished(runs.T1, TaskStatus.FAILED, "5 failures in a row")
+    state = state_after(*runs.up_to_first_diff(), TaskStatusChanged(runs.T1, TaskStatus.FAILED), failed)
+    assert view_plan(state).rows[0].short.blocks[1].text == "failed: 5 failures in a row; s starts it again"
+
+
+def test_a_check_mark_stands_only_where_something_passed() -> None:
+    ended = (TaskStatusChanged(runs.T1, TaskStatus.DONE), TaskFinished(runs.T1, TaskStatus.DONE, "nothing to do"))
+    events = runs.up_to_done()
+    unchecked = [replace(each, checks=()) if isinstance(each, TaskStarted) else each for each in events]
+    assert view_plan(state_after(*events)).rows[0].short.blocks[0].label == "✓"
+    head, under = view_plan(state_after(*unchecked, *ended)).rows[0].short.blocks[:2]
+    assert (head.label, "nothing was checked" in under.text) == ("•", True)
 
 
 def test_notes_are_of_the_task_that_runs_or_of_the_selected_one() -> None:

@@ -109,6 +109,13 @@ async def test_a_new_task_is_filled_in_and_read(tmp_path: Path, text: str) -> No
     assert plan.tasks[min(count, 1)].id == f"T-{count + 1}"
 
 
+async def test_the_first_task_is_written_where_there_is_no_plan_yet(tmp_path: Path) -> None:
+    file = plan_file(tmp_path)
+    piece = await file.piece(None, new=True)
+    await file.replace_text(piece.whole, piece.whole_with(piece.text.replace(piece.placeholder, "new")))
+    assert [(task.id, task.description) for task in (await file.read()).tasks] == [(T1, "new")]
+
+
 async def test_what_cannot_be_read_is_refused_with_its_line_and_a_broken_plan_can_be_mended(tmp_path: Path) -> None:
     file = plan_file(tmp_path, PLAN)
     piece = await file.piece(T1, new=True)

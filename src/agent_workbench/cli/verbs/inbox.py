@@ -43,7 +43,11 @@ def configure(verb: argparse.ArgumentParser) -> None:
             each.add_argument("--reason", metavar="TEXT", default="", help="why, for the model")
         if verdict is Verdict.APPROVE:
             each.add_argument("--hunks", metavar="1,3", default="", help="approve only these hunks of a diff")
-            each.add_argument("--special", action="store_true", help="also approve changes of special files")
+            each.add_argument(
+                "--special",
+                action="store_true",
+                help="also approve changes of special files, and unusual commands of a plan",
+            )
 
 
 def list_all(options: argparse.Namespace) -> int:
