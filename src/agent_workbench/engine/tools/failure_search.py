@@ -56,8 +56,9 @@ def _failing(results: Iterable[CheckResult]) -> str:
 def _fitting(chunks: Iterable[Chunk]) -> Iterable[Chunk]:
     room = MOST_CHARS
     for _, chunk in zip(range(MOST_PIECES), chunks, strict=False):
-        if len(chunk.shown) <= room:
-            room -= len(chunk.shown)
+        size = len(chunk.context) + len(chunk.text)
+        if size <= room:
+            room -= size
             yield chunk
 
 
