@@ -20,6 +20,9 @@ def test_time_passes_only_while_something_is_done_and_output_ends_the_quiet() ->
     publisher.show_output("collected\n", 30.5)
     publisher.pass_time(1.5)
     assert now() == (31.5, 1.5)
+    shown = published[-1].live.running
+    assert shown is not None
+    assert shown.seconds == 31.5, "wherever the command is shown"
     publisher.show_activity("thinking")
     assert now() == (0.0, 0.0)
     publisher.pass_time(2.0)

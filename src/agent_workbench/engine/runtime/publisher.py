@@ -36,7 +36,9 @@ class UpdatePublisher:
         """Publish that this much time passed; while nothing is being done there is nothing to publish."""
         live = self._update.live
         if live.activity:
-            self._show(seconds=live.seconds + seconds, quiet_seconds=live.quiet_seconds + seconds)
+            now = live.seconds + seconds
+            running = replace(live.running, seconds=now) if live.running is not None else None
+            self._show(seconds=now, quiet_seconds=live.quiet_seconds + seconds, running=running)
 
     def show_streaming(self, streaming: Streaming) -> None:
         """Publish an answer as far as it has come."""
