@@ -199,6 +199,9 @@ def test_a_plan_made_from_words(served: Machine) -> None:
     assert (refused.code, "rm -rf ~" in refused.err) == (2, True), refused.said
     skipped = served.agent("inbox", "skip", reference, cwd=repo)
     assert skipped.code == 0, skipped.said
+    inside = {"AGENT_WORKBENCH_COMMAND": "1"}
+    own = served.scripted(scripts, "plan", "new", "sum a file", "--yes", cwd=repo, environ=inside)
+    assert "a command that the agent runs cannot decide" in own.err
     made = served.scripted(scripts, "plan", "new", "sum a file", "--yes", cwd=repo)
     assert (made.code, made.err) == (0, "")
     assert "2 tasks added to memory/plans/PLAN.yaml" in made.out
