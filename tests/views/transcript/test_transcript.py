@@ -15,8 +15,10 @@ from agent_workbench.core.events import (
     ModelObserved,
     PromptBuilt,
     Recorded,
+    RepoInstructions,
     SessionLeft,
     TaskFinished,
+    TaskStarted,
     TestsFinished,
     UserSaid,
 )
@@ -51,6 +53,15 @@ def test_event_by_event_is_the_same_as_at_once() -> None:
         transcript = extend_transcript(transcript, each)
     assert transcript == transcript_of(state)
     assert transcript.entries
+
+
+def test_the_steps_show_which_instructions_of_the_repository_were_read_and_what_was_cut() -> None:
+    found = (RepoInstructions("AGENTS.md", "x", 12_000, 1_500), RepoInstructions("src/a\nb/CLAUDE.md", "y", 1))
+    events = [replace(each, instructions=found) if isinstance(each, TaskStarted) else each for each in runs.started()]
+    entries = transcript_of(fold_all(recorded(tuple(events)))).entries
+    told = [block.text for entry in entries for block in entry.blocks]
+    assert "AGENTS.md is in the prompt: 12,000 bytes, 1,500 of them cut" in told
+    assert "src/a b/CLAUDE.md is in the prompt: 1 byte" in told
 
 
 @given(st.integers(0, len(ALL)), st.integers(0, len(ALL)))
