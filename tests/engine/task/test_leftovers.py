@@ -37,7 +37,7 @@ async def test_a_check_hides_no_code_from_the_next_one(tmp_path: Path) -> None:
 
 async def test_a_check_runs_on_approved_files_alone(tmp_path: Path) -> None:
     checks = ("grep -q right answer.txt", "test ! -e mine.txt")
-    approvals = Approvals(commit=Approval.AUTO)
+    approvals = Approvals(check=Approval.ASK, commit=Approval.AUTO)
     async with (
         a_stage(tmp_path, [change(*WROTE), FINISH], tasks=(task(accept=checks),), approvals=approvals) as stage,
         in_front_of(stage) as front,
