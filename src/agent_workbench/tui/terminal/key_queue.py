@@ -83,7 +83,7 @@ class KeyQueueApp(App[Result]):
             await self._go_on()
 
     async def on_key_queue_app_look(self, message: Look) -> None:
-        if message.key is not self._given or self._awaited is None:
+        if message.key is not self._given or self._awaited is None or not self.screen_stack:  # the app may be ending
             return
         if not message.looks:
             await self._go_on()
