@@ -175,7 +175,9 @@ def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None
     for each in story:
         state = fold(state, each)
         move = next_move(state)
-        if state.run is None or (state.run.phase is Phase.OVER and state.run.waiting is None and not state.trouble):
+        if state.open_planning is not None:
+            assert not isinstance(move, flow.Idle)
+        elif state.run is None or (state.run.phase is Phase.OVER and state.run.waiting is None and not state.trouble):
             assert isinstance(move, flow.Idle | flow.Execute | flow.Recover)
         else:
             assert not isinstance(move, flow.Idle)
