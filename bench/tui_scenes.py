@@ -46,6 +46,7 @@ def make_scene(folder: Path, address: str, tests: str, *, done: int = 0) -> Scen
         "AGENT_MODEL__ANSWER_TOKENS": "100000",
         "AGENT_APPROVALS__CHECK": "auto",
         "AGENT_LIMITS__COMMAND_SECONDS": "600",
+        "AGENT_UI__REVIEW_CONTEXT": "false",
     }
     repo = folder / "repo"
     plan = repo / "memory/plans/PLAN.yaml"
