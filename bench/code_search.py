@@ -19,7 +19,7 @@ from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFiles
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.repo.retrieval import CodeQuery
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from bench.figures import Figure, milliseconds
 

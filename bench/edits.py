@@ -34,7 +34,7 @@ from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rule
 from agent_workbench.core.patch.grammar.editable_file import editable, text_lines
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.engine.answer.grammar import step_grammar
 from agent_workbench.engine.answer.offered_lines import offered_lines
 from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS

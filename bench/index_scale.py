@@ -22,7 +22,7 @@ from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIn
 from agent_workbench.adapters.retrieval.indexer.indexable_files import MAX_FILE_BYTES
 from agent_workbench.adapters.retrieval.search.scoring import keep_freed_memory
 from agent_workbench.adapters.retrieval.search.scoring import search as search_view
-from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.repo.retrieval import CodeQuery
 from agent_workbench.ranking.stems import count_stems
 from bench.figures import Figure, milliseconds
 

@@ -16,7 +16,7 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.plan import Task
-from agent_workbench.core.workspace import WorkspaceFacts
+from agent_workbench.core.repo.workspace import WorkspaceFacts
 from bench import long_outputs
 from bench.figures import Figure, milliseconds, seconds_of
 

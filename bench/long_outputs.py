@@ -21,8 +21,8 @@ from agent_workbench.core.events import Recorded, SessionStarted, TaskStarted, T
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.plan import Task
+from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.views.transcript.transcript import transcript_of
 from bench.figures import Figure
 

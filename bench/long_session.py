@@ -10,9 +10,9 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.workspace import WorkspaceFacts
 
 BASE = CommitId("9e107d9d372bb6826bd81d3542a419d6e2f7a1c0")
 COMMAND = "python -m pytest -q tests"

@@ -26,7 +26,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold import fold
 from agent_workbench.core.proposals import CHECKS
-from agent_workbench.core.repo_map import map_repo
+from agent_workbench.core.repo.repo_map import map_repo
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.prompt.prompt_text import VERSION, user_change_note
 from agent_workbench.engine.prompt.repeated_lines import change_shown

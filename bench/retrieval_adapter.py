@@ -14,7 +14,7 @@ from pathlib import Path
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.repo.retrieval import CodeQuery
 from agent_workbench.core.settings import RetrievalSettings
 
 

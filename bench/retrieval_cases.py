@@ -29,7 +29,7 @@ from agent_workbench.adapters.retrieval.search.scoring import effective_kinds
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient
 from agent_workbench.adapters.retrieval.vectors.repo_vectors import texts_of
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors, unit_rows
-from agent_workbench.core.retrieval import CodeQuery, PastCommit
+from agent_workbench.core.repo.retrieval import CodeQuery, PastCommit
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from bench.retrieval_mining import Question, Repo, check_out, is_source, mine
 

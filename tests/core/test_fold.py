@@ -16,11 +16,11 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, Proposal, ProposalStage, Verdict
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
-from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 from tests.strategies import events, recorded
 
 SESSION = SessionId("20260102T030405-abc234")

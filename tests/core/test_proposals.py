@@ -4,8 +4,8 @@ from msgspec.structs import fields, replace
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.proposed_plan import ProposedPlan
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.workspace import MergeMethod
 
 PROPOSAL = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "text", 1, "diff", ("one", "two"))
 OTHERS = {

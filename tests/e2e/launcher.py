@@ -25,8 +25,8 @@ from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.recorder import Recorder
 
 TOKENS_BEFORE_HALT = 5

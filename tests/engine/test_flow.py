@@ -9,9 +9,9 @@ from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import Budget, Task, TaskStatus
 from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
+from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.settings import Limits, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
-from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.engine import flow
 from agent_workbench.engine.flow import next_move
 from agent_workbench.engine.runtime.budget import spent

@@ -8,8 +8,8 @@ from pathlib import Path
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.retrieval import PastCommit
-from agent_workbench.core.workspace import Checkpoint, Reset, WorkspaceFacts
+from agent_workbench.core.repo.retrieval import PastCommit
+from agent_workbench.core.repo.workspace import Checkpoint, Reset, WorkspaceFacts
 
 _READS_ONLY = "a folder workspace lists and reads, and does nothing else"
 

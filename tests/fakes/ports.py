@@ -28,10 +28,10 @@ from agent_workbench.core.model import (
 )
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
 from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery, Completion, IndexStatus
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
+from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
 
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
 

@@ -37,9 +37,9 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Budget, Owner, PathScope, Plan, Task, TaskStatus
 from agent_workbench.core.proposals import COMMIT, MERGE, PROPOSE_PLAN, Proposal, Verdict
 from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
-from agent_workbench.core.retrieval import Chunk, Signal, SignalKind
+from agent_workbench.core.repo.retrieval import Chunk, Signal, SignalKind
+from agent_workbench.core.repo.workspace import MergeMethod, SandboxFacts, WorkspaceFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission
-from agent_workbench.core.workspace import MergeMethod, SandboxFacts, WorkspaceFacts
 
 SESSION = SessionId("20261120T101500-ab2cde")
 T1, T2, T3 = TaskId("T-1"), TaskId("T-2"), TaskId("T-3")

@@ -11,8 +11,8 @@ import pytest
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput, cut_line
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.ports.workspace import Command
+from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.core.workspace import CommandOutcome
 
 MEGABYTE = 1024 * 1024
 

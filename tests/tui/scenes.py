@@ -48,7 +48,7 @@ from agent_workbench.core.live import Live, PreflightQuestion, Running, Streamin
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import PathScope, Plan, PlanPiece, Task, TaskDraft, TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, SummaryEstimate, Verdict
-from agent_workbench.core.retrieval import Completion, IndexStatus
+from agent_workbench.core.repo.retrieval import Completion, IndexStatus
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from tests.fakes import runs

@@ -6,7 +6,7 @@ from agent_workbench.core.events import ChunkPinned, Event
 from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound, Refused
 from agent_workbench.core.live import Live
-from agent_workbench.core.retrieval import Chunk, IndexStatus
+from agent_workbench.core.repo.retrieval import Chunk, IndexStatus
 from agent_workbench.tui.widgets.code_colours import mark_words, plain_lines
 from agent_workbench.views.blocks import Tone
 from tests.fakes import runs

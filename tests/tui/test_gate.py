@@ -26,10 +26,10 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.intents.outcomes import PastActionsFound
 from agent_workbench.core.live import Live
 from agent_workbench.core.proposals import Verdict, shown_sha
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS
-from agent_workbench.core.workspace import MergeMethod
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving

@@ -10,7 +10,7 @@ from agent_workbench.core.intents import CompleteCode, SayToModel, StartTask
 from agent_workbench.core.intents.outcomes import Accepted, CodeCompleted, PlanOpened, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.intents.plan import AddTask, DraftTask, OpenPlan
 from agent_workbench.core.plan import PathScope, PlanPiece, Task, TaskDraft
-from agent_workbench.core.retrieval import Completion
+from agent_workbench.core.repo.retrieval import Completion
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import MIDDLE, SMALL, Driver, driving

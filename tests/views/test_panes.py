@@ -33,11 +33,11 @@ from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import END_UNCHANGED, MAX_DIFF_LINES, Proposal, Verdict
-from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
+from agent_workbench.core.repo.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
+from agent_workbench.core.repo.workspace import MergeOutcome
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS
-from agent_workbench.core.workspace import MergeOutcome
 from agent_workbench.views.code.code_pane import CodeState, view_code
 from agent_workbench.views.code.reasons import index_line, index_words, matched_words, reasons_of, share_bar
 from agent_workbench.views.code.shown_code import shown_code_snapshots

@@ -10,7 +10,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext
-    from agent_workbench.core.leftovers import Leftover, SessionFacts
+    from agent_workbench.core.history.leftovers import Leftover, SessionFacts
     from agent_workbench.core.settings import Settings
 
 OLD_DAYS = 30
@@ -34,7 +34,7 @@ async def remove_leftovers(
 
     A tombstone of each session whose anchors are removed is durable before anything is.
     """
-    from agent_workbench.core.leftovers import LeftoverKind
+    from agent_workbench.core.history.leftovers import LeftoverKind
 
     repo, settings = await trusted_repo(invocation)
     removal = await asyncio.to_thread(repo.session_removal, settings)
@@ -58,7 +58,7 @@ async def remove_leftovers(
 async def _facts(repo: "RepoContext", settings: "Settings", old_days: int) -> "SessionFacts":
     from datetime import UTC, datetime, timedelta
 
-    from agent_workbench.core.leftovers import SessionFacts
+    from agent_workbench.core.history.leftovers import SessionFacts
 
     sessions, removal = await asyncio.to_thread(lambda: (repo.sessions(settings), repo.session_removal(settings)))
     before = (datetime.now(UTC) - timedelta(days=old_days)).isoformat()
@@ -69,7 +69,7 @@ async def _facts(repo: "RepoContext", settings: "Settings", old_days: int) -> "S
 def _bury(repo: "RepoContext", leftover: "Leftover") -> None:
     from datetime import UTC, datetime
 
-    from agent_workbench.core.leftovers import LeftoverKind, Tombstone
+    from agent_workbench.core.history.leftovers import LeftoverKind, Tombstone
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     for session in leftover.anchors:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.retrieval import CacheFacts, Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.repo.retrieval import CacheFacts, Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import Settings
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them

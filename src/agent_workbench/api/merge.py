@@ -9,8 +9,8 @@ from agent_workbench.core.errors import TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import MERGE, Proposal
+from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome, MergeTarget
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.workspace import MergeMethod, MergeOutcome, MergeTarget
 
 
 class ShownMerge(Struct, frozen=True):

@@ -4,7 +4,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from agent_workbench.core.retrieval import IndexStatus
+from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.code.reasons import index_words, vector_words
 

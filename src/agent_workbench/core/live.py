@@ -5,7 +5,7 @@ from msgspec import Struct, field
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.replay_marks import Marks
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.retrieval import IndexStatus
+from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state.session_state import SessionState
 

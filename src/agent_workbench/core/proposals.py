@@ -11,9 +11,9 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.values import OWN_BOUNDS, HunkFate, Patch
 from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS, is_within
-from agent_workbench.core.workspace import MergeMethod
 
 
 class Preimage(RecordedValue, frozen=True):

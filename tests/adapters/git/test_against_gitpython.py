@@ -8,7 +8,7 @@ import git
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.core.repo.workspace import WorkspaceRequest
 from tests.adapters.git.user import SESSION, TASK, User
 
 NAMES = ("a.py", "src/b.py", "src/deep/c d.txt", "é/ü.md", "tool.sh", 'quo"te', "new\nline")

@@ -14,7 +14,7 @@ from msgspec import Struct
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.workspace import MergeOutcome, WorkspaceRequest
+from agent_workbench.core.repo.workspace import MergeOutcome, WorkspaceRequest
 
 TWO_FILES = {"src/app.py": "print('hello')\n", "README.md": "# Hello\n"}
 # The index tells files that did not change by when and where they were written.

@@ -11,7 +11,7 @@ from agent_workbench.core.events.codec import encode_event
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.ports.stores import Journal
-from agent_workbench.core.workspace import WorkspaceFacts
+from agent_workbench.core.repo.workspace import WorkspaceFacts
 
 SESSION = SessionId("20260102T030405-abc234")
 TASK = TaskId("T-1")

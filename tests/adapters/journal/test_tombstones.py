@@ -8,8 +8,8 @@ import pytest
 
 from agent_workbench.adapters.journal.tombstones import MAX_BYTES, MOST_NAMED, Tombstones
 from agent_workbench.core.errors import StorageError
+from agent_workbench.core.history.leftovers import Tombstone
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.leftovers import Tombstone
 
 SESSION = SessionId("20260102T030405-abc234")
 OTHER = SessionId("20260102T030405-zzz777")

@@ -13,7 +13,7 @@ from agent_workbench.adapters.retrieval.indexer import change_finder
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import CodeQuery, PastCommit
+from agent_workbench.core.repo.retrieval import CodeQuery, PastCommit
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from tests.adapters.git.user import User, make_home, make_repo
 

@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.repo.retrieval import CodeQuery
 from agent_workbench.core.settings import RetrievalSettings
 from tests.adapters.git.user import User, make_home, make_repo
 

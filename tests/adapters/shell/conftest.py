@@ -13,8 +13,8 @@ from msgspec import Struct, field
 
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.ports.workspace import Command
+from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.core.workspace import CommandOutcome
 
 
 class Bench(Struct):

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.leftovers import Leftover, LeftoverKind, select_leftovers
+from agent_workbench.core.history.leftovers import Leftover, LeftoverKind, select_leftovers
 from agent_workbench.system.locks import FileLock
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import User

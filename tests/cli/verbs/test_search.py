@@ -11,7 +11,7 @@ import pytest
 from agent_workbench.api.code_search import Searched
 from agent_workbench.cli.main import execute
 from agent_workbench.cli.verbs.search import _reasons, _show
-from agent_workbench.core.retrieval import Chunk, CodeQuery, IndexStatus, Signal, SignalKind
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus, Signal, SignalKind
 from tests.e2e.machine import Machine
 
 TAX = "def tax(price):\n    return price * 19 // 100\n"

@@ -7,7 +7,7 @@ from agent_workbench.core.history.comparison import compare
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.proposals import HunkVerdict
-from agent_workbench.core.workspace import FileStat
+from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.views.reports.comparison import file_lines, parting_line, result_line, table_lines, view_comparison
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

@@ -25,7 +25,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.alignment import Line, SharedBlock, shared_blocks
 from agent_workbench.core.patch.values import FileContent
 from agent_workbench.core.plan import PathScope
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.answer import offered_lines as offers
 from agent_workbench.engine.answer.grammar_choice import choose_grammar, possible_steps_grammar

@@ -32,6 +32,7 @@ from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Constraints, PathScope
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
+from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import (
@@ -46,7 +47,6 @@ from agent_workbench.core.settings import (
 )
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import CALLS
-from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.engine.approval.policy import PolicyDecision, ruling
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.diff.lines import diff_lines

@@ -20,7 +20,7 @@ from agent_workbench.core.intents import (
     SkipProposal,
 )
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Limits, Permission, Settings
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.gate.diff_pane import view_diff

@@ -12,7 +12,7 @@ from agent_workbench.core.errors import ExitCode, ModelUnavailable
 from agent_workbench.core.intents import DropChunk, PinChunk, SayToModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan import Budget
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission, Settings
 from tests.engine.compaction.test_compaction import READS, RIGHT, SUMMARY, add_long_files, compacted, of, text_of
 from tests.engine.front import in_front_of

@@ -13,8 +13,8 @@ from agent_workbench.core.errors import ConfigError, ModelRefused, ModelUnavaila
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.workspace import SandboxFacts
 from agent_workbench.engine.diagnostics.doctor import examine, examine_settings
 from agent_workbench.engine.runtime.tool_context import Ports
 from tests.engine.stage import a_stage, task

@@ -27,7 +27,7 @@ from agent_workbench.core.intents.outcomes import Accepted, PlanOpened, Refused
 from agent_workbench.core.intents.plan import ArrangePlan, OpenPlan, ProposePlan
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.flow import Idle, next_move
 from agent_workbench.engine.planning.plan_proposal import unusual_commands

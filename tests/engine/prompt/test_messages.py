@@ -17,10 +17,10 @@ from agent_workbench.core.intents import EditScratchpad
 from agent_workbench.core.model import AnswerFigures, Message, Purpose, Role
 from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, Permission
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.prompt.parts import MOST_WORDS, Part
 from agent_workbench.engine.prompt.prompt_text import SUMMARY

@@ -10,7 +10,7 @@ from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.prompt.repeated_lines import is_as_written, split_repeated, without_repeated
 from agent_workbench.engine.replay.rerun import messages_of, prompts_of, rerun

@@ -13,7 +13,7 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import ApproveProposal, EditScratchpad
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import shown_sha
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Limits, MemorySettings, Permission, Settings
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended

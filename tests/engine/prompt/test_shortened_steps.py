@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core import events as e
 from agent_workbench.core.intents import CompactContext
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.replay.rerun import messages_of, prompts_of, rerun
 from tests.engine.front import in_front_of

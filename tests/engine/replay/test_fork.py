@@ -15,9 +15,9 @@ from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.intents import AbortTask
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.repo.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.engine.flow import Close, Execute, Idle, Recover, RollBack, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.replay.fork import RAN, TASK_ENDS, ForkServices, fork_point

@@ -11,7 +11,7 @@ from agent_workbench.core.events import PromptBuilt, Recorded
 from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
 from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.ports.model import Model
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Limits, Settings
 from agent_workbench.engine.replay.model_rerun import rerun_with_model
 from agent_workbench.engine.replay.rerun import rerun

@@ -28,9 +28,9 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Task
+from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.state.fold_snapshots import STRIDE
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.workspace import WorkspaceFacts
 from agent_workbench.engine.replay import playback as replay
 from agent_workbench.engine.replay.playback import Pace, Playback
 from agent_workbench.engine.runtime.publisher import UpdatePublisher

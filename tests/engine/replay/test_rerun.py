@@ -23,7 +23,7 @@ from agent_workbench.core.history.reproduced_prompts import PromptDifference
 from agent_workbench.core.intents import ApproveProposal, CompactContext, EditScratchpad
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import shown_sha
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.replay.rerun import messages_of, prompts_of, rerun
 from tests.engine.front import in_front_of

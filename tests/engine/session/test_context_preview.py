@@ -15,7 +15,7 @@ from agent_workbench.core.intents import AbortTask, DropChunk, FindCode, PauseTa
 from agent_workbench.core.intents.outcomes import Accepted, PromptPreviewed, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.answer.offered_lines import shown_chunks
 from agent_workbench.engine.flow import AwaitGo, next_move

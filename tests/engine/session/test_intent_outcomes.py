@@ -61,10 +61,10 @@ from agent_workbench.core.intents.plan import (
 from agent_workbench.core.plan import PlanPiece, Task
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
-from agent_workbench.core.workspace import MergeMethod
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import OPEN, SESSION, T1, a_stage
 from tests.fakes.ports import GivenChunks, Hang

@@ -43,10 +43,10 @@ from agent_workbench.core.intents.outcomes import PastActionsFound, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
+from agent_workbench.core.repo.workspace import MergeMethod, MergePreview, WorkspaceRequest
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import Phase
-from agent_workbench.core.workspace import MergeMethod, MergePreview, WorkspaceRequest
 from tests.adapters.git.fingerprint import fingerprint
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import FINISH, SESSION, T1, Stage, a_stage, call, change, diff, reopened, task

@@ -14,7 +14,7 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.intents import ApproveProposal, DropChunk, EditScratchpad, Intent, PinChunk, SayToModel
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.proposals import shown_sha
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Limits, Permission, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages

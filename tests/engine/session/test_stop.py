@@ -39,9 +39,9 @@ from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposals import shown_sha
+from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Approval, Approvals, Permission, SandboxSettings, Settings
 from agent_workbench.core.state.session_state import Phase
-from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.flow import AwaitGo, next_move
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.stoppable import StoppableCall, StoppedByUser

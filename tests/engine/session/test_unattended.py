@@ -18,8 +18,8 @@ from agent_workbench.core.events import SessionLeft, TaskFinished, TaskStatusCha
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
+from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Limits, Settings
-from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, change, reopened, task

@@ -10,7 +10,7 @@ from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound
 from agent_workbench.core.plan import PathScope
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.text.mentions import FileRange
 from agent_workbench.engine.task.code_lookup import parse_code_place

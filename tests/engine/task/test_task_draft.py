@@ -12,7 +12,7 @@ from agent_workbench.core.intents import CompleteCode, SayToModel, StartTask
 from agent_workbench.core.intents.outcomes import CodeCompleted, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.intents.plan import AddTask, DraftTask
 from agent_workbench.core.plan import PathScope, Task, TaskDraft
-from agent_workbench.core.retrieval import Chunk, Completion
+from agent_workbench.core.repo.retrieval import Chunk, Completion
 from agent_workbench.core.settings import Permission, Settings
 from agent_workbench.engine.task.task_draft import NO_CHECKS, DraftSources, clean_words, propose_task
 from tests.engine.compaction.test_compaction import text_of

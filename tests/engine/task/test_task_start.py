@@ -1,5 +1,5 @@
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.workspace import RepoFacts
+from agent_workbench.core.repo.workspace import RepoFacts
 from agent_workbench.engine.task.task_start import uncommitted_paths
 
 

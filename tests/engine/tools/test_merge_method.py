@@ -23,8 +23,8 @@ from agent_workbench.core.history.journal_proof import Proof, prove_journal
 from agent_workbench.core.intents import ApproveProposal, ChooseMergeMethod, EditProposal
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.proposals import shown_sha
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Approval, Approvals, Permission
-from agent_workbench.core.workspace import MergeMethod
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, SESSION, Stage, a_stage, change
 

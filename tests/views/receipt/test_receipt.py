@@ -25,7 +25,7 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.receipt.receipt import ReceiptView, count_prompts, view_receipt
 from agent_workbench.views.receipt.rows import ReceiptRow

@@ -23,10 +23,10 @@ from agent_workbench.adapters.git.worktree.orphans import HasBegun, Orphans, ass
 from agent_workbench.adapters.git.worktree.paths import lock_path, worktree_paths
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.core.errors import LockedError, task_locked
+from agent_workbench.core.history.leftovers import Leftover, SessionFacts
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
-from agent_workbench.core.leftovers import Leftover, SessionFacts
 from agent_workbench.core.patch.values import FileChange
-from agent_workbench.core.workspace import (
+from agent_workbench.core.repo.workspace import (
     Checkpoint,
     FileStat,
     MergeMethod,

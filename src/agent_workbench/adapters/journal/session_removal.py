@@ -6,9 +6,9 @@ from pathlib import Path
 
 from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK
 from agent_workbench.core.errors import StorageError
+from agent_workbench.core.history.leftovers import Leftover, LeftoverKind, is_over
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
-from agent_workbench.core.leftovers import Leftover, LeftoverKind, is_over
 from agent_workbench.system.atomic_files import storage_error
 from agent_workbench.system.disk_usage import disk_usage
 from agent_workbench.system.locks import FileLock, describe_holder

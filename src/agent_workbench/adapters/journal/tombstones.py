@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from agent_workbench.core.history.leftovers import Tombstone
 from agent_workbench.core.ids import SessionId, session_id
-from agent_workbench.core.leftovers import Tombstone
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.regular_files import read_regular
 

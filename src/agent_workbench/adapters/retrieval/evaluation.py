@@ -17,7 +17,7 @@ from agent_workbench.core.diagnostics.retrieval_quality import (
     measure_search,
 )
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import CodeQuery, PastCommit
+from agent_workbench.core.repo.retrieval import CodeQuery, PastCommit
 from agent_workbench.ranking.bm25 import Bm25
 from agent_workbench.ranking.tokens import count_identifiers, split_identifiers
 

@@ -28,7 +28,7 @@ from agent_workbench.adapters.retrieval.worker_processes.threads import in_threa
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import CacheFacts, Chunk, CodeQuery, Completion, IndexStatus
+from agent_workbench.core.repo.retrieval import CacheFacts, Chunk, CodeQuery, Completion, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
 _MAX_FOLDERS = 4

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Hashable
 
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery, Completion, IndexStatus
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 
 
 class SharedRetrievers:

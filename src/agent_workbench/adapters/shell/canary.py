@@ -14,7 +14,7 @@ from msgspec import Struct
 from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import ShellError
-from agent_workbench.core.workspace import SandboxFacts
+from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.system.processes import Guard, spawn
 from agent_workbench.system.programs import find_program
 

@@ -15,8 +15,8 @@ from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.ports.workspace import Command, OnOutput
+from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.core.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.system.processes import ResourceLimits, SupervisedProcess, spawn
 from agent_workbench.system.programs import clean_path
 from agent_workbench.system.tree_removal import remove_tree

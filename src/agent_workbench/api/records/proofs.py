@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.history.anchors import Anchor, FoundAnchors
     from agent_workbench.core.history.commit_proof import CommitFacts, CommitProof, TrailerProof
     from agent_workbench.core.history.journal_proof import JournalProof, VerifyReport
-    from agent_workbench.core.leftovers import Tombstone
+    from agent_workbench.core.history.leftovers import Tombstone
     from agent_workbench.core.ports.stores import SessionStore
 
 NO_TRAILER = "its message has no Agent-Journal trailer, so it names no approval"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.ids import SessionId, TaskId
     from agent_workbench.core.model import Message
     from agent_workbench.core.ports.stores import SessionStore
-    from agent_workbench.core.workspace import FileStat
+    from agent_workbench.core.repo.workspace import FileStat
     from agent_workbench.views.receipt.receipt import ReceiptView
 
 

@@ -16,7 +16,7 @@ from agent_workbench.core.text.amounts import bytes_text, counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    from agent_workbench.core.leftovers import Leftover
+    from agent_workbench.core.history.leftovers import Leftover
 
 DAYS = 30
 QUESTION = "\nremove which? (names, numbers such as 1 3-5, `all` for those with *) "
@@ -34,7 +34,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """List what can be removed, and remove what is named after a question; without names ask for them."""
     from agent_workbench.api.cleanup import find_leftovers, remove_leftovers
-    from agent_workbench.core.leftovers import select_leftovers
+    from agent_workbench.core.history.leftovers import select_leftovers
 
     if not (options.days.isascii() and options.days.isdigit() and len(options.days) <= MOST_DIGITS // 2):
         raise UsageError(f"{options.days!r} is not a number of days", advice="such as --days 30")

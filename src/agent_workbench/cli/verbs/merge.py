@@ -13,8 +13,8 @@ from agent_workbench.cli.verbs.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, TargetMoved
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
-from agent_workbench.core.workspace import MergeMethod, MergeOutcome
 
 if TYPE_CHECKING:
     from agent_workbench.api.merge import ShownMerge

@@ -11,7 +11,7 @@ from agent_workbench.cli.output import say, say_aside, say_cells, say_json
 from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.code.reasons import index_words, matched_words, reasons_of, share_bar, vector_words
 

@@ -8,7 +8,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import AnswerFigures, Sampling
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 
 
 class Author(StrEnum):

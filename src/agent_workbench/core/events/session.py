@@ -3,9 +3,9 @@
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.repo.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import ApprovalMode, Approvals, Limits, Permission, Rule
-from agent_workbench.core.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 
 
 class SessionStarted(RecordedValue, frozen=True):

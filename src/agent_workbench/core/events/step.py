@@ -9,11 +9,11 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose, Sampling
 from agent_workbench.core.plan import Task
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.repo_map import RepoMap
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.repo_map import RepoMap
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.core.workspace import WorkspaceFacts
 
 
 class SkillText(RecordedValue, frozen=True):

@@ -7,8 +7,8 @@ from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.retrieval import Chunk
-from agent_workbench.core.workspace import Checkpoint, MergeOutcome
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome
 
 
 class ActionStarted(RecordedValue, frozen=True):

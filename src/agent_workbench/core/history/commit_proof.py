@@ -18,10 +18,10 @@ from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.values import OWN_BOUNDS, FileChange
 from agent_workbench.core.proposals import TRAILER, Proposal, Verdict, shown_sha
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import TaskRun
-from agent_workbench.core.workspace import MergeMethod
 
 MOVED = "it was rebased or squashed since its approval: its change is the approved one, hunk by hunk, on another parent"
 SEVERAL = (

@@ -12,8 +12,8 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import UNASKED, Proposal, Verdict
+from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.core.workspace import FileStat
 
 
 class RunFigures(Struct, frozen=True):

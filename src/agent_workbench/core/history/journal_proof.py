@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from agent_workbench.core.events import CheckpointTaken, Recorded, SessionForked, SessionStarted
 from agent_workbench.core.history.anchors import Anchor, FoundAnchors
 from agent_workbench.core.ids import CommitId, SessionId
+from agent_workbench.core.repo.workspace import Checkpoint
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.core.workspace import Checkpoint
 
 MAX_PROBLEMS = 20
 REDACTED = "«redacted:"

@@ -7,9 +7,9 @@ from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.intents.plan import PlanIntent
 from agent_workbench.core.patch.values import LeftOut
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
-from agent_workbench.core.workspace import MergeMethod
 
 MOST_SAID_CHARS = 8_000
 """Maximum length of what the user says at once: to the model, or of a new task."""

@@ -5,7 +5,7 @@ from msgspec import Struct
 from agent_workbench.core.events import PromptBuilt
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.plan import PlanPiece, Task, TaskDraft
-from agent_workbench.core.retrieval import Chunk, Completion
+from agent_workbench.core.repo.retrieval import Chunk, Completion
 from agent_workbench.core.settings import Permission
 
 

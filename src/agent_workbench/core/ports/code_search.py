@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery, Completion, IndexStatus
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 
 
 class Retriever(Protocol):

@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.retrieval import PastCommit
-from agent_workbench.core.workspace import (
+from agent_workbench.core.repo.retrieval import PastCommit
+from agent_workbench.core.repo.workspace import (
     Checkpoint,
     CommandOutcome,
     MergeMethod,

@@ -16,7 +16,7 @@ from agent_workbench.core.events import (
     TaskStarted,
 )
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 
 LEAVES_OUT = 2
 """Version of the prompt texts from which on code that the user drops before the first prompt is not sent."""

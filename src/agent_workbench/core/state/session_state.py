@@ -20,7 +20,8 @@ from agent_workbench.core.ids import NO_SESSION, CommitId, ProposalId, SessionId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
@@ -29,7 +30,6 @@ from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.core.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 
 NO_COMMIT = CommitId("")
 

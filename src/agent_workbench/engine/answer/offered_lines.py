@@ -13,7 +13,7 @@ from agent_workbench.core.patch.grammar.diff_grammar import EditScope
 from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_lines
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.patch.values import PatchBounds
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import sent_chunks
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 

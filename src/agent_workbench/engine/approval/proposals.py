@@ -28,12 +28,12 @@ from agent_workbench.core.proposals import (
     hunk_location,
     with_patch,
 )
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec, by_name
-from agent_workbench.core.workspace import MergeMethod
 from agent_workbench.engine.answer.grammar_compliance import grammar_ignored
 from agent_workbench.engine.answer.repeated_calls import loop_warning
 from agent_workbench.engine.answer.step_protocol import StepFault, read_step

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ports.workspace import Workspace
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 
 
 async def relocate_chunk(workspace: Workspace, chunk: Chunk) -> Chunk | None:

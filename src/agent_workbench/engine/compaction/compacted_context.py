@@ -20,7 +20,7 @@ from agent_workbench.core.events import (
     TestsFinished,
 )
 from agent_workbench.core.proposals import SummaryEstimate
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.compaction.change_text import change_text

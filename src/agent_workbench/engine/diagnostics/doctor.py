@@ -12,9 +12,9 @@ from agent_workbench.core.errors import ModelError, WorkbenchError
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import TaskStatus, check_plan
+from agent_workbench.core.repo.workspace import Orphan
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.core.workspace import Orphan
 from agent_workbench.engine.diagnostics.programs import missing_programs
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.task.task_start import named, without_own_files

@@ -15,7 +15,7 @@ from agent_workbench.core.patch.grammar.editable_file import editable, text_line
 from agent_workbench.core.patch.reader.patch_reader import read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import Plan
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import DEFAULT_TOOLS
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.tools.spec import ToolSpec, by_name

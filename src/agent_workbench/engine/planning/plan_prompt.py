@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from agent_workbench.core.events import PlanSurveyed
 from agent_workbench.core.model import Message, Role
 from agent_workbench.core.plan import Plan
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.planning import PlanAttempt, Planning
 
 VERSION = 1

@@ -19,8 +19,8 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.model import Role
-from agent_workbench.core.repo_map import RepoMap
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.repo_map import RepoMap
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, chunks_shown_by
 from agent_workbench.engine.prompt.prompt_text import (
     FOUND,

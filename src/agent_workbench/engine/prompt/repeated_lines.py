@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from agent_workbench.core.events import ActionProposed, ContextCompacted, PatchApplied, ProposalReplaced, Recorded
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import OURS, Proposal
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 
 LEAST_LINES = 4
 """Fewer lines in a row are left where they repeat: the cut would be as long as they are."""

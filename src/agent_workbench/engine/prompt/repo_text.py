@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agent_workbench.core.events import RepoInstructions
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.repo_map import RepoMap
+from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.engine.prompt.prompt_text import quoted
 from agent_workbench.engine.runtime.text_limits import clip
 

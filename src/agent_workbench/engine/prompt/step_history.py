@@ -23,7 +23,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, Verdict
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 
 

@@ -13,8 +13,8 @@ from agent_workbench.core.ids import SessionId, session_suffix
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.repo_files import Memory
 from agent_workbench.core.ports.stores import ForkJournal
+from agent_workbench.core.repo.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
-from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.engine.flow import Execute, Recover, RollBack, next_move
 
 RAN = "what ran at this moment is asked about again"

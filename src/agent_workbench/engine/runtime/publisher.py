@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import Live, Notice, PreflightQuestion, ReplayPosition, Running, SessionUpdate, Streaming
-from agent_workbench.core.retrieval import IndexStatus
+from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state.session_state import SessionState
 

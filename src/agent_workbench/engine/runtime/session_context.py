@@ -5,9 +5,9 @@ import asyncio
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import Event
 from agent_workbench.core.ports.workspace import Sources, Workspace
+from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_task import BackgroundTask
 from agent_workbench.engine.runtime.file_names import FileNames

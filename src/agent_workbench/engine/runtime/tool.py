@@ -18,10 +18,10 @@ from agent_workbench.core.errors import (
 from agent_workbench.core.events import ActionResult, Event
 from agent_workbench.core.patch.values import Patch
 from agent_workbench.core.proposals import Preimage, Proposal, SummaryEstimate
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.tools.arguments import Arguments, Choices
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.core.workspace import MergeMethod
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import asyncio
 
 from agent_workbench.core.intents.outcomes import CodeCompleted
-from agent_workbench.core.retrieval import Completion
+from agent_workbench.core.repo.retrieval import Completion
 from agent_workbench.core.text.mentions import matching_paths
 from agent_workbench.engine.runtime.session_context import SessionContext
 

@@ -11,10 +11,10 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import MOST_SAID_CHARS
 from agent_workbench.core.patch.globs import literal_glob
-from agent_workbench.core.path_kinds import is_document, is_test
 from agent_workbench.core.plan import PathScope, Task, TaskDraft, next_id
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import Chunk, CodeQuery
+from agent_workbench.core.repo.path_kinds import is_document, is_test
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.mentions import looks_like_path, mention_of, mentioned_range, mentions
 from agent_workbench.core.text.messages import quoted

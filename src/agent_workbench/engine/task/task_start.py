@@ -17,12 +17,12 @@ from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
-from agent_workbench.core.repo_map import RepoMap, map_repo
-from agent_workbench.core.retrieval import RELEVANT, Chunk, CodeQuery
+from agent_workbench.core.repo.repo_map import RepoMap, map_repo
+from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
+from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.tools.spec import FINISH, ToolSpec, describe_unheld
-from agent_workbench.core.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext

@@ -7,7 +7,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.values import Patch
 from agent_workbench.core.proposals import COMMIT, MERGE, ProposalStage, Verdict
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import Phase, SessionState

@@ -14,9 +14,9 @@ from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Command
+from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.rules.denied_commands import denial
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.workspace import CommandOutcome
 from agent_workbench.engine.prompt.repeated_lines import without_repeated
 from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.tool_context import ToolContext

@@ -6,7 +6,7 @@ from agent_workbench.core.checks.failure_report import report_failure
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import TestsFinished
-from agent_workbench.core.retrieval import RELEVANT, Chunk, CodeQuery
+from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.runtime.tool_context import ToolContext

@@ -12,10 +12,10 @@ from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.proposals import MERGE, TRAILER, Preimage, Proposal
+from agent_workbench.core.repo.workspace import MergeMethod, MergePreview, MergeTarget
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.reviewed_files import commit_approved_by_user, reviewed_paths
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.core.workspace import MergeMethod, MergePreview, MergeTarget
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import CodeRetrieved
 from agent_workbench.core.intents.outcomes import CodeFound
-from agent_workbench.core.retrieval import Chunk, IndexStatus
+from agent_workbench.core.repo.retrieval import Chunk, IndexStatus
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text

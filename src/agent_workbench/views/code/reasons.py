@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus
+from agent_workbench.core.repo.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 

@@ -16,7 +16,7 @@ from agent_workbench.core.events import (
     Recorded,
     TaskStarted,
 )
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.growing_tuple import GrowingTuple

@@ -10,6 +10,7 @@ from agent_workbench.core.intents import StopAction, StopAnswer
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, is_too_long, shown_sha
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.applied_diffs import checks_reviewed, last_applied_diff
@@ -17,7 +18,6 @@ from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.core.tools.permissions import PERMISSIONS, STOPPABLE
-from agent_workbench.core.workspace import MergeMethod
 from agent_workbench.views.code.reasons import index_words
 from agent_workbench.views.diff.lines import diff_stat
 from agent_workbench.views.gate.diff_pane import proposal_key, repairs

@@ -6,13 +6,13 @@ from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.proposals import TRAILER, Proposal, unreviewed_paths
 from agent_workbench.core.proposed_plan import ProposedPlan
+from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS
 from agent_workbench.core.tools.strict_json import indented_json
-from agent_workbench.core.workspace import MergeMethod
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.diff.diff_document import DiffReader
 from agent_workbench.views.diff.file_headers import FileHead

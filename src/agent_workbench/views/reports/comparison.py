@@ -5,9 +5,9 @@ from functools import partial
 
 from agent_workbench.core.history.comparison import ComparedSession, Comparison, RunFigures
 from agent_workbench.core.ids import session_suffix
+from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.core.text.amounts import dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.core.workspace import FileStat
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.gate.diff_pane import DiffView
 

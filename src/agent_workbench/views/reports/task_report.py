@@ -9,9 +9,9 @@ from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnsw
 from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import POLICY, Proposal, Verdict
+from agent_workbench.core.repo.workspace import FileStat, MergeOutcome
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import TaskRun
-from agent_workbench.core.workspace import FileStat, MergeOutcome
 from agent_workbench.views.transcript.answer_parts import split_answer
 
 OUTSIDE = "outside of the session"

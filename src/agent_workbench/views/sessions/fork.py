@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from agent_workbench.core.events.log_lines import describe
+from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.core.workspace import FileStat
 
 MAX_FILES = 8
 

@@ -9,7 +9,7 @@ from agent_workbench.adapters.git.commands import commit_log as past
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.repo.retrieval import PastCommit
 from tests.adapters.git.user import User
 
 

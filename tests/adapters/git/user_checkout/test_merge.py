@@ -10,7 +10,7 @@ from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.workspace import MergeTarget
+from agent_workbench.core.repo.workspace import MergeTarget
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import TASK, User, commit_task, merge_as_shown
 

@@ -9,7 +9,7 @@ from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import TargetMoved, WorkspaceError
 from agent_workbench.core.history.anchors import read_trailers
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.workspace import MergeMethod, MergeOutcome
+from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import TASK, User, commit_task
 from tests.adapters.git.user_checkout.test_merge import (

@@ -11,7 +11,7 @@ import pytest
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.indexer.likely_files import LikelyFiles
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.repo.retrieval import CodeQuery
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from tests.adapters.retrieval.test_retriever import places, wait_until_old, write
 from tests.fakes.folder_workspace import FolderWorkspace

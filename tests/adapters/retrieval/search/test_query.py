@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.adapters.retrieval.search.query import MentionedPlace, PathLookup, read_query
-from agent_workbench.core.retrieval import CodeQuery
+from agent_workbench.core.repo.retrieval import CodeQuery
 
 FILES = [
     *("setup.py", "Makefile", "src/flask/app.py", "src/flask/json/tag.py", "tests/test_app.py", "web/src/index.ts"),

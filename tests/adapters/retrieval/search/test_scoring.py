@@ -14,7 +14,7 @@ from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.search.features import Feature
 from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, search, weights
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.retrieval import CodeQuery, PastCommit, SignalKind
+from agent_workbench.core.repo.retrieval import CodeQuery, PastCommit, SignalKind
 from agent_workbench.ranking.stems import count_stems
 from tests.adapters.retrieval.index.test_workspace_index import index_of
 

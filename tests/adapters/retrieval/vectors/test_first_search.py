@@ -11,7 +11,7 @@ import pytest
 
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.core.retrieval import Chunk, CodeQuery, SignalKind
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from tests.fakes.folder_workspace import FolderWorkspace
 from tests.llama_fixtures import LlamaServer

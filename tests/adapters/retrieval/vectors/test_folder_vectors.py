@@ -16,7 +16,7 @@ from agent_workbench.adapters.retrieval.vectors.embedding_client import Embeddin
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors
 from agent_workbench.adapters.retrieval.vectors.repo_vectors import HELD, IndexedContents, OnReady, Read
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
-from agent_workbench.core.retrieval import VECTORS_UNWANTED
+from agent_workbench.core.repo.retrieval import VECTORS_UNWANTED
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
 from tests.adapters.retrieval.index.test_workspace_index import index_of
 from tests.fakes.folder_workspace import FolderWorkspace

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.core.retrieval import CodeQuery, SignalKind
+from agent_workbench.core.repo.retrieval import CodeQuery, SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
 from tests.adapters.retrieval.vectors.test_first_search import found_by_vectors, retriever_with
 from tests.fakes.folder_workspace import FolderWorkspace

@@ -5,7 +5,7 @@ import secrets
 
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.repo.retrieval import PastCommit
 
 # Independent of the configuration of repository and user. A root commit, and the last commit of a shallow clone,
 # changes every file and tells nothing about any.

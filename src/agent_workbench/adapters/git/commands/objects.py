@@ -13,7 +13,7 @@ from msgspec import Struct
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.workspace import FileStat
+from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.system.atomic_files import storage_error
 
 # A larger file is no source code; reading it whole would cost more memory than a session may use.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing, failure
 from agent_workbench.core.errors import WorkbenchError, WorkspaceError
 from agent_workbench.core.ids import CommitId, TaskId
-from agent_workbench.core.workspace import WorkspaceRequest
+from agent_workbench.core.repo.workspace import WorkspaceRequest
 
 BRANCH_PREFIX = "agent/"
 _HEADS = "refs/heads/"

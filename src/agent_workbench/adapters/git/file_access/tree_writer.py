@@ -21,7 +21,7 @@ from agent_workbench.adapters.git.file_access.folders import (
 )
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.workspace import Reset
+from agent_workbench.core.repo.workspace import Reset
 from agent_workbench.system.atomic_files import storage_error
 
 

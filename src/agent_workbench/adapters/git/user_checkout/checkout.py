@@ -24,7 +24,7 @@ from agent_workbench.adapters.git.commands.refs import Refs
 from agent_workbench.adapters.git.file_access.folders import link_target, status_below
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.ids import CommitId, SessionId
-from agent_workbench.core.workspace import RepoFacts
+from agent_workbench.core.repo.workspace import RepoFacts
 from agent_workbench.system.regular_files import read_regular
 
 _HEADS = "refs/heads/"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from agent_workbench.adapters.git.commands.commit_log import past_commits
 from agent_workbench.adapters.git.file_access.folders import read_files
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
-from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.repo.retrieval import PastCommit
 
 
 class CheckoutFiles:

@@ -24,7 +24,7 @@ from agent_workbench.core.errors import StorageError, TargetMoved, WorkbenchErro
 from agent_workbench.core.history.anchors import anchor_lines
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.workspace import MergeMethod, MergeOutcome, MergePreview, MergeTarget
+from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome, MergePreview, MergeTarget
 
 _BY_HAND = "merge by hand, where git can ask you: git merge {commit}"
 # Files in the git directory during an unfinished operation.

@@ -16,7 +16,7 @@ from agent_workbench.core.history.anchors import anchor_lines, without_anchors
 from agent_workbench.core.history.commit_proof import CommitFacts
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.workspace import MergeMethod
+from agent_workbench.core.repo.workspace import MergeMethod
 
 _MERGES_SINCE = (2, 38)
 _MOST_NAMED = 20

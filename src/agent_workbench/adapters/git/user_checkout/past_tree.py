@@ -11,7 +11,7 @@ from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.file_access.folders import check_inside, read_files
 from agent_workbench.core.errors import RepoError, WorkspaceError
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.repo.retrieval import PastCommit
 from agent_workbench.system.atomic_files import storage_error
 
 

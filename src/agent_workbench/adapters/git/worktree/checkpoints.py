@@ -15,7 +15,7 @@ from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId, SessionId
-from agent_workbench.core.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
+from agent_workbench.core.repo.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.system.atomic_files import storage_error
 
 

@@ -17,11 +17,11 @@ from agent_workbench.adapters.git.worktree.paths import WorktreePaths, WorktreeR
 from agent_workbench.adapters.git.worktree.worktree_files import WorktreeFiles
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.history.anchors import read_trailers
+from agent_workbench.core.history.leftovers import Leftover, LeftoverKind, SessionFacts, is_over
 from agent_workbench.core.ids import SESSION_ID, CommitId, SessionId, TaskId
-from agent_workbench.core.leftovers import Leftover, LeftoverKind, SessionFacts, is_over
 from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.core.workspace import WorkspaceRequest
 from agent_workbench.system.disk_usage import disk_usage
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
 

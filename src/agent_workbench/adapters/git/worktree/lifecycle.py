@@ -19,7 +19,7 @@ from agent_workbench.adapters.git.file_access.write_transaction import WriteTran
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths, WorktreeRecord
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.workspace import WorkspaceFacts, WorkspaceRequest
+from agent_workbench.core.repo.workspace import WorkspaceFacts, WorkspaceRequest
 from agent_workbench.system.atomic_files import storage_error
 from agent_workbench.system.regular_files import read_regular
 

@@ -13,7 +13,7 @@ from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths, WorktreeRecord, lock_path, worktree_paths
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
-from agent_workbench.core.workspace import Orphan, WorkspaceRequest
+from agent_workbench.core.repo.workspace import Orphan, WorkspaceRequest
 from agent_workbench.system.atomic_files import storage_error
 from agent_workbench.system.locks import lock_holder
 

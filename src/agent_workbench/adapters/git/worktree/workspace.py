@@ -17,8 +17,8 @@ from agent_workbench.adapters.git.worktree.paths import WorktreePaths
 from agent_workbench.adapters.git.worktree.worktree_files import WorktreeFiles
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.retrieval import PastCommit
-from agent_workbench.core.workspace import Checkpoint, Reset, WorkspaceFacts, WorkspaceRequest
+from agent_workbench.core.repo.retrieval import PastCommit
+from agent_workbench.core.repo.workspace import Checkpoint, Reset, WorkspaceFacts, WorkspaceRequest
 from agent_workbench.system.locks import FileLock
 
 P = ParamSpec("P")

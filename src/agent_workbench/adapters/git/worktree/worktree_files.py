@@ -23,7 +23,7 @@ from agent_workbench.adapters.git.worktree.paths import WorktreePaths
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.workspace import Reset
+from agent_workbench.core.repo.workspace import Reset
 
 
 class WorktreeFiles:

@@ -7,7 +7,7 @@ from weakref import ReferenceType, ref
 
 from agent_workbench.adapters.retrieval.history.commit_words import CountedCommits, TextWords, count_commits
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.repo.retrieval import PastCommit
 from agent_workbench.ranking.bm25 import Bm25
 from agent_workbench.ranking.postings import inverted
 from agent_workbench.ranking.postings_reader import IndexPart

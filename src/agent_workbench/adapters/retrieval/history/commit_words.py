@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.repo.retrieval import PastCommit
 from agent_workbench.ranking.stems import count_stems
 
 if TYPE_CHECKING:

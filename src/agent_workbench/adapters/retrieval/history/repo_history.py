@@ -8,7 +8,7 @@ from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.history.commit_words import MAX_COMMITS, CountedCommits, count_commits
 from agent_workbench.adapters.retrieval.history.history_file import load_commits, save_commits
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import PastCommit
+from agent_workbench.core.repo.retrieval import PastCommit
 
 
 class RepoHistory:

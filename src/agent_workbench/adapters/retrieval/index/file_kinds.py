@@ -4,7 +4,7 @@ import re
 from enum import IntEnum
 from pathlib import PurePosixPath
 
-from agent_workbench.core.path_kinds import is_document, is_test
+from agent_workbench.core.repo.path_kinds import is_document, is_test
 
 # The mark of a generated file is at its top.
 HEAD_BYTES = 4_096

@@ -26,7 +26,7 @@ from agent_workbench.adapters.retrieval.indexer.worker_pool import WORKERS
 from agent_workbench.adapters.retrieval.worker_processes.threads import all_of, in_thread
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import IndexStatus
+from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 from agent_workbench.system.atomic_files import system_message
 

@@ -17,7 +17,7 @@ from agent_workbench.adapters.retrieval.indexer.indexable_files import (
     count_submodules,
 )
 from agent_workbench.adapters.retrieval.indexer.saved_stamps import decode_stamps, encode_stamps
-from agent_workbench.core.retrieval import IndexStatus
+from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 
 # Raise it whenever the kinds of files, or the files that are left out, change.

@@ -9,7 +9,7 @@ from agent_workbench.adapters.retrieval.search.features import BODY_LENGTH, PART
 from agent_workbench.adapters.retrieval.search.layout import layout_of
 from agent_workbench.adapters.retrieval.search.query import ParsedQuery
 from agent_workbench.adapters.retrieval.search.symbols import words_of
-from agent_workbench.core.retrieval import SignalKind
+from agent_workbench.core.repo.retrieval import SignalKind
 from agent_workbench.ranking.bm25 import B, Bm25
 
 # For each kind of signal its field, BM25's `b`, and its weight.

@@ -13,7 +13,7 @@ from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.search.layout import ViewLayout, layout_of
 from agent_workbench.adapters.retrieval.search.query import ParsedQuery
 from agent_workbench.adapters.retrieval.search.symbols import defined, words_of
-from agent_workbench.core.retrieval import SignalKind
+from agent_workbench.core.repo.retrieval import SignalKind
 from agent_workbench.ranking.hits import ScoreKind, ScoreRequest
 from agent_workbench.ranking.stems import count_stems
 

@@ -9,7 +9,7 @@ from agent_workbench.adapters.retrieval.chunking.languages import find_language,
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.search.chunk_context import context_of
 from agent_workbench.adapters.retrieval.search.scoring import FoundChunk
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 
 # A file is whole if it is at most this many times as large as a chunk.
 _WHOLE_RATIO = 1.5

@@ -17,7 +17,7 @@ from agent_workbench.adapters.retrieval.search.features import KIND_OF, PART_SHA
 from agent_workbench.adapters.retrieval.search.layout import layout_of
 from agent_workbench.adapters.retrieval.search.query import MentionedPlace, ParsedQuery, read_query
 from agent_workbench.adapters.retrieval.search.selection import SelectedChunk, select
-from agent_workbench.core.retrieval import CodeQuery, Signal, SignalKind
+from agent_workbench.core.repo.retrieval import CodeQuery, Signal, SignalKind
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.core.retrieval import Completion
+from agent_workbench.core.repo.retrieval import Completion
 from agent_workbench.ranking.stems import stem
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from agent_workbench.adapters.retrieval.vectors.repo_vectors import HELD, Indexe
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
 from agent_workbench.core.background import in_background
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.retrieval import VECTORS_UNWANTED
+from agent_workbench.core.repo.retrieval import VECTORS_UNWANTED
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
 
 if TYPE_CHECKING:

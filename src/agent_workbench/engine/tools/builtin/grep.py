@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext

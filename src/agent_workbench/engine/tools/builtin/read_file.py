@@ -6,7 +6,7 @@ from itertools import islice
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import similar_paths
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import Draft, ToolResult

@@ -1,7 +1,7 @@
 """Tool `search_code`: code search at the model's request."""
 
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.retrieval import RELEVANT, CodeQuery
+from agent_workbench.core.repo.retrieval import RELEVANT, CodeQuery
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext

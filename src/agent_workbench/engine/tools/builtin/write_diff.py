@@ -17,7 +17,7 @@ from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff
 from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import FileChange, FileContent, Patch
 from agent_workbench.core.proposals import KEEP_CHANGES, Preimage, Proposal
-from agent_workbench.core.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.prompt.repeated_lines import is_as_written

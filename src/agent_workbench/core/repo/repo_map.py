@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
-from agent_workbench.core.path_kinds import is_document, is_test
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.repo.path_kinds import is_document, is_test
 
 LEAST_PATHS, MOST_PATHS = 20, 40
 PATHS_CHARS = 1_600

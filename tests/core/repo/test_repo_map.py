@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.repo_map import LEAST_PATHS, MAX_PATH_CHARS, MOST_PATHS, RepoMap, map_repo
+from agent_workbench.core.repo.repo_map import LEAST_PATHS, MAX_PATH_CHARS, MOST_PATHS, RepoMap, map_repo
 
 SHOP = (
     *("README.md", "shop/__init__.py", "shop/cart.py", "shop/discount.py", "shop/tax.py"),
