@@ -28,9 +28,6 @@ from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelR
 
 _ROUTE = "/v1/chat/completions"
 READY_SECONDS = 600.0
-# Tokens that come within this time are read together: a read for each would take more time than all else of it.
-_TOGETHER_SECONDS = 0.02
-_FEW_BYTES = 4096
 
 
 def say_nothing(_: str) -> None:
@@ -195,7 +192,5 @@ async def _read(reply: StreamedReply, reader: AnswerReader, deadline: Deadline) 
                 read_tokens = item.processed_tokens
                 deadline.moved()
             yield item
-        if len(data) < _FEW_BYTES and not reader.finished:
-            await asyncio.sleep(_TOGETHER_SECONDS)
     for item in reader.end():
         yield item
