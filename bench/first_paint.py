@@ -49,8 +49,9 @@ def measure(rounds: int = 7) -> list[Figure]:
 
 def prepare(folder: Path) -> Mapping[str, str]:
     """Make a repository that is set up and trusted below `folder`; return the environment to start programs in."""
-    # Of Python's own variables none: without bytecode, for one, every start would compile what changed.
-    dropped = ("AGENT_", "GIT_", "LLAMA_", "PYTHON")
+    # Of Python's own variables none: without bytecode, for one, every start would compile what changed. The size of the
+    # screen is the terminal's.
+    dropped = ("AGENT_", "COLUMNS", "GIT_", "LINES", "LLAMA_", "PYTHON")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     environment = {**kept, "XDG_STATE_HOME": f"{folder}/state", "XDG_CACHE_HOME": f"{folder}/cache"}
     repo = folder / "repo"
@@ -62,6 +63,10 @@ def prepare(folder: Path) -> Mapping[str, str]:
     for verb in ("init", "trust"):
         command = (sys.executable, "-m", "agent_workbench", verb)
         subprocess.run(command, cwd=repo, env=environment, check=True, stdout=subprocess.DEVNULL)
+    # The tour of a first start would cover the panes.
+    mark = folder / "state" / "agent-workbench" / "welcomed"
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
     return environment
 
 

@@ -191,7 +191,7 @@ def test_notes_are_of_the_task_that_runs_or_of_the_selected_one() -> None:
 
 def test_the_status_line_says_that_it_is_a_demo_and_that_nothing_confines() -> None:
     demo = view_status(update_after(*runs.opening())).figures
-    assert demo[0].text == "scripted demo"
+    assert [each.text for each in demo[:2]] == ["ask", "scripted demo"]
     bare = view_status(update_after(*runs.opening(sandbox=False))).figures
     assert "no sandbox" in [figure.text for figure in bare]
     assert min(bare, key=lambda figure: figure.rank).rank == 0

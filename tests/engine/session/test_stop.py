@@ -162,16 +162,16 @@ async def test_a_check_is_ended_counts_as_stopped_and_the_task_stays(tmp_path: P
         assert ("started" if "started" in check else "flood") in finished.observation
         assert not of(stage, TestsFinished)
         assert stage.read_back() == stage.state
-        assert not await asyncio.to_thread(survivors, "sleep 61", "yes flood", DEAF), "nothing lives on"
+        assert not await asyncio.to_thread(survivors, tmp_path), "nothing lives on"
 
 
-def survivors(*lines: str) -> list[str]:
-    """Return the command lines of processes that one of these texts is in, this process aside."""
+def survivors(folder: Path) -> list[str]:
+    """Return the command lines of processes that work below `folder`."""
     found = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            line = process.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            found += [line for each in lines if each in line and "pytest" not in line]
+            if (process / "cwd").readlink().is_relative_to(folder):
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
     return found
 
 

@@ -60,7 +60,7 @@ def is_over(summary: SessionSummary) -> bool:
 
 
 class SessionFacts(Struct, frozen=True):
-    """What is known of the sessions here. `elsewhere` returns the folder of one that another checkout has."""
+    """Facts about the sessions here. `elsewhere` returns the folder of one that another checkout has."""
 
     summaries: Mapping[SessionId, SessionSummary]
     elsewhere: Callable[[SessionId], str]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agent_workbench.core.ids import TaskId
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import KEYS, Scope
-from agent_workbench.tui.panes.plan_messages import Looked, PlanAction, Requested, TaskSelected
+from agent_workbench.tui.panes.plan_messages import PlanAction, Requested, RowsSeen, TaskSelected
 from agent_workbench.tui.panes.seen_rows import SeenRows
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row
@@ -47,7 +47,7 @@ class PlanPane(EntryList):
         if new:
             self._seen.begin(self.rows)
             self.refresh()
-            self.post_message(Looked())
+            self.post_message(RowsSeen())
         moved = _index_of(view.rows, selected.id) if selected is not None else self.cursor
         if moved not in (-1, self.cursor):
             self.select(moved)
@@ -84,7 +84,7 @@ class PlanPane(EntryList):
     def lay_out(self, width: int) -> None:
         super().lay_out(width)
         if self._seen.laid_out(self.rows):
-            self.post_message(Looked())
+            self.post_message(RowsSeen())
 
     @property
     def unseen(self) -> int:
@@ -94,7 +94,7 @@ class PlanPane(EntryList):
     def row_drawn(self, row: Row, left: int, width: int) -> None:
         """Count the row as seen, unless a dialog is above this screen."""
         if self.unseen and self.app.screen is self.screen and self._seen.drawn(row, left, width):
-            self.call_later(self.post_message, Looked())
+            self.call_later(self.post_message, RowsSeen())
 
     def show_unseen(self) -> None:
         """Scroll to the first row of a proposed plan that was not seen."""

@@ -41,5 +41,5 @@ class TaskSelected(Message, namespace="plan_pane"):
     task: TaskId
 
 
-class Looked(Message, namespace="plan_pane"):
+class RowsSeen(Message, namespace="plan_pane"):
     """More of a proposed plan was on screen."""

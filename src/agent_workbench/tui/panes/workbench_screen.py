@@ -137,7 +137,7 @@ class WorkbenchScreen(SelectableScreen[None]):
     def on_diff_pane_looked(self) -> None:
         self.query_one(GateBar).show_unseen(self.updates.unseen)
 
-    def on_plan_pane_looked(self) -> None:
+    def on_plan_pane_rows_seen(self) -> None:
         self.query_one(GateBar).show_unseen(self.updates.unseen)
 
     def on_gate_bar_more_wanted(self) -> None:

@@ -29,7 +29,7 @@ class Passages(Struct, frozen=True):
     is_current: bool
 
 
-class _Span(Struct):
+class _LineSpan(Struct):
     """Chunks of one file, the best first, that become one passage: rows `first` to `last` (from 0)."""
 
     first: int
@@ -69,27 +69,27 @@ def passages(found: Sequence[FoundChunk], contents: Mapping[str, bytes], max_tok
     return Passages(tuple(chunk for _, chunk in sorted(made, key=lambda each: each[0])), is_current)
 
 
-def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], *, is_whole: bool) -> Iterator[_Span]:
+def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], *, is_whole: bool) -> Iterator[_LineSpan]:
     """Yield the passages of one file, that of its best chunk first."""
     if is_whole:
         last = len(lines) - 1
-        yield _Span(0, last - (last > 0 and not lines[last]), list(chunks))
+        yield _LineSpan(0, last - (last > 0 and not lines[last]), list(chunks))
         return
-    spans: list[_Span] = []
+    spans: list[_LineSpan] = []
     for each in sorted(chunks, key=lambda each: each.first_line):
         first, last = each.first_line - 1, min(each.last_line, len(lines)) - 1
         if spans and first - spans[-1].last - 1 <= _GAP_LINES:
             spans[-1].last = max(last, spans[-1].last)
             spans[-1].found.append(each)
         else:
-            spans.append(_Span(first, last, [each]))
+            spans.append(_LineSpan(first, last, [each]))
     order = {id(each): number for number, each in enumerate(chunks)}
     for span in spans:
         span.found.sort(key=lambda each: order[id(each)])
     yield from sorted(spans, key=lambda span: order[id(span.found[0])])
 
 
-def _chunk(span: _Span, lines: Sequence[str], context: str, max_tokens: int) -> Chunk:
+def _chunk(span: _LineSpan, lines: Sequence[str], context: str, max_tokens: int) -> Chunk:
     best, room = span.found[0], max_tokens * CHARS_PER_TOKEN * _MAX_CHUNK_RATIO
     text = _bounded("\n".join(lines[span.first : span.last + 1]), room * len(span.found))
     reasons = dict.fromkeys(word for each in span.found for word in each.why)
