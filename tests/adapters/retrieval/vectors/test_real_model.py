@@ -15,7 +15,9 @@ from tests.fakes.folder_workspace import FolderWorkspace
 
 MODEL = os.environ.get("AGENT_TEST_EMBEDDING_MODEL", "")
 pytestmark = [
-    pytest.mark.skipif(not MODEL, reason="AGENT_TEST_EMBEDDING_MODEL names no embedding model"),
+    pytest.mark.skipif(
+        not MODEL, reason="machine lacks: a trained embedding model (AGENT_TEST_EMBEDDING_MODEL names its GGUF file)"
+    ),
     pytest.mark.xdist_group("embeddings"),
 ]
 TEXTS = {
