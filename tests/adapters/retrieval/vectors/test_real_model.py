@@ -10,7 +10,7 @@ import pytest
 
 from agent_workbench.core.repo.retrieval import CodeQuery, SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
-from tests.adapters.retrieval.vectors.test_first_search import found_by_vectors, retriever_with
+from tests.adapters.retrieval.vectors.test_first_search import SECONDS, found_by_vectors, retriever_with
 from tests.fakes.folder_workspace import FolderWorkspace
 
 MODEL = os.environ.get("AGENT_TEST_EMBEDDING_MODEL", "")
@@ -36,6 +36,12 @@ QUESTIONS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine embed all files before the first search gives up on vectors."""
+    monkeypatch.setattr(SECONDS, 60.0)
+
+
 @pytest.fixture
 def sources(tmp_path: Path) -> FolderWorkspace:
     root = tmp_path / "repo"
@@ -58,8 +64,9 @@ async def test_the_meaning_of_a_question_finds_code_with_other_words(sources: Fo
 
 
 async def test_the_next_session_loads_the_vectors_for_its_first_search(
-    sources: FolderWorkspace, tmp_path: Path
+    sources: FolderWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.vectors.repo_vectors._WORTH_STORING", 1)
     settings = EmbeddingSettings(EmbeddingProvider.SERVER, path=MODEL)
     for _ in range(2):
         sources.reads.clear()
