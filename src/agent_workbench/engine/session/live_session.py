@@ -259,9 +259,11 @@ async def _see_taken(session: SessionContext) -> None:
 
 
 def _stoppers(move: Move) -> tuple[type[Intent], ...]:
-    """Return the intents that stop a move; the end of a task is written without interruption."""
+    """Return the intents that stop a move: the end of a task is not aborted, a diff is applied before a leave."""
     if isinstance(move, Close):
         return (Leave,)
+    if isinstance(move, Execute) and move.proposal.kind is Permission.DIFF:
+        return (AbortTask, UndoStep)
     return (Leave, AbortTask, UndoStep, *((StopAnswer,) if isinstance(move, Ask | AskPlan) else ()))
 
 
