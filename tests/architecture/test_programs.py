@@ -19,7 +19,7 @@ STARTERS = {
     "system.processes": "our own Python with the supervisor",
 }
 # `shutil.which` looks in the current folder where the PATH says so.
-SEARCHERS = {"system.programs", "cli.verbs.demo"}
+SEARCHERS = {"system.programs", "cli.verbs.tasks.demo"}
 STARTS = (
     *("subprocess.", "asyncio.create_subprocess", "os.system", "os.popen", "os.exec", "os.spawn", "os.posix_spawn"),
     *("os.startfile", "pty.spawn", "multiprocessing.", "webbrowser.", "concurrent.futures.ProcessPool"),

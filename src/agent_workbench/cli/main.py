@@ -25,28 +25,34 @@ class Verb(NamedTuple):
 
 
 VERBS = (
-    Verb("tui", "open the workbench on the repository you are in", "verbs.tui"),
-    Verb("run", "do tasks unattended; proposals that need a person are parked", "verbs.run"),
-    Verb("replay", "replay a past session step by step, or re-run its prompts", "verbs.replay"),
-    Verb("init", "write .agent.yml and memory/ for this repository without changing existing files", "verbs.init"),
-    Verb("new", NEW_SUMMARY, "verbs.plan", "configure_new"),
-    Verb("plan", "show, check or extend the plan", "verbs.plan"),
+    Verb("tui", "open the workbench on the repository you are in", "verbs.tasks.tui"),
+    Verb("run", "do tasks unattended; proposals that need a person are parked", "verbs.tasks.run"),
+    Verb("replay", "replay a past session step by step, or re-run its prompts", "verbs.records.replay"),
+    Verb("init", "write .agent.yml and memory/ for this repository without changing existing files", "verbs.repo.init"),
+    Verb("new", NEW_SUMMARY, "verbs.tasks.plan", "configure_new"),
+    Verb("plan", "show, check or extend the plan", "verbs.tasks.plan"),
     Verb(
         "sessions",
         "list, search, show, verify, resume, fork, compare or export the sessions of this repository",
-        "session_verbs.sessions",
+        "verbs.records.sessions",
     ),
-    Verb("inbox", "list, show and decide what waits for you in all sessions of this repository", "verbs.inbox"),
-    Verb("verify", "verify which approvals led to a commit, and that it matches what they showed", "verbs.verify"),
-    Verb("merge", "merge the commit of a finished task into your current branch", "verbs.merge"),
-    Verb("clean", "list what past work left (branches, worktrees, checkpoints, sessions) and remove it", "verbs.clean"),
-    Verb("search", "search the code of this repository as the model does", "verbs.search"),
-    Verb("index", "show, build or clear the index of the code search", "verbs.index"),
-    Verb("model", "list, serve and test models, or show their status", "verbs.model"),
-    Verb("rules", "list the approval rules for this repository, or revoke one", "verbs.rules"),
-    Verb("trust", "show what this repository would run, and trust exactly that", "verbs.trust"),
-    Verb("doctor", "check what works here, what does not, and what to do about it", "verbs.doctor"),
-    Verb("demo", "try the workbench on a sample repo; the model's answers are scripted", "verbs.demo"),
+    Verb("inbox", "list, show and decide what waits for you in all sessions of this repository", "verbs.tasks.inbox"),
+    Verb(
+        "verify", "verify which approvals led to a commit, and that it matches what they showed", "verbs.records.verify"
+    ),
+    Verb("merge", "merge the commit of a finished task into your current branch", "verbs.tasks.merge"),
+    Verb(
+        "clean",
+        "list what past work left (branches, worktrees, checkpoints, sessions) and remove it",
+        "verbs.records.clean",
+    ),
+    Verb("search", "search the code of this repository as the model does", "verbs.repo.search"),
+    Verb("index", "show, build or clear the index of the code search", "verbs.repo.index"),
+    Verb("model", "list, serve and test models, or show their status", "verbs.models.model"),
+    Verb("rules", "list the approval rules for this repository, or revoke one", "verbs.repo.rules"),
+    Verb("trust", "show what this repository would run, and trust exactly that", "verbs.repo.trust"),
+    Verb("doctor", "check what works here, what does not, and what to do about it", "verbs.repo.doctor"),
+    Verb("demo", "try the workbench on a sample repo; the model's answers are scripted", "verbs.tasks.demo"),
 )
 
 

@@ -1,4 +1,4 @@
-"""The plain methods that the code search is compared with. `agent index eval` is tried in tests/cli/verbs."""
+"""The plain methods that the code search is compared with. `agent index eval` is tried in tests/cli/verbs/repo."""
 
 from agent_workbench.adapters.retrieval.evaluation import LineHits
 

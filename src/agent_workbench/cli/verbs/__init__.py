@@ -1,1 +1,1 @@
-"""The verbs of the command `agent`, one module each."""
+"""The verbs of the command `agent`, one module each, by subject."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
-from agent_workbench.cli.verbs.run import add_policy_flags, add_print_flags, run_tasks, unattended_invocation
-from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
+from agent_workbench.cli.verbs.tasks.run import add_policy_flags, add_print_flags, run_tasks, unattended_invocation
+from agent_workbench.cli.verbs.tasks.tui import check_terminal, open_workbench
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
 

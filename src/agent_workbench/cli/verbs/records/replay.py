@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from agent_workbench.cli.options import event_number
 from agent_workbench.cli.output import say, say_aside, say_json
-from agent_workbench.cli.verbs.tui import check_terminal
+from agent_workbench.cli.verbs.tasks.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.output import say, say_aside, say_json
-from agent_workbench.cli.verbs.model_report import fact_lines, with_advice
+from agent_workbench.cli.verbs.models.model_report import fact_lines, with_advice
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.model import ModelFacts
@@ -111,7 +111,7 @@ def status(options: argparse.Namespace) -> int:
 def test(options: argparse.Namespace) -> int:
     """Test a model and print the report."""
     from agent_workbench.api.models import run_model_test
-    from agent_workbench.cli.verbs.model_report import as_json, report_lines
+    from agent_workbench.cli.verbs.models.model_report import as_json, report_lines
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     report, verdicts = asyncio.run(run_model_test(invocation, options.which, say_aside, options.seconds))

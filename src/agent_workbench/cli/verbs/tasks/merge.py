@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.output import say, say_document
-from agent_workbench.cli.verbs.tui import check_terminal
+from agent_workbench.cli.verbs.tasks.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, TargetMoved
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.invocation import Invocation

@@ -9,11 +9,11 @@ from msgspec import to_builtins
 
 from agent_workbench.cli.options import MOST_DIGITS, add_verb
 from agent_workbench.cli.output import say, say_json
-from agent_workbench.cli.session_verbs import export as sessions_export
-from agent_workbench.cli.session_verbs import fork as sessions_made
-from agent_workbench.cli.session_verbs import resume as sessions_resume
-from agent_workbench.cli.session_verbs import search as sessions_search
-from agent_workbench.cli.verbs.verify import exit_code, say_proof
+from agent_workbench.cli.verbs.records import export as sessions_export
+from agent_workbench.cli.verbs.records import fork as sessions_made
+from agent_workbench.cli.verbs.records import resume as sessions_resume
+from agent_workbench.cli.verbs.records import search as sessions_search
+from agent_workbench.cli.verbs.records.verify import exit_code, say_proof
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from agent_workbench.cli.output import say_last
-from agent_workbench.cli.verbs.run import run_tasks
-from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
+from agent_workbench.cli.verbs.tasks.run import run_tasks
+from agent_workbench.cli.verbs.tasks.tui import check_terminal, open_workbench
 from agent_workbench.core.invocation import Invocation
 
 READABLE_TOKENS_PER_SECOND = 90.0

@@ -1,0 +1,1 @@
+"""Verbs for models: their servers, their tests, and answers outside of a task."""

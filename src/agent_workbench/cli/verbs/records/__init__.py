@@ -1,0 +1,1 @@
+"""Verbs for what sessions recorded: lists, exports, forks, replay, proofs and removal."""

@@ -1,0 +1,1 @@
+"""Verbs for a repository: its set-up, trust, rules, search and diagnosis."""

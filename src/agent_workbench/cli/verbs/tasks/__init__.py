@@ -1,0 +1,1 @@
+"""Verbs for tasks: the plan, runs with and without a person, decisions and the merge."""
