@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from agent_workbench.core.errors import ShellError
+from agent_workbench.core.ports.server_processes import StandardStreams
 from agent_workbench.system.processes import SupervisedProcess, spawn
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -185,3 +186,21 @@ async def test_no_zombie_and_no_descriptor_is_left(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     assert psutil.Process().num_fds() <= before
     assert [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE] == []
+
+
+async def test_a_process_can_get_all_three_streams(tmp_path: Path) -> None:
+    (stdin, ours_in), (ours_out, stdout), (ours_error, stderr) = os.pipe(), os.pipe(), os.pipe()
+    process = await spawn(
+        ["/bin/sh", "-c", "read line; echo got $line; echo told >&2; read line || exit 4"],
+        folder=str(tmp_path),
+        environment=ENVIRONMENT,
+        stdout=StandardStreams(stdin, stdout, stderr),
+    )
+    for given in (stdin, stdout, stderr):
+        os.close(given)
+    os.write(ours_in, b"one\n")
+    os.close(ours_in)
+    assert await process.wait() == 4
+    for ours, said in ((ours_out, b"got one\n"), (ours_error, b"told\n")):
+        with os.fdopen(ours, "rb") as stream:
+            assert stream.read() == said

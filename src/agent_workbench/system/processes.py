@@ -15,6 +15,7 @@ from typing import IO, Self
 from msgspec import Struct
 
 from agent_workbench.core.errors import ShellError
+from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
 
 # Enough for the start of Python on a machine under load.
 _START_SECONDS = 30.0
@@ -136,35 +137,38 @@ async def spawn(
     *,
     folder: str,
     environment: Mapping[str, str],
-    stdout: Path | None = None,
+    stdout: Path | StandardStreams | None = None,
     merge_stderr: bool = True,
     grace_seconds: float = 0.5,
     guard: Guard = Guard.OPEN,
     limits: ResourceLimits | None = None,
 ) -> SupervisedProcess:
-    """Start `argv` (an absolute path first) in `folder` with exactly this environment, no input, in its own session.
+    """Start `argv` (an absolute path first) in `folder` with exactly this environment, in its own session.
 
-    Output is read from the process or appended to the file `stdout`; standard error goes with it or is dropped. On a
-    stop all processes get `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` if the command cannot be
-    started, or the kernel refuses the `guard`.
+    Output is read from the process or appended to the file `stdout`; standard error goes with it or is dropped. There
+    is no input. With `StandardStreams` as `stdout` the process gets these descriptors instead. On a stop all processes
+    get `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` if the command cannot be started, or the kernel
+    refuses the `guard`.
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         our_end, their_end = socket.socketpair()
         ours.callback(our_end.close)
         theirs.callback(their_end.close)
         reading: IO[bytes] | None = None
-        if stdout is None:
-            readable, writing = os.pipe()
-            reading = ours.enter_context(os.fdopen(readable, "rb", buffering=0))
+        if isinstance(stdout, StandardStreams):
+            streams = stdout
         else:
-            writing = await asyncio.to_thread(_open_log, stdout)
-        theirs.callback(os.close, writing)
+            if stdout is None:
+                readable, writing = os.pipe()
+                reading = ours.enter_context(os.fdopen(readable, "rb", buffering=0))
+            else:
+                writing = await asyncio.to_thread(_open_log, stdout)
+            theirs.callback(os.close, writing)
+            streams = StandardStreams(NOTHING, writing, writing if merge_stderr else NOTHING)
         sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
-        told = (str(grace_seconds), guard, sums)
+        told = (str(grace_seconds), guard, sums, "none" if streams.stdin == NOTHING else str(streams.stdin))
         # If its start were cancelled, asyncio would kill the supervisor alone.
-        starting = asyncio.ensure_future(
-            _start_supervisor(argv, folder, environment, their_end, writing, merge_stderr, told)
-        )
+        starting = asyncio.ensure_future(_start_supervisor(argv, folder, environment, their_end, streams, told))
         try:
             supervisor = await asyncio.shield(starting)
             theirs.close()
@@ -198,16 +202,16 @@ async def _start_supervisor(
     folder: str,
     environment: Mapping[str, str],
     lifeline: socket.socket,
-    output: int,
-    merge_stderr: bool,
+    streams: StandardStreams,
     told: tuple[str, ...],
 ) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", _SUPERVISOR, *told, *argv),
             stdin=lifeline.fileno(),
-            stdout=output,
-            stderr=output if merge_stderr else asyncio.subprocess.DEVNULL,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            pass_fds=() if streams.stdin == NOTHING else (streams.stdin,),
             cwd=folder,
             env=dict(environment),
             start_new_session=True,

@@ -1,6 +1,6 @@
 """Supervisor program of one command: no process of the command outlives the command, the supervisor or its parent.
 
-    python -I -S supervisor.py <grace_seconds> <guard> <limits> <command> [argument ...]
+    python -I -S supervisor.py <grace_seconds> <guard> <limits> <input> <command> [argument ...]
 
 Standard input is a connected socket to the parent. The supervisor writes lines to it: `started <pid>` or
 `failed <errno>`, and at the end `ended <status>` (negative: signal), possibly after `exceeded <limit>`. If the parent
@@ -13,6 +13,7 @@ reaches only the process group of the command. <guard> selects the filter for Un
 (`socket_filter`): `open` (no filter), `own` (the command has its own network namespace), `shared` (it shares the
 network namespace of the host).
 <limits> is `none`, or limits for `resource_watch`: a command that exceeds them is killed at once.
+<input> is `none`, or the descriptor that becomes the standard input of the command.
 The supervisor starts for each command, so its imports are few.
 """
 
@@ -76,15 +77,18 @@ def _descendants() -> list[int]:
 class _Command:
     """The command with its exit status and all of its descendants."""
 
-    def __init__(self, argv: list[str], guard: str, limits: str) -> None:
+    def __init__(self, argv: list[str], guard: str, limits: str, source: str) -> None:
         self.status: int | None = None
         self.error = 0
         failure, failed = os.pipe()
         supervisor = os.getpid()
         guarding = None if guard == "open" else _Guarding(guard)
+        reading = os.open(os.devnull, os.O_RDONLY) if source == "none" else int(source)
         self.pid = os.fork()
         if self.pid == 0:
-            self._execute(argv, supervisor, failed, guarding, limits)
+            self._execute(argv, supervisor, (reading, failed), guarding, limits)
+        # Held here too, a pipe would seem to have a reader after the command ended.
+        os.close(reading)
         os.close(failed)
         if guarding:
             guarding.begin(self.pid)
@@ -92,8 +96,13 @@ class _Command:
             self.error = int(stream.read() or b"0")
 
     @staticmethod
-    def _execute(argv: list[str], supervisor: int, failed: int, guarding: "_Guarding | None", limits: str) -> None:
+    def _execute(
+        argv: list[str], supervisor: int, ends: tuple[int, int], guarding: "_Guarding | None", limits: str
+    ) -> None:
+        reading, failed = ends
         try:
+            os.dup2(reading, 0)
+            os.close(reading)
             os.setsid()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != supervisor:
@@ -108,7 +117,6 @@ class _Command:
             ):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             if limits != "none":
                 from agent_workbench.system.resource_watch import limit_processes
 
@@ -265,11 +273,11 @@ def _leave(status: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command with its grace period, guard and limits. Does not return."""
+    """Run the command with its grace period, guard, limits and input. Does not return."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wake, told = _listen()
-    grace, guard, limits, *argv = arguments
-    command = _Command(argv, guard, limits)
+    grace, guard, limits, source, *argv = arguments
+    command = _Command(argv, guard, limits, source)
     if command.error:
         _report("failed", command.error)
         os._exit(127)
