@@ -20,6 +20,7 @@ from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionStarted
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.plan import Plan, Task
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.model import Model
@@ -135,6 +136,7 @@ async def a_stage(
     model: Model | None = None,
     start: Mapping[str, str] = WRONG_ANSWER,
     tool_sources: tuple[ToolSource, ...] = (),
+    past_speed: float = 0.0,
 ) -> AsyncIterator[Stage]:
     """Open a session over a new repo of the files `start` in `folder`; it is closed again unless something else did."""
     user = make_repo(folder / "repo", start)
@@ -149,6 +151,9 @@ async def a_stage(
         # Bytecode is told apart by seconds and sizes: two changes within a second would be one to a test run.
         return {"PYTHONDONTWRITEBYTECODE": "1"}
 
+    async def earlier_speed(_: ModelFacts) -> float:
+        return past_speed
+
     ports = Ports(
         workspaces=Repository(user.root, folder / "state"),
         shell=shell,
@@ -162,6 +167,7 @@ async def a_stage(
         inbox=MemoryInbox(),
         environment_for=environment_for,
         redacted=redactor.redact,
+        past_speed=earlier_speed,
         schemas=SchemaChecker(os.environ),
         tool_sources=tool_sources,
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.plans.starter_files import RepoSetup
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
+    from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.model import Model
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
@@ -148,6 +149,7 @@ class RepoContext:
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Return an adapter for every port, those that must be closed last. Blocks while modules are loaded."""
+        from agent_workbench.adapters.journal.past_events import past_reading_speed
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
@@ -155,6 +157,9 @@ class RepoContext:
         from agent_workbench.adapters.tools.schema_checker import SchemaChecker
         from agent_workbench.engine.runtime.tool_context import Ports
         from agent_workbench.system.user_dirs import state_dir
+
+        async def past_speed(facts: "ModelFacts") -> float:
+            return await asyncio.to_thread(past_reading_speed, self.sessions_dir(settings), facts)
 
         return Ports(
             workspaces=self.repository.with_journals(self.sessions(settings).began_on_branch),
@@ -167,6 +172,7 @@ class RepoContext:
             inbox=local_inbox(),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
+            past_speed=past_speed,
             schemas=SchemaChecker(self.invocation.environ),
             model=self.model(settings, say),
             retriever=self.shared.retriever(settings, self.invocation.environ),

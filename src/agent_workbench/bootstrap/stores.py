@@ -36,7 +36,7 @@ def tombstones() -> "Tombstones":
 
 def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleStore":
     """Return the store of the rules in force in the repo at `root`."""
-    from agent_workbench.adapters.journal.past_actions import past_actions
+    from agent_workbench.adapters.journal.past_events import past_actions
     from agent_workbench.adapters.rules.rule_files import RuleFiles
     from agent_workbench.config.rule_trust import RuleTrust
     from agent_workbench.config.settings_loader import load_settings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.past_actions import past_actions
+from agent_workbench.adapters.journal.past_events import past_actions
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.rules.rule_edits import rules_at, with_rule, without_rule

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import ExitCode, ModelUnavailable
@@ -39,11 +40,13 @@ OTHER = Chunk("README.md", 1, 1, "# Hello", 0.5)
 
 @asynccontextmanager
 async def reviewing(
-    folder: Path, *sayings: str, approvals: Approvals = CHECKS_OPEN
+    folder: Path, *sayings: str, approvals: Approvals = CHECKS_OPEN, past_speed: float = 0.0
 ) -> AsyncIterator[tuple[Stage, Front]]:
     """A task whose first prompt waits to be sent."""
     retriever = GivenChunks((FOUND, OTHER))
-    async with a_stage(folder, sayings, approvals=approvals, retriever=retriever, tasks=TASKS) as stage:
+    async with a_stage(
+        folder, sayings, approvals=approvals, retriever=retriever, tasks=TASKS, past_speed=past_speed
+    ) as stage:
         assert stage.state.config is not None
         await stage.session.record(replace(stage.state.config, review_context=True))
         async with in_front_of(stage) as front:
@@ -164,6 +167,22 @@ async def test_reading_takes_as_long_as_the_server_took_before(tmp_path: Path) -
         receipt = view_next_prompt(stage.state, told)
         assert receipt is not None
         assert "not sent yet · about " in head_lines(receipt)[1]
+
+
+async def test_the_first_task_of_a_session_is_estimated_by_what_the_model_did_before(tmp_path: Path) -> None:
+    async with reviewing(tmp_path, RIGHT, past_speed=50.0) as (stage, front):
+        told = await preview(front)
+        assert told.reading_seconds == pytest.approx(told.built.tokens / 50, rel=0.3)
+        receipt = view_next_prompt(stage.state, told)
+        assert receipt is not None
+        assert "not sent yet · about " in head_lines(receipt)[1]
+
+
+async def test_a_model_that_never_answered_here_has_no_estimate_and_that_is_said(tmp_path: Path) -> None:
+    async with reviewing(tmp_path, RIGHT) as (stage, front):
+        receipt = view_next_prompt(stage.state, await preview(front))
+        assert receipt is not None
+        assert head_lines(receipt)[1] == "not sent yet · seconds to read unknown until this model has answered once"
 
 
 async def test_a_model_that_does_not_answer_is_told_and_the_task_can_be_aborted(tmp_path: Path) -> None:

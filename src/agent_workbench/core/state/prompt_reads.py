@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ContextCompacted,
+    Event,
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
     Recorded,
 )
-from agent_workbench.core.model import AnswerFigures, Purpose
+from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 
 MEASURED_TOKENS = 100
 """Fewer tokens are read too quickly to say how fast a server reads."""
@@ -89,14 +90,15 @@ def newest_reads(history: Sequence[Recorded], *, thinks: bool = False) -> Prompt
     return reads_of(newest, None) if newest is not None else None
 
 
-def reading_speed(events: Iterable[Recorded], endpoint: str) -> float:
-    """Return the prompt tokens that `endpoint` read in a second, of the first answer in `events` that tells; else 0.0.
+def reading_speed(events: Iterable[Event], facts: ModelFacts) -> float:
+    """Return the prompt tokens that the model read in a second, of the first answer in `events` that tells; else 0.0.
 
     Give the newest events first.
     """
-    for recorded in events:
-        event = recorded.event
-        if not isinstance(event, ModelAnswered | ModelInterrupted) or event.endpoint not in {"", endpoint}:
+    for event in events:
+        if not isinstance(event, ModelAnswered | ModelInterrupted):
+            continue
+        if event.endpoint not in {"", facts.endpoint} or event.model not in {"", facts.model}:
             continue
         read = event.figures.prompt_tokens - event.figures.cached_tokens
         if read >= MEASURED_TOKENS and event.figures.prompt_seconds > 0:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.code_search import Retriever
@@ -25,7 +26,8 @@ class Ports(Struct, frozen=True):
     """Ports of a session.
 
     `environment_for` returns the variables that a command in a worktree needs. `redacted` returns a text without the
-    values of secret environment variables, as the journal stores it.
+    values of secret environment variables, as the journal stores it. `past_speed` returns the prompt tokens that a
+    model read in a second in the repo's earlier sessions, 0.0 if none tells.
     """
 
     workspaces: Workspaces
@@ -40,6 +42,7 @@ class Ports(Struct, frozen=True):
     inbox: Inbox
     environment_for: Callable[[str], Awaitable[Mapping[str, str]]]
     redacted: Callable[[str], str]
+    past_speed: Callable[[ModelFacts], Awaitable[float]]
     schemas: SchemaValidator
     tool_sources: tuple[ToolSource, ...] = ()
 

@@ -42,8 +42,8 @@ async def preview_prompt(session: SessionContext) -> Outcome:
     purpose = PURPOSES.get(run.phase, Purpose.EXECUTOR)
     draft = await draft_prompt(session, await observe_model(session, purpose), purpose)
     before = (*session.state.past, session.run)
-    newest = (recorded for run in reversed(before) for recorded in reversed(run.history))
-    speed = reading_speed(newest, draft.facts.endpoint)
+    newest = (recorded.event for run in reversed(before) for recorded in reversed(run.history))
+    speed = reading_speed(newest, draft.facts) or await session.ports.past_speed(draft.facts)
     # What an earlier prompt shares with this one is in the server's cache.
     new = draft.likely_size - (run.last_figures.prompt_tokens if run.last_figures is not None else 0)
     built = prompt_event(session.run, draft)

@@ -20,7 +20,8 @@ def head_lines(view: ReceiptView) -> tuple[str, ...]:
 
 def _read(view: ReceiptView) -> str:
     if not view.sent:
-        return f"not sent yet · about {view.seconds:.1f} s to read" if view.seconds else "not sent yet"
+        unknown = "seconds to read unknown until this model has answered once"
+        return f"not sent yet · {f'about {view.seconds:.1f} s to read' if view.seconds else unknown}"
     if not view.answered:
         return "not answered yet, so the tokens read are unknown"
     if not view.tells_cache:

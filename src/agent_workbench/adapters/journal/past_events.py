@@ -1,30 +1,33 @@
-"""Past proposals and decisions of all sessions of a repository, read without proving the journals."""
+"""Past events of all sessions of a repository, read without proving the journals.
 
-from collections.abc import Collection, Iterator, Sequence
+They are shown to the user only: nothing is proved here, so nothing may be decided by them.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from agent_workbench.adapters.journal.line_format import decode_line, peek_kind
 from agent_workbench.adapters.journal.reader import read_lines
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.core.errors import JournalError, StorageError
-from agent_workbench.core.events import Event
+from agent_workbench.core.events import ActionDecided, Event, Recorded
 from agent_workbench.core.events.codec import MAX_DEPTH, JsonValue, decode_event
 from agent_workbench.core.history.past_actions import PastAction, PastActions, session_actions
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.prompt_reads import reading_speed
 
 MOST_SESSIONS = 300
 MOST_BYTES = 64_000_000
 MOST_ACTIONS = 5_000
-_DECIDED = "action_decided"
-_WANTED = {"action_proposed", "proposal_replaced", _DECIDED}
+MOST_SPEED_SESSIONS = 20
+_WANTED = frozenset({"action_proposed", "proposal_replaced", "action_decided"})
+_ANSWERED = frozenset({"model_answered", "model_interrupted"})
 
 
 def past_actions(sessions_dir: Path, kind: Permission) -> PastActions:
-    """Return the actions of a kind in the newest sessions, within bounds; damaged lines are left out. Blocks.
-
-    They are shown to the user only: nothing is proved here, so nothing may be decided by them.
-    """
+    """Return the actions of a kind in the newest sessions, within bounds; damaged lines are left out. Blocks."""
     found: list[PastAction] = []
     folders = session_folders(sessions_dir)
     names = {directory.name for directory in folders}
@@ -38,8 +41,28 @@ def past_actions(sessions_dir: Path, kind: Permission) -> PastActions:
             continue
         read += sum(map(len, lines))
         sessions += 1
-        found += session_actions(SessionId(directory.name), _events(lines, _copied(lines, names)), kind)
+        found += session_actions(SessionId(directory.name), _actions(lines, _copied(lines, names)), kind)
     return PastActions(tuple(found[:MOST_ACTIONS]), sessions, sessions == len(folders) and len(found) <= MOST_ACTIONS)
+
+
+def past_reading_speed(sessions_dir: Path, facts: ModelFacts) -> float:
+    """Return the prompt tokens that a model read in a second in the newest answer that tells, else 0.0. Blocks."""
+    try:
+        folders = session_folders(sessions_dir)
+    except StorageError:
+        return 0.0
+    read = 0
+    for directory in folders[:MOST_SPEED_SESSIONS]:
+        try:
+            lines, _ = read_lines(directory)
+        except (JournalError, StorageError):
+            continue
+        if speed := reading_speed((each.event for each in _decoded(reversed(lines), _ANSWERED)), facts):
+            return speed
+        read += sum(map(len, lines))
+        if read > MOST_BYTES:
+            break
+    return 0.0
 
 
 def _copied(lines: Sequence[bytes], sessions: Collection[str]) -> int:
@@ -52,14 +75,20 @@ def _copied(lines: Sequence[bytes], sessions: Collection[str]) -> int:
     return seq if body.get("parent") in sessions and isinstance(seq, int) else -1
 
 
-def _events(lines: Sequence[bytes], copied: int) -> Iterator[Event]:
+def _actions(lines: Sequence[bytes], copied: int) -> Iterator[Event]:
     """Yield proposals and decisions, but no decision up to event `copied`: its own session has it."""
+    for each in _decoded(lines, _WANTED):
+        if not isinstance(each.event, ActionDecided) or each.seq > copied:
+            yield each.event
+
+
+def _decoded(lines: Iterable[bytes], kinds: Collection[str]) -> Iterator[Recorded]:
+    """Yield the events of these kinds; damaged lines are left out."""
     for raw in lines:
-        if peek_kind(raw) in _WANTED:
+        if peek_kind(raw) in kinds:
             try:
                 line = decode_line(raw)
-                if line.kind != _DECIDED or line.seq > copied:
-                    yield decode_event(line.kind, _without_blobs(line.body))
+                yield Recorded(line.seq, line.time, decode_event(line.kind, _without_blobs(line.body)))
             except JournalError:
                 continue
 
