@@ -97,5 +97,5 @@ class SamplingSettings(Struct, frozen=True):
                 return self.planner
             case Purpose.REFLEXION:
                 return self.reflexion
-            case Purpose.EXECUTOR | Purpose.SUMMARY:
+            case Purpose.EXECUTOR | Purpose.SUMMARY | Purpose.CONSULTANT:
                 return self.executor

@@ -22,7 +22,7 @@ MOST_HEADER_BYTES = 100_000
 # Figures are read without decoding their line: a list proves nothing.
 _STEP = re.compile(rb'"body":\{"step":(\d{1,18})(?!\d)')
 _TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d{1,18})(?!\d)')
-_ANSWERS = {"model_answered", "model_interrupted", "plan_answered"}
+_ANSWERS = {"model_answered", "model_interrupted", "plan_answered", "consultant_answered"}
 _BEGINS = {"task_started", "session_forked"}
 _OPENS_GATE = {"action_proposed", "proposal_replaced"}
 _CLOSES_GATE = {"action_decided", "action_finished", "task_rolled_back", "task_finished", "task_started"}

@@ -5,6 +5,7 @@ A body's field may be added with a default; anything else is a new schema versio
 
 from msgspec import Struct
 
+from agent_workbench.core.events.consult import ConsultantAnswered, ConsultantAsked, ConsultStatus
 from agent_workbench.core.events.gate import (
     AbortAsked,
     ActionDecided,
@@ -125,7 +126,8 @@ WorkEvent = (
     | TaskRolledBack
     | TaskFinished
 )
-Event = SessionEvent | PlanEvent | StepEvent | GateEvent | WorkEvent
+ConsultEvent = ConsultantAsked | ConsultantAnswered
+Event = SessionEvent | PlanEvent | StepEvent | GateEvent | WorkEvent | ConsultEvent
 
 
 class Recorded(Struct, frozen=True):
@@ -153,6 +155,10 @@ __all__ = [
     "ChunkPinned",
     "CodeRetrieved",
     "CompactionAsked",
+    "ConsultEvent",
+    "ConsultStatus",
+    "ConsultantAnswered",
+    "ConsultantAsked",
     "ContextCompacted",
     "ContextFilled",
     "EndpointPassed",

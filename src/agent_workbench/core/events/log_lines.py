@@ -13,6 +13,9 @@ from agent_workbench.core.events import (
     ChunkPinned,
     CodeRetrieved,
     CompactionAsked,
+    ConsultantAnswered,
+    ConsultantAsked,
+    ConsultStatus,
     ContextCompacted,
     ContextFilled,
     EndpointPassed,
@@ -121,7 +124,7 @@ def _said(event: Event) -> str:
         case ContextCompacted():
             return f"older steps became a summary (by {event.by}): {event.summary}"
         case _:
-            return _said_of_plan(event) or _said_of_work(event)
+            return _said_of_plan(event) or _said_of_consultation(event) or _said_of_work(event)
 
 
 def _said_of_plan(event: Event) -> str:
@@ -136,6 +139,19 @@ def _said_of_plan(event: Event) -> str:
             return f"the plan was interrupted ({event.stopped})"
         case PlanRejected():
             return f"that was no plan: {event.reason}"
+        case _:
+            return ""
+
+
+def _said_of_consultation(event: Event) -> str:
+    match event:
+        case ConsultantAsked():
+            about = f" about {', '.join(event.paths)}" if event.paths else ""
+            return f"asked the consultant {event.skill}{about}"
+        case ConsultantAnswered(status=ConsultStatus.OK):
+            return f"the consultant answered ({event.model or 'unknown model'}): {event.text}"
+        case ConsultantAnswered():
+            return f"the consultation ended without an answer ({event.status}): {event.reason}"
         case _:
             return ""
 
@@ -182,7 +198,7 @@ def _said_of_work(event: Event) -> str:
 def detail(event: Event) -> str:
     """Return the full text that belongs to an event, not sanitized; empty if its line says everything."""
     match event:
-        case ModelAnswered() | PlanAnswered():
+        case ModelAnswered() | PlanAnswered() | ConsultantAnswered():
             return event.text
         case ModelInterrupted():
             return event.partial

@@ -9,7 +9,7 @@ from agent_workbench.core.settings import ApprovalMode, Approvals, Limits, Permi
 
 
 class SessionStarted(RecordedValue, frozen=True):
-    """The session started; line 0 of every journal."""
+    """The session started; line 0 of every journal. `label` is a free name that its caller gave it (empty: none)."""
 
     session: SessionId
     repo: str
@@ -17,6 +17,7 @@ class SessionStarted(RecordedValue, frozen=True):
     product_version: str
     parent: SessionId | None = None
     parent_seq: int | None = None
+    label: str = ""
 
 
 class SessionForked(RecordedValue, frozen=True):

@@ -5,7 +5,8 @@ from functools import reduce
 
 from msgspec.structs import replace
 
-from agent_workbench.core.events import GateEvent, PlanEvent, Recorded, SessionEvent, StepEvent, WorkEvent
+from agent_workbench.core.events import ConsultEvent, GateEvent, PlanEvent, Recorded, SessionEvent, StepEvent, WorkEvent
+from agent_workbench.core.fold.consult import fold_consult
 from agent_workbench.core.fold.gate import fold_gate
 from agent_workbench.core.fold.plan import fold_plan
 from agent_workbench.core.fold.planning import fold_plan_gate
@@ -25,6 +26,8 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
         after = fold_plan(before, event)
     elif isinstance(event, StepEvent):
         after = fold_step(before, event)
+    elif isinstance(event, ConsultEvent):
+        after = fold_consult(before, event, recorded.seq)
     elif isinstance(event, GateEvent):
         after = fold_gate(before, event) if before.open_planning is None else fold_plan_gate(before, event)
     else:

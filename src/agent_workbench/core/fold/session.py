@@ -38,6 +38,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
                 base=event.base,
                 parent=event.parent,
                 parent_seq=event.parent_seq,
+                label=event.label,
             )
         case SessionForked():
             return replace(_left_alone(state), run=_moved(state, event))

@@ -25,6 +25,7 @@ from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, Worksp
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.consultation import Consultation
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.prompt_reads import PromptReads
@@ -176,9 +177,9 @@ class TaskRun(Struct, frozen=True):
 class SessionState(Struct, frozen=True):
     """State of a session after event `seq` (-1: before the first).
 
-    `opening` holds the events before the first task; later ones are in the history of a run. `planning` is the
-    newest one. `models` holds the last observed model of each purpose, `ungrammatical` the endpoints that ignore a
-    grammar.
+    `label` is the free name that the session was opened under. `opening` holds the events before the first task; later
+    ones are in the history of a run. `planning` is the newest one. `models` holds the last observed model of each
+    purpose, `ungrammatical` the endpoints that ignore a grammar.
     """
 
     session: SessionId = NO_SESSION
@@ -186,6 +187,7 @@ class SessionState(Struct, frozen=True):
     base: CommitId = NO_COMMIT
     parent: SessionId | None = None
     parent_seq: int | None = None
+    label: str = ""
     seq: int = -1
     time: str = ""
     hash: str = ""
@@ -202,6 +204,7 @@ class SessionState(Struct, frozen=True):
     run: TaskRun | None = None
     past: tuple[TaskRun, ...] = ()
     planning: Planning | None = None
+    consultations: tuple[Consultation, ...] = ()
     prompt: PromptBuilt | None = None
     figures: AnswerFigures = field(default_factory=AnswerFigures)
     left: str = ""

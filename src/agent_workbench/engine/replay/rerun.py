@@ -146,7 +146,7 @@ def _answer_difference(asked: RecordedPrompt) -> PromptDifference | None:
             return None if same else PromptDifference("the reflexion is read as another one", "answer")
         case Purpose.SUMMARY:
             return _summary_difference(parse_summary(answer.text), outcome)
-        case Purpose.PLANNER:
+        case Purpose.PLANNER | Purpose.CONSULTANT:
             return None
 
 

@@ -1,0 +1,37 @@
+"""Fold of the consultations: what was asked and answered; their cost counts into the budget of the open task."""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultEvent
+from agent_workbench.core.proposals import ProposalStage
+from agent_workbench.core.state.consultation import Consultation
+from agent_workbench.core.state.session_state import SessionState, TaskRun
+
+
+def fold_consult(state: SessionState, event: ConsultEvent, seq: int) -> SessionState:
+    """Return the state after an event of a consultation."""
+    match event:
+        case ConsultantAsked():
+            begun = Consultation(event, seq=seq, time=state.time, root=state.repo)
+            return replace(state, consultations=(*state.consultations, begun))
+        case ConsultantAnswered():
+            ended = tuple(
+                replace(each, answered=event, time=state.time) if each.asked.number == event.number else each
+                for each in state.consultations
+            )
+            run = state.run if state.unfinished else None
+            return replace(state, consultations=ended, run=_charged(run, event) if run is not None else state.run)
+    assert_never(event)
+
+
+def _charged(run: TaskRun, event: ConsultantAnswered) -> TaskRun:
+    """Return the run with the consultation's cost. Its seconds are those of the action if the model asked."""
+    within = run.stage is ProposalStage.RUNNING
+    return replace(
+        run,
+        tokens=run.tokens + event.tokens,
+        dollars=run.dollars + event.dollars,
+        working_seconds=run.working_seconds + (0.0 if within else event.duration_ms / 1000),
+    )

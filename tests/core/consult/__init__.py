@@ -1,0 +1,1 @@
+"""Consultants as values: requests, attempts, findings, the log."""
