@@ -30,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": {"yaml"},
     "tui": {"rich", "textual"},
     "cli": set(),
+    "mcp": {"anyio", "mcp", "mcp_types", "uvicorn"},
     "bootstrap": set(),
 }
 

@@ -1,6 +1,7 @@
 """Plan of a repository: check, edit, new tasks. Also its set-up and its trust."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from agent_workbench.api.trusted_repo import require_trust, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.core.errors import PlanError
-from agent_workbench.core.ids import NO_SESSION
+from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
@@ -31,6 +32,13 @@ class EditedPlan(Struct, frozen=True):
     fault: PlanError | None = None
 
 
+class PlanStatus(Struct, frozen=True):
+    """The plan, and who works on which of its tasks now."""
+
+    plan: "Plan"
+    holders: Mapping[TaskId, str]
+
+
 async def set_up(invocation: Invocation) -> tuple[str, ...]:
     """Write the missing files of a set-up and return their names."""
     return await (await find_repo(invocation)).setup.write()
@@ -45,6 +53,13 @@ async def repo_plans(invocation: Invocation) -> "Plans":
     """Return the plan file of the repository."""
     repo, settings = await trusted_repo(invocation)
     return repo.plans(settings)
+
+
+async def plan_status(invocation: Invocation) -> PlanStatus:
+    """Return the plan and who works on it; raise `PlanError`."""
+    repo, settings = await trusted_repo(invocation)
+    plan = await repo.plans(settings).read()
+    return PlanStatus(plan, await repo.repository.taken([each.id for each in plan.tasks if each.open], NO_SESSION))
 
 
 async def checked_plan(invocation: Invocation) -> "Plan":

@@ -14,6 +14,7 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.code.reasons import index_words, matched_words, reasons_of, share_bar, vector_words
+from agent_workbench.views.reports.json_documents import results_document
 
 if TYPE_CHECKING:
     from agent_workbench.api.code_search import Searched
@@ -64,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _show(query: CodeQuery, searched: "Searched", options: argparse.Namespace) -> None:
     if options.json:
-        say_json(_as_json(query, searched))
+        say_json(results_document(query, searched.chunks, searched.status))
     else:
         _print(searched.chunks, explain=options.explain)
     sys.stdout.flush()
@@ -110,27 +111,3 @@ def _reasons(chunk: Chunk) -> list[str]:
         return [f"    for {', '.join(matched_words(chunk))}"] if matched_words(chunk) else []
     shares = ((each, f"{share_bar(each.share, BAR_CELLS):<{BAR_CELLS}} {each.share:>4.0%}") for each in reasons)
     return [f"    {each.name:<9} {share}  {', '.join(each.words)}".rstrip() for each, share in shares]
-
-
-def _as_json(query: CodeQuery, searched: "Searched") -> dict[str, object]:
-    return {
-        "query": query.text,
-        "files": searched.status.files,
-        "complete": searched.status.complete,
-        "vectors": searched.status.vectors,
-        "results": [
-            {
-                "path": chunk.path,
-                "first_line": chunk.first_line,
-                "last_line": chunk.last_line,
-                "symbol": chunk.symbol,
-                "score": chunk.score,
-                "tokens": chunk.tokens,
-                "words": chunk.why,
-                "signals": [{"kind": each.kind, "share": each.share, "words": each.words} for each in chunk.signals],
-                "context": chunk.context,
-                "text": chunk.text,
-            }
-            for chunk in searched.chunks
-        ],
-    }

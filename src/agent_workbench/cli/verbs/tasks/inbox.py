@@ -15,7 +15,6 @@ from agent_workbench.core.proposals import Verdict
 
 if TYPE_CHECKING:
     from agent_workbench.api.sessions.inbox import RepoInbox
-    from agent_workbench.views.inbox import InboxRow
 
 SUMMARIES = {
     Verdict.APPROVE: "approve a proposal exactly as `agent inbox show` printed it",
@@ -57,11 +56,12 @@ def list_all(options: argparse.Namespace) -> int:
 
 async def _list(options: argparse.Namespace) -> int:
     from agent_workbench.views.inbox import view_inbox
+    from agent_workbench.views.reports.json_documents import row_document
 
     inbox = await _inbox()
     rows = view_inbox(await inbox.items(InboxFilter(task=options.task)), inbox.now())
     if options.json:
-        say_json([_as_json(row) for row in rows])
+        say_json([row_document(row) for row in rows])
         return ExitCode.DONE
     if not rows:
         say("nothing waits")
@@ -78,6 +78,7 @@ def show(options: argparse.Namespace) -> int:
 
 async def _show(options: argparse.Namespace) -> int:
     from agent_workbench.views.inbox import proposal_text, view_inbox
+    from agent_workbench.views.reports.json_documents import row_document
 
     inbox = await _inbox()
     waiting = await inbox.find(options.id)
@@ -85,7 +86,7 @@ async def _show(options: argparse.Namespace) -> int:
     if options.json:
         (row,) = view_inbox([waiting.item], inbox.now())
         reference = waiting.item.reference
-        say_json({**_as_json(row), "text": text, "reference": str(reference) if reference is not None else None})
+        say_json({**row_document(row), "text": text, "reference": str(reference) if reference is not None else None})
     else:
         say_document(text)
     return ExitCode.DONE
@@ -114,21 +115,6 @@ async def _inbox() -> "RepoInbox":
     from agent_workbench.api.sessions.inbox import repo_inbox
 
     return await repo_inbox(Invocation(Path.cwd(), os.environ, {}))
-
-
-def _as_json(row: "InboxRow") -> dict[str, str]:
-    return {
-        "id": row.id,
-        "session": row.item.session,
-        "proposal": row.item.proposal.id,
-        "task": row.task,
-        "kind": row.item.proposal.kind,
-        "effect": row.effect,
-        "since": row.item.since,
-        "age": row.age,
-        "holder": row.item.holder,
-        "decided": row.item.decided.verdict if row.item.decided is not None else "",
-    }
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -1,0 +1,160 @@
+"""Runs of tasks in the background, for a front end that starts them and asks about them later."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from enum import StrEnum
+
+from msgspec import Struct
+
+from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.sessions.unattended_run import UnattendedRun
+from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import UsageError, WorkbenchError
+from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
+from agent_workbench.core.inbox import InboxFilter, InboxItem
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.session_end import SessionEnd
+
+LOG_LINES = 20
+MAX_RUNS = 4
+"""Tasks that one process works on at the same time."""
+
+
+class RunState(StrEnum):
+    """State of the run of a task."""
+
+    RUNNING = "running"
+    PARKED = "parked"
+    """A proposal waits for a person."""
+    STOPPED = "stopped"
+    """It ended before its task did; a further run continues it."""
+    DONE = "done"
+    FAILED = "failed"
+
+
+class StartedRun(Struct, frozen=True):
+    """A run that was started or is under way. Without a session nothing was left to do: `end` says why."""
+
+    task: TaskId
+    session: SessionId = NO_SESSION
+    end: SessionEnd | None = None
+
+
+class RunReport(Struct, frozen=True):
+    """A task's run as its journal tells; `waiting` are its proposals that need a person."""
+
+    session: SessionId
+    task: TaskId
+    state: RunState
+    reason: str = ""
+    branch: str = ""
+    commit: str = ""
+    steps: int = 0
+    tokens: int = 0
+    log: tuple[str, ...] = ()
+    waiting: tuple[InboxItem, ...] = ()
+
+
+class TaskRuns:
+    """The runs of this process, at most one for each task, under the repository's own approvals."""
+
+    def __init__(self, invocation: Invocation, say: Callable[[str], None] | None = None) -> None:
+        self._host = LocalSessionHost(invocation, say=say)
+        self._runs: dict[TaskId, _Run] = {}
+
+    async def start(self, task: TaskId) -> StartedRun:
+        """Start the run of a task of the plan, or return the one that is under way here.
+
+        Raises `TrustError`, `PlanError`, `LockedError` for a task that another process works on, and `UsageError` while
+        `MAX_RUNS` tasks are being worked on.
+        """
+        run = self._runs.get(task)
+        if run is None:
+            if len(self._runs) >= MAX_RUNS:
+                names = ", ".join(self._runs)
+                raise UsageError(f"{MAX_RUNS} tasks are being worked on: {names}", advice="wait until one has ended")
+            run = self._runs[task] = _Run(self._host, task)
+            run.work.add_done_callback(lambda _: self._runs.pop(task, None))
+        return await run.opened()
+
+    async def stop(self) -> None:
+        """Have every run leave its session, and wait for their ends."""
+        runs = tuple(self._runs.values())
+        for run in runs:
+            run.stop()
+        await asyncio.gather(*(run.work for run in runs), return_exceptions=True)
+
+
+class _Run:
+    """One run: `work` goes on until its session has ended."""
+
+    def __init__(self, host: LocalSessionHost, task: TaskId) -> None:
+        self._task = task
+        self._run = UnattendedRun(host, SessionQuery(tasks=(task,)))
+        self._session = NO_SESSION
+        self._open = asyncio.Event()
+        self.work = in_background(self._work(), expected=(WorkbenchError,))
+
+    async def opened(self) -> StartedRun:
+        """Wait until the session is open; raise the error that prevented it. Who waits may leave; the run goes on."""
+        opening = asyncio.ensure_future(self._open.wait())
+        try:
+            await asyncio.wait({opening, self.work}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            opening.cancel()
+        if self._open.is_set():
+            return StartedRun(self._task, self._session)
+        await self.work
+        return StartedRun(self._task, end=self._run.end)
+
+    def stop(self) -> None:
+        """Have the session left."""
+        if not self._run.stop():
+            self.work.cancel()
+
+    async def _work(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            async for session in self._run.sessions():
+                self._session = session.session
+                self._open.set()
+
+
+async def run_report(invocation: Invocation, session: SessionId) -> RunReport:
+    """Return what the journal of a session says of its newest task; raise `UsageError` for an unknown session."""
+    from agent_workbench.api.records.session_queries import exported_events, session_summaries
+    from agent_workbench.api.sessions.inbox import repo_inbox
+    from agent_workbench.core.events.log_lines import log_line
+    from agent_workbench.core.fold import fold_all
+
+    events = await exported_events(invocation, session)
+    state = await asyncio.to_thread(fold_all, events)
+    if state.run is None:
+        raise UsageError(f"session {session} has no task", advice="`agent sessions list` shows what there is")
+    waiting = await (await repo_inbox(invocation)).items(InboxFilter(session=session))
+    holder = next((each.holder for each in await session_summaries(invocation) if each.id == session), "")
+    run = state.run
+    lines = [line for each in events if (line := log_line(each.event))]
+    trouble = state.trouble.what if state.trouble is not None else ""
+    return RunReport(
+        session,
+        run.task,
+        _state_of(run.status, holder=holder, waits=state.waiting is not None),
+        run.reason or trouble,
+        run.workspace.branch,
+        run.commit or "",
+        run.step,
+        run.tokens,
+        tuple(lines[-LOG_LINES:]),
+        waiting,
+    )
+
+
+def _state_of(status: TaskStatus | None, *, holder: str, waits: bool) -> RunState:
+    if status in {TaskStatus.DONE, TaskStatus.FAILED}:
+        return RunState.DONE if status is TaskStatus.DONE else RunState.FAILED
+    if holder:
+        return RunState.RUNNING
+    return RunState.PARKED if waits else RunState.STOPPED

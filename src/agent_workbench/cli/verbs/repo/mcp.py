@@ -1,0 +1,53 @@
+"""`agent mcp`: the workbench as a server of the Model Context Protocol, for editors and other agents."""
+
+import argparse
+import os
+from pathlib import Path
+
+from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.output import say
+from agent_workbench.cli.verbs.tasks.tui import port_number
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.invocation import Invocation
+
+
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, the verbs below it, and the function that runs it."""
+    verb.set_defaults(execute=serve, http=False, port=0)
+    below = verb.add_subparsers(title="verbs", metavar="VERB")
+    serving = add_verb(below, "serve", "serve this repository to a client until it leaves", serve)
+    for each in (verb, serving):
+        # No default here: it would replace what was said before the word `serve`.
+        each.add_argument(
+            *("--http",),
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="listen on loopback instead of standard input and output",
+        )
+        each.add_argument(
+            *("--port",),
+            type=port_number,
+            default=argparse.SUPPRESS,
+            metavar="N",
+            help="with --http: the port (a free one)",
+        )
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve until the client leaves, the parent process ends, or a signal comes."""
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    if options.http:
+        from agent_workbench.mcp.http_transport import serve_http
+
+        serve_http(invocation, options.port, _say_served)
+    else:
+        from agent_workbench.mcp.stdio_transport import serve_stdio
+
+        serve_stdio(invocation)
+    return ExitCode.DONE
+
+
+def _say_served(address: str, token: str) -> None:
+    say(address)
+    say(f"Authorization: Bearer {token}")
+    say("Who has the token can read, search, ask the models and start tasks here, and decide nothing. Ctrl-C ends it.")

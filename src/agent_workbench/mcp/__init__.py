@@ -1,0 +1,1 @@
+"""Front end for clients of the Model Context Protocol: it lists, shows and starts, and never decides."""

@@ -1,0 +1,43 @@
+"""The end of a serving process: with its client or parent, at a signal, and within a second."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any, NoReturn
+
+LOOK_SECONDS = 0.2
+"""Seconds between two looks at the parent process."""
+
+
+async def first_end(serving: Coroutine[Any, Any, None]) -> None:
+    """Serve until that ends, the parent process is gone, or SIGINT, SIGTERM or SIGHUP comes."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stopped.set)
+    tasks = {asyncio.ensure_future(each) for each in (serving, stopped.wait(), _parent_gone())}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _parent_gone() -> None:
+    """Wait until the process that started this one has ended."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells it on every system
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def end_process(code: int) -> NoReturn:
+    """End this process at once. A thread may still wait for the client's pipe, which Python would wait for."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

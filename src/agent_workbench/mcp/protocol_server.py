@@ -1,0 +1,96 @@
+"""The protocol's requests, answered from the tables of tools, resources and prompts."""
+
+import json
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mcp_types as wire
+from mcp.server import ServerRequestContext
+from mcp.server.caching import CacheHint
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from agent_workbench.core.errors import WorkbenchError, error_text
+from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.version import __version__
+from agent_workbench.mcp.served_tool import BadArguments, JsonObject, ServedTool, by_name, check_arguments
+
+NAME = "agent-workbench"
+TITLE = "Agent Workbench"
+INSTRUCTIONS = (
+    "A workbench for coding agents on this machine, for the git repository it was started in. It lists and shows plan, "
+    "sessions, knowledge and code, asks its own models, and starts tasks of the plan. Whatever needs a decision waits "
+    "for a person: no tool approves anything. run_task returns at once; run_status tells how the run goes."
+)
+MAX_CALLS = 16
+MAX_RESULT_CHARS = 1_000_000
+LIST_SECONDS = 60
+DEFECT = "this is a defect of the workbench; its standard error has the traceback"
+
+Context = ServerRequestContext[Any]
+
+
+class ProtocolServer:
+    """The SDK's server with our tables behind it; it serves any number of connections."""
+
+    def __init__(self, tools: Sequence[ServedTool]) -> None:
+        self._tools = by_name(tools)
+        self._calls = 0
+        hint = CacheHint(ttl_ms=LIST_SECONDS * 1_000, scope="private")
+        self.sdk: Server[Any] = Server(
+            NAME,
+            version=__version__,
+            title=TITLE,
+            instructions=INSTRUCTIONS,
+            cache_hints={"tools/list": hint, "server/discover": hint},
+            get_tool_input_schema=self._schema_of,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
+
+    def _schema_of(self, name: str) -> Mapping[str, Any] | None:
+        tool = self._tools.get(name)
+        return None if tool is None else json.loads(tool.schema)
+
+    async def _list_tools(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
+        return wire.ListToolsResult(tools=[_described(tool) for tool in self._tools.values()])
+
+    async def _call_tool(self, _: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            near = did_you_mean(params.name, self._tools)
+            raise MCPError(code=wire.INVALID_PARAMS, message=f"unknown tool {quoted(params.name)}{near}")
+        if self._calls >= MAX_CALLS:
+            return _failed(f"{MAX_CALLS} calls are being answered; wait for one of them, then call again")
+        self._calls += 1
+        try:
+            return _answer(await tool.call(check_arguments(tool, params.arguments)))
+        except BadArguments as error:
+            return _failed(f"{tool.name}: {error}")
+        except WorkbenchError as error:
+            return _failed(error_text(error))
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            return _failed(f"{tool.name} failed; {DEFECT}")
+        finally:
+            self._calls -= 1
+
+
+def _described(tool: ServedTool) -> wire.Tool:
+    hints = wire.ToolAnnotations(read_only_hint=tool.reads, destructive_hint=False)
+    return wire.Tool(name=tool.name, description=tool.summary, input_schema=json.loads(tool.schema), annotations=hints)
+
+
+def _answer(value: JsonObject) -> wire.CallToolResult:
+    """Return a result as text and as structure. Half characters, which no client can read, are replaced."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace").decode()
+    if len(text) > MAX_RESULT_CHARS:
+        return _failed(f"the result has {len(text):,} characters, more than {MAX_RESULT_CHARS:,}; ask for less")
+    return wire.CallToolResult(content=[wire.TextContent(text=text)], structured_content=json.loads(text))
+
+
+def _failed(why: str) -> wire.CallToolResult:
+    text = why.encode("utf-8", "replace").decode()
+    return wire.CallToolResult(content=[wire.TextContent(text=text)], is_error=True)

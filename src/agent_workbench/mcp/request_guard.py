@@ -1,0 +1,114 @@
+"""Guard in front of the HTTP server: host, origin, token, size and time of each request."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+BODY_SECONDS = 10.0
+HOSTS = ("127.0.0.1", "localhost")
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Refusal(Exception):
+    """A request that is answered here: its status, and a sentence for who sent it."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class RequestGuard:
+    """ASGI application around `app`, for those who know `token`.
+
+    A page of another site, a rebound name and another user of the machine lack the origin, the host or the token.
+    """
+
+    def __init__(self, app: Application, token: str, port: int) -> None:
+        self._app = app
+        self._bearer = f"Bearer {token}".encode()
+        self._hosts = {f"{host}:{port}".encode() for host in HOSTS}
+        self._origins = {b"http://" + host for host in self._hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or the events of the server's life."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check(scope)
+            body = await _whole_body(scope, receive)
+        except Refusal as refusal:
+            await _refuse(send, refusal)
+            return
+        await self._app(scope, _replay(body, receive), send)
+
+    def _check(self, scope: Scope) -> None:
+        """Raise `Refusal` for a request that is not for this server or not from its user."""
+        if scope["type"] != "http":
+            raise Refusal(403, "only HTTP is served here")
+        if _values(scope, b"host") not in [[host] for host in self._hosts]:
+            raise Refusal(421, "the Host header does not name this server")
+        origins = _values(scope, b"origin")
+        if any(origin not in self._origins for origin in origins):
+            raise Refusal(403, "the Origin header names another site")
+        (said, *more) = _values(scope, b"authorization") or [b""]
+        if more or not secrets.compare_digest(said, self._bearer):
+            raise Refusal(401, "the token is missing or wrong: send `Authorization: Bearer TOKEN`")
+
+
+def _values(scope: Scope, name: bytes) -> list[bytes]:
+    return [value for each, value in scope["headers"] if each.lower() == name]
+
+
+async def _whole_body(scope: Scope, receive: Receive) -> bytes:
+    """Return the body; raise `Refusal` for one that is too long, or too long on its way."""
+    length = (_values(scope, b"content-length") or [b"0"])[0]
+    if len(length) > 12 or (length.isdigit() and int(length) > MAX_BODY_BYTES):
+        raise Refusal(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise Refusal(400, "the client went away")
+                body += message.get("body", b"")
+                if len(body) > MAX_BODY_BYTES:
+                    raise Refusal(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
+        raise Refusal(408, f"the body was not sent within {BODY_SECONDS:g} s") from None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the whole body first, and then what comes of the client."""
+    sent = False
+
+    async def replayed() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"connection", b"close"),
+        (b"cache-control", b"no-store"),
+    ]
+    if refusal.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": f"{refusal}\n".encode()})

@@ -1,0 +1,56 @@
+"""Tools that start a task of the plan and tell how its run goes; a session's name is the handle."""
+
+from functools import partial
+
+from agent_workbench.api.sessions.task_runs import RunReport, TaskRuns, run_report
+from agent_workbench.core.ids import session_id, task_id
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.mcp.served_tool import Arguments, JsonObject, ServedTool, name_field, schema_of
+
+
+def run_tools(invocation: Invocation, runs: TaskRuns) -> tuple[ServedTool, ...]:
+    """Return the tools; `runs` holds what they start."""
+    session = {"session": name_field("the session that run_task returned, such as 20261120T101500-ab2cde")}
+    return (
+        ServedTool(
+            "run_task",
+            "Start a task of the plan, unattended, under the repository's own approvals; proposals that need a person "
+            "are parked. Returns at once with the session to ask run_status about. A task that is under way here is "
+            "not started again: its session is returned.",
+            schema_of({"task": name_field("the id of the task in the plan, such as T-1")}, {}),
+            partial(_run_task, runs),
+            reads=False,
+        ),
+        ServedTool(
+            "run_status",
+            "Tell how a run goes: running, parked (a person is needed), stopped, done or failed, with its last events.",
+            schema_of(session, {}),
+            partial(_run_status, invocation),
+        ),
+    )
+
+
+async def _run_task(runs: TaskRuns, arguments: Arguments) -> JsonObject:
+    started = await runs.start(task_id(arguments.text("task")))
+    if started.end is not None:
+        return {"task": started.task, "session": None, "state": "done", "reason": started.end.reason}
+    return {"task": started.task, "session": started.session, "state": "running"}
+
+
+async def _run_status(invocation: Invocation, arguments: Arguments) -> JsonObject:
+    return _document(await run_report(invocation, session_id(arguments.text("session"))))
+
+
+def _document(report: RunReport) -> JsonObject:
+    return {
+        "session": report.session,
+        "task": report.task,
+        "state": report.state.value,
+        "reason": report.reason,
+        "branch": report.branch,
+        "commit": report.commit or None,
+        "steps": report.steps,
+        "tokens": report.tokens,
+        "waiting": [{"id": item.id, "kind": item.proposal.kind.value} for item in report.waiting],
+        "log": list(report.log),
+    }
