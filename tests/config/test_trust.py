@@ -31,6 +31,11 @@ def with_url(more: str) -> tuple[str, str]:
     return f"endpoints: {{a: {{url: 'http://a', {more}}}}}", "endpoints: {a: {url: 'http://a'}}"
 
 
+def with_program(more: str) -> tuple[str, str]:
+    """Return a server with and without a key of its own."""
+    return f"mcp_servers: {{a: {{command: a, {more}}}}}", "mcp_servers: {a: {command: a}}"
+
+
 # For every key two values that have to be trusted, as the file spells them; none where no value has to be.
 RISKY = {
     "model.path": ("model: {path: a}", "model: {path: b}"),
@@ -115,6 +120,23 @@ RISKY = {
     "skills.max_tokens": ("skills: {max_tokens: 2001}", "skills: {max_tokens: 2002}"),
     "skills.agents_md": ("skills: {agents_md: false}", "skills: {agents_md: true}"),
     "sandbox.network": ("sandbox: {network: true}", "sandbox: {network: false}"),
+    "mcp_servers.*.command": ("mcp_servers: {a: {command: a}}", "mcp_servers: {a: {command: b}}"),
+    **{
+        f"mcp_servers.*.{name}": with_program(f"{name}: {value}")
+        for name, value in {
+            "args": "[a]",
+            "env": "{A: b}",
+            "read": "[a]",
+            "write": "[a]",
+            "network": "true",
+            "unconfined": "true",
+        }.items()
+    },
+    "mcp_servers.*.url": ("mcp_servers: {a: {url: 'http://a'}}", "mcp_servers: {a: {url: 'http://b'}}"),
+    "mcp_servers.*.headers": (
+        "mcp_servers: {a: {url: 'http://a', headers: {A: '${B}'}}}",
+        "mcp_servers: {a: {url: 'http://a', headers: {A: '${C}'}}}",
+    ),
     "ui.keys": ("ui: {keys: {approve: j}}", "ui: {keys: {approve: k}}"),
     "ui.review_context": ("ui: {review_context: false}", "ui: {review_context: true}"),
 }
@@ -147,7 +169,8 @@ def test_a_change_of_anything_that_is_obeyed_asks_again(tmp_path: Path, key: str
     first, second = (ask(tmp_path, file) for file in RISKY[key])
     said = key.replace("*", "a")
     assert said in first.items
-    assert {said} == set(first.items) - {"endpoints.a.url"} or said == "endpoints.a.url"
+    beside = {"endpoints.a.url", "mcp_servers.a.command", "mcp_servers.a.url"}
+    assert {said} == set(first.items) - beside or said in beside
     assert any(line.startswith(f"{said}: ") for line in first.lines)
     assert len({none.digest, first.digest, second.digest}) >= 2
     assert none.digest != first.digest != second.digest

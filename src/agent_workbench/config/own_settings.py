@@ -11,7 +11,16 @@ from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
 from agent_workbench.system.regular_files import open_regular
 
 OWN_FILE = "settings.yml"
-ALLOWED = ("model.", "endpoints.", "roles.", "sampling.", "cost_cap_daily", "retrieval.embeddings.", "ui.")
+ALLOWED = (
+    "model.",
+    "endpoints.",
+    "roles.",
+    "sampling.",
+    "cost_cap_daily",
+    "retrieval.embeddings.",
+    "ui.",
+    "mcp_servers.",
+)
 MODELS = ("model.", "endpoints.", "roles.")
 EMBEDDINGS = "retrieval.embeddings."
 ROOT = 0

@@ -16,6 +16,7 @@ from agent_workbench.config.role_chains import (
     without_unknown_endpoints,
 )
 from agent_workbench.config.schema import ANY, build, known_key, setting_keys
+from agent_workbench.config.tool_servers import check_servers, server_names, shared_servers, without_servers
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.model_settings import SHORT_FORM
@@ -49,11 +50,15 @@ class Layers(Struct, frozen=True):
 
 
 class LoadedSettings(Struct, frozen=True):
-    """Settings with the origin of each value (`.agent.yml:3`, `environment …`, `flag`, `default`)."""
+    """Settings with the origin of each value (`.agent.yml:3`, `environment …`, `flag`, `default`).
+
+    `left_out` tells which servers of `.mcp.json` cannot be used, and why.
+    """
 
     settings: Settings
     origins: Mapping[str, str]
     layers: Layers
+    left_out: tuple[str, ...] = ()
 
     @property
     def unused(self) -> Mapping[str, str]:
@@ -82,8 +87,10 @@ def load_settings(
             advice=f"remove it; your own is set in {(own_folder or Path()) / OWN_FILE}",
         )
     own = own_layer(own_folder) if own_folder is not None else {}
-    layers = Layers(server_layer(environ), own, file, environment_layer(environ), flag_layer(overrides))
-    return combine_layers(layers, environ.get("HOME", ""))
+    shared = shared_servers(root)
+    repo = {**shared.layer, **file}
+    layers = Layers(server_layer(environ), own, repo, environment_layer(environ), flag_layer(overrides))
+    return replace(combine_layers(layers, environ.get("HOME", "")), left_out=shared.problems)
 
 
 def _read_file(root: Path) -> bytes | None:
@@ -111,6 +118,7 @@ def combine_layers(layers: Layers, home: str, *, partial: bool = False) -> Loade
     merged = _merge(layers)
     merged = without_unknown_endpoints(merged) if partial else merged
     check_chains(merged)
+    check_servers(merged)
     origins = {key: "default" for key in setting_keys() if ANY not in key} | {key: merged[key].origin for key in merged}
     settings = build({key: setting.value for key, setting in merged.items()})
     return LoadedSettings(settings, origins, layers)
@@ -124,7 +132,8 @@ def _alternatives(layer: Layer) -> list[tuple[str, ...]]:
 
 def _merge(layers: Layers) -> Layer:
     merged: dict[str, SourcedValue] = {}
-    others = (without_replaced_models(layers.own, layers.repo), layers.repo, layers.environment, layers.flags)
+    own = without_servers(without_replaced_models(layers.own, layers.repo), server_names(layers.repo))
+    others = (own, layers.repo, layers.environment, layers.flags)
     for layer in (_server_variables(layers.server, others), *others):
         for both in _alternatives(layer):
             if any(key in layer and layer[key].value for key in both):

@@ -12,6 +12,7 @@ from agent_workbench.config.layers import Layer
 from agent_workbench.config.schema import known_key, setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers
 from agent_workbench.config.skill_digest import digest_folder
+from agent_workbench.config.tool_servers import server_files
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval, Rule, Settings
 
@@ -23,7 +24,7 @@ HARMLESS = {
 }
 HARMLESS_GROUPS = ("sampling.",)
 # Groups whose keys belong together and all need trust.
-WHOLE_GROUPS = ("endpoints.", "roles.")
+WHOLE_GROUPS = ("endpoints.", "roles.", "mcp_servers.")
 # Harmless up to the default.
 BOUNDED = {
     *("limits.max_tool_calls_per_task", "limits.max_reflexion_retries", "limits.consecutive_failure_threshold"),
@@ -55,6 +56,15 @@ MEANINGS = {
     "workspace.link": "are linked into the workspace",
     "tools_allowed": "may be used by the model",
     "sandbox.network": "opens the network to commands",
+    "mcp_servers.*.command": "is started as an MCP server",
+    "mcp_servers.*.args": "are its arguments",
+    "mcp_servers.*.env": "is its environment",
+    "mcp_servers.*.url": "is asked as an MCP server, and sent what the model passes to its tools",
+    "mcp_servers.*.headers": "are sent to it",
+    "mcp_servers.*.read": "may be read by it",
+    "mcp_servers.*.write": "may be written by it",
+    "mcp_servers.*.network": "opens the network to it",
+    "mcp_servers.*.unconfined": "runs it with your rights, outside of the sandbox",
     "ui.keys": "changes what keys do",
     "ui.review_context": "shows no preview of the first prompt",
     "skills.agents_md": "leaves the repository's AGENTS.md files out of prompts",
@@ -83,6 +93,7 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     that cannot be read in full.
     """
     values = {key: said.value for key, said in sorted(loaded.layers.repo.items()) if not _is_harmless(key, said.value)}
+    values |= dict(server_files(root, loaded.layers.repo))
     for folder in loaded.settings.skills.dirs:
         if found := digest_folder(root, folder):
             values[f"skill files in {folder}"] = found

@@ -8,8 +8,11 @@ from urllib.parse import urlsplit
 from agent_workbench.core.rules.matching import rule_problem
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
 from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.secrets import is_ordinary, looks_secret
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
+TRANSPORT_HEADERS = {"host", "content-length", "content-type", "transfer-encoding", "connection"}
 KEY_ADVICE = "name a variable in api_key_env instead"
 
 
@@ -70,6 +73,43 @@ def _url_problem(value: object) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         return f"expected an address such as http://127.0.0.1:8080, found {text!r}"
     return ""
+
+
+def _server_url_problem(value: object) -> str:
+    problem = _url_problem(value)
+    return problem.replace(KEY_ADVICE, "put ${NAME} of a variable into a header instead")
+
+
+def _server_environment_problem(value: object) -> str:
+    pairs = value if isinstance(value, tuple) else ()
+    wrong = next((name for name, _ in pairs if not ENVIRONMENT_NAME.fullmatch(name)), None)
+    if wrong is not None:
+        return f"expected the name of an environment variable (letters, digits, underscores), found {quoted(wrong)}"
+    return _literal_secret_problem(pairs)
+
+
+def _server_headers_problem(value: object) -> str:
+    pairs = value if isinstance(value, tuple) else ()
+    for name, text in pairs:
+        if not HEADER_NAME.fullmatch(name) or name.lower() in TRANSPORT_HEADERS:
+            return f"expected the name of a header, found {quoted(name)}"
+        if not text.isascii() or not text.isprintable():
+            return f"expected a header of printable ASCII characters in {quoted(name)}, found others"
+    return _literal_secret_problem(pairs)
+
+
+def _literal_secret_problem(pairs: tuple[tuple[str, str], ...]) -> str:
+    """Return the problem of a secret that is written out; its value is not shown."""
+    for name, text in pairs:
+        secret = looks_secret(name) or name.lower() == "authorization"
+        if secret and text and "${" not in text and not is_ordinary(text):
+            return f"{quoted(name)} has its value in the file: expected ${{NAME}}, a variable of your environment"
+    return ""
+
+
+def _grants_problem(value: object) -> str:
+    paths = value if isinstance(value, tuple) else ()
+    return "" if all(each.strip() for each in paths) else "expected paths, found an empty one"
 
 
 def _variable_problem(value: object) -> str:
@@ -138,5 +178,10 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "memory.plan": _path_problem,
     "workspace.link": _paths_problem,
     "skills.dirs": _paths_problem,
+    "mcp_servers.*.url": _server_url_problem,
+    "mcp_servers.*.env": _server_environment_problem,
+    "mcp_servers.*.headers": _server_headers_problem,
+    "mcp_servers.*.read": _grants_problem,
+    "mcp_servers.*.write": _grants_problem,
     **dict.fromkeys(_POSITIVE, _positive_problem),
 }

@@ -15,6 +15,7 @@ from agent_workbench.core.model_settings import (
     SamplingSettings,
 )
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.tool_server_settings import ToolServerSettings
 
 
 class Permission(StrEnum):
@@ -239,6 +240,7 @@ class Settings(Struct, frozen=True):
     workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
     skills: SkillSettings = field(default_factory=SkillSettings)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
+    mcp_servers: tuple[tuple[str, ToolServerSettings], ...] = ()
     ui: UiSettings = field(default_factory=UiSettings)
 
     @property
@@ -261,9 +263,12 @@ class Settings(Struct, frozen=True):
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """Environment variables that hold the keys of endpoints."""
+        """Environment variables that hold the keys of endpoints, or values for MCP servers."""
         embeddings = self.retrieval.embeddings.api_key_env
-        named = (self.model.api_key_env, embeddings, *(endpoint.api_key_env for _, endpoint in self.endpoints))
+        named = (
+            *(self.model.api_key_env, embeddings, *(endpoint.api_key_env for _, endpoint in self.endpoints)),
+            *(name for _, server in self.mcp_servers for name in server.variables),
+        )
         return tuple(dict.fromkeys(name for name in named if name))
 
     def _default_chain(self) -> Chain:

@@ -1,0 +1,76 @@
+"""Settings of MCP servers, and the environment variables that they name."""
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import ConfigError
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}", re.ASCII)
+ENTRY_CHARS = 12
+MAX_PROGRAM_CHARS = 80
+
+
+class ToolServerSettings(Struct, frozen=True):
+    """One MCP server: a program that speaks over its standard streams (`command`), or an address (`url`).
+
+    Values of `env` and `headers` may hold `${NAME}` or `${NAME:-default}`, a variable of the user's environment.
+    `read` and `write` are the paths that a program sees beyond the system and itself, `network` gives it the network.
+    A program that is `unconfined` runs with the user's rights.
+    """
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    network: bool = False
+    unconfined: bool = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Environment variables whose values the server gets, each once."""
+        texts = (value for _, value in (*self.env, *self.headers))
+        return tuple(dict.fromkeys(match[1] for text in texts for match in _REFERENCE.finditer(text)))
+
+    @property
+    def identity(self) -> str:
+        """Program or address, with a digest of the whole entry; no argument and no value of a variable is in it."""
+        parts = urlsplit(self.url)
+        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if self.url else self.command
+        # Built from the fields one by one: an entry of a new version has the same digest as long as it means the same.
+        texts = "\0".join(_texts(self))
+        return (
+            f"{shown[:MAX_PROGRAM_CHARS]} (entry {sha256(texts.encode('utf-8', 'replace')).hexdigest()[:ENTRY_CHARS]})"
+        )
+
+
+def _texts(entry: ToolServerSettings) -> Iterator[str]:
+    for name in ("command", "url"):
+        yield f"{name}={getattr(entry, name)}"
+    for name in ("args", "env", "headers", "read", "write"):
+        yield f"{name}={getattr(entry, name)!r}"
+    yield f"network={entry.network} unconfined={entry.unconfined}"
+
+
+def resolved(pairs: tuple[tuple[str, str], ...], environ: Mapping[str, str], server: str) -> dict[str, str]:
+    """Return the pairs with the values of the variables that they name.
+
+    Raises `ConfigError` for a variable that is not set and has no default.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        found = environ.get(match[1], "") or match[2]
+        if found is None:
+            raise ConfigError(
+                f"the MCP server {server} needs the environment variable {match[1]}, which is not set",
+                advice=f"set {match[1]}, or change mcp_servers.{server}",
+            )
+        return found
+
+    return {name: _REFERENCE.sub(value, text) for name, text in pairs}
