@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
 
 MAX_DEFECTS = 10
 """Limit for repeated defects."""
+FULL_GENERATION = 2
+"""Oldest generation of objects: a collection of it goes through all that are not left out."""
+THOROUGH_EACH = 50
+"""Full collections from one of all objects to the next."""
 
 
 async def open_screen(
@@ -58,9 +62,32 @@ def _collect_after(shown: asyncio.Event) -> "asyncio.Task[None]":
     async def collect() -> None:
         await shown.wait()
         gc.freeze()
+        gc.callbacks.append(SurvivorsKept())
         gc.enable()
 
     return in_background(collect())
+
+
+class SurvivorsKept:
+    """Callback of the garbage collector: leave out what a full collection has kept from those after it.
+
+    Going through all of a long session blocks the screen for 0.1 s. Once in `THOROUGH_EACH` times it is done
+    nevertheless: what is no longer used of the objects left out is found only then.
+    """
+
+    def __init__(self) -> None:
+        self._full = 0
+
+    def __call__(self, phase: str, info: Mapping[str, int]) -> None:
+        """Act at the start and the stop of a collection (`gc.callbacks` says what comes in)."""
+        if info["generation"] < FULL_GENERATION:
+            return
+        if phase == "stop":
+            gc.freeze()
+            return
+        self._full += 1
+        if self._full % THOROUGH_EACH == 0:
+            gc.unfreeze()
 
 
 async def show(

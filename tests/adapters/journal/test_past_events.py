@@ -30,7 +30,9 @@ def answered(tokens: int, seconds: float, model: str = "coder.gguf", endpoint: s
 def test_the_newest_answer_that_tells_counts(tmp_path: Path) -> None:
     asyncio.run(session(tmp_path, "01", answered(1000, 10.0)))
     asyncio.run(session(tmp_path, "02", answered(1000, 20.0), answered(1000, 5.0), answered(20, 0.1)))
-    asyncio.run(session(tmp_path, "03", answered(1000, 1.0, model="other.gguf"), answered(1000, 1.0, endpoint="http://far")))
+    asyncio.run(
+        session(tmp_path, "03", answered(1000, 1.0, model="other.gguf"), answered(1000, 1.0, endpoint="http://far"))
+    )
     assert past_reading_speed(tmp_path, FACTS) == 200.0
 
 
