@@ -116,12 +116,13 @@ async def test_the_default_follows_the_branch(tmp_path: Path) -> None:
         assert stage.read_back() == stage.state
 
 
-async def squashed(stage: Stage, text: str = "") -> None:
-    """Merge the task by a squash onto a commit of the user, with an edited message if one is given."""
+async def squashed(stage: Stage, text: str = "", *, onto_another: bool = True) -> None:
+    """Merge the task by a squash, onto a commit of the user or the task's base; `text` is an edited message."""
     async with in_front_of(stage) as front:
         await front.start()
         first = await front.gate(Permission.MERGE)
-        diverge(stage)
+        if onto_another:
+            diverge(stage)
         await front.submit(ChooseMergeMethod(first.id, MergeMethod.SQUASH))
         await front.passed(first)
         if text:
@@ -151,10 +152,11 @@ def discover_plumbing(stage: Stage) -> tuple[GitProgram, str]:
     return program, paths.git_dir
 
 
+@pytest.mark.parametrize("onto_another", [True, False])
 @pytest.mark.parametrize("text", ["", "fix: mine\n\nAs one.\n"])
-async def test_a_squash_at_the_gate_is_proved_by_its_approval(tmp_path: Path, text: str) -> None:
+async def test_a_squash_at_the_gate_is_proved_by_its_approval(tmp_path: Path, text: str, onto_another: bool) -> None:
     async with a_stage(tmp_path, SAYINGS, approvals=APPROVALS) as stage:
-        await squashed(stage, text)
+        await squashed(stage, text, onto_another=onto_another)
         merge, commit = await asyncio.to_thread(proved, stage)
         assert (merge.proof, merge.squash, merge.problems) == (Proof.GREEN, True, ())
         assert merge.approvals[-1].by == "user"
@@ -162,10 +164,11 @@ async def test_a_squash_at_the_gate_is_proved_by_its_approval(tmp_path: Path, te
         assert commit.notes[-1] == "the commit that it approved was squashed into this one"
 
 
+@pytest.mark.parametrize("onto_another", [True, False])
 @pytest.mark.parametrize("change", ["message", "files", "parent"])
-async def test_a_changed_squash_is_not_proved(tmp_path: Path, change: str) -> None:
+async def test_a_changed_squash_is_not_proved(tmp_path: Path, change: str, onto_another: bool) -> None:
     async with a_stage(tmp_path, SAYINGS, approvals=APPROVALS) as stage:
-        await squashed(stage, "fix: it\n")
+        await squashed(stage, "fix: it\n", onto_another=onto_another)
         body = stage.git("log", "-1", "--format=%B", "main")
         if change == "message":
             stage.git("commit", "--quiet", "--amend", "-m", body.replace("fix: it", "feat: it"))

@@ -9,7 +9,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import ActionDecided, PatchApplied, Recorded, TaskCommitted, TaskMerged
 from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.history.anchors import Anchor, anchor_lines
+from agent_workbench.core.history.anchors import Anchor, anchor_lines, read_trailers
 from agent_workbench.core.history.journal_proof import JournalProof, Proof, VerifyReport
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.patch.application import apply_patch
@@ -62,7 +62,8 @@ class RecordedApproval(Struct, frozen=True):
 class TrailerProof(Struct, frozen=True):
     """Proof by one trailer of a commit. `task` is None if its event is no approval of a commit.
 
-    `moved` are the differences of a commit with another parent than the approved one, as a rebase or a squash makes it.
+    `moved` are the differences of a commit with another parent than the approved one, or that carries the approval of a
+    squash, as a rebase or a squash makes it.
     `squash`: the event approves a merge by squash, of which the commit is the result.
     """
 
@@ -119,7 +120,7 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
     base = waited.preimages[0].sha if _squashes(waited) else run.workspace.base
     # Of a squash the approval names no tree: its files are compared with the diff that was approved.
     tree = facts.tree if _squashes(waited) else run.tree
-    moved = len(facts.parents) == 1 and facts.parents != (base,)
+    moved = len(facts.parents) == 1 and (facts.parents != (base,) or _is_carried(facts, anchor, report))
     differences = tuple(_differences(facts, base, tree, waited, anchor, report))
     return replace(
         found,
@@ -144,6 +145,17 @@ def without_squashed(trailers: Sequence[TrailerProof]) -> tuple[TrailerProof, ..
         replace(each, missing="", notes=(*each.notes, carried)) if each.missing in {MOVED, SEVERAL} else each
         for each in trailers
     )
+
+
+def _is_carried(facts: CommitFacts, anchor: Anchor, report: VerifyReport) -> bool:
+    """Return True if the message also names a later approval of the session: of the squash that made the commit."""
+    for other in read_trailers(facts.commit, facts.message).anchors:
+        known = other.session == anchor.session and anchor.seq < other.seq <= report.sound
+        if known and report.hashes[other.seq] == other.hash:
+            run = fold_all(report.recorded[: other.seq + 1]).run
+            if run is not None and run.proposal is not None and _squashes(run.proposal):
+                return True
+    return False
 
 
 def _squashes(approved: Proposal) -> bool:
