@@ -32,6 +32,7 @@ from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, In
 from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin, SkillPlace
 
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
 
@@ -197,10 +198,26 @@ class GivenChunks(Struct):
 
 
 class GivenSkills:
-    """`core.ports.Skills` over texts by name."""
+    """`core.ports.skills.Skills` over texts by name."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
+
+    async def list(self) -> tuple[SkillEntry, ...]:
+        return tuple(SkillEntry(name, "", SkillOrigin.REPO, f"skills/{name}") for name in sorted(self._texts))
+
+    async def places(self) -> tuple[SkillPlace, ...]:
+        return (SkillPlace("skills", SkillOrigin.REPO, len(self._texts)),)
+
+    async def rank(self, words: str) -> tuple[SkillHit, ...]:
+        said = words.lower().split()
+        return tuple(SkillHit(name, 1.0, (name,)) for name in sorted(self._texts) if name in said)
+
+    async def body(self, name: str) -> str:
+        return (await self.load([name]))[0].text
+
+    async def read_file(self, name: str, path: str) -> str:
+        raise ConfigError(f"there is no file {path!r} in the skill {name!r}")
 
     async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
         if unknown := [name for name in names if name not in self._texts]:

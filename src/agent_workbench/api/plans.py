@@ -65,11 +65,11 @@ async def plan_status(invocation: Invocation) -> PlanStatus:
 async def checked_plan(invocation: Invocation) -> "Plan":
     """Return the plan; raise `PlanError` with the position of a fault, such as an unknown skill.
 
-    Skills of a repository without trust count here: only their names are read.
+    Skills of a repository without trust count here: their front matter is read, and nothing of it is obeyed.
     """
     repo = await find_repo(invocation)
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
-    return await repo.plans(settings).check(await skill_folders(repo.root, settings.skills).names())
+    return await repo.plans(settings).check(await skill_folders(repo.root, settings.skills).list())
 
 
 async def edit_plan(invocation: Invocation, before: "EditedPlan | None" = None) -> EditedPlan:

@@ -94,7 +94,7 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     """
     values = {key: said.value for key, said in sorted(loaded.layers.repo.items()) if not _is_harmless(key, said.value)}
     values |= dict(server_files(root, loaded.layers.repo))
-    for folder in loaded.settings.skills.dirs:
+    for folder in loaded.settings.skills.folders:
         if found := digest_folder(root, folder):
             values[f"skill files in {folder}"] = found
     texts = tuple(each for each in AGENTS_FILES if (root / each).exists())

@@ -154,12 +154,21 @@ AGENTS_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
 """Names of files with instructions for agents; of a folder the first counts."""
 
 
+SHARED_SKILL_FOLDERS = (".agents/skills", ".claude/skills")
+"""Folders of skills in a repository, or in the user's home, that other agents read too."""
+
+
 class SkillSettings(Struct, frozen=True):
     """Folders of skills, relative to the repo, the tokens they may take, and whether `AGENTS.md` files are read."""
 
     dirs: tuple[str, ...] = ("skills",)
     max_tokens: int = 2000
     agents_md: bool = True
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """All folders of the repo's skills, the nearest first; none if `dirs` is empty, as for an untrusted repo."""
+        return tuple(dict.fromkeys((*self.dirs, *SHARED_SKILL_FOLDERS))) if self.dirs else ()
 
 
 class SandboxSettings(Struct, frozen=True):

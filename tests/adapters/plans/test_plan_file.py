@@ -12,6 +12,7 @@ from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
 from agent_workbench.core.yaml_documents.nodes import Node
 from tests.adapters.plans.plan_files import PATH, content, plan_file
 
@@ -305,10 +306,10 @@ async def test_an_issue_by_its_number_is_kept_as_it_is_spelled(tmp_path: Path) -
 
 async def test_a_skill_that_there_is_not_is_told_with_its_place(tmp_path: Path) -> None:
     file = plan_file(tmp_path, "tasks:\n  - id: T-1\n    description: x\n    applicable_skills: [yaml, pyton-style]\n")
-    known = ("python-style", "yaml")
+    known = [SkillEntry(name, "", SkillOrigin.REPO, name) for name in ("python-style", "yaml", "pyton-style")]
     with pytest.raises(PlanError, match=r"PLAN\.yaml:4:31: there is no skill 'pyton-style'; did you mean 'python-"):
-        await file.check(known)
-    assert (await file.check((*known, "pyton-style"))).tasks[0].id == "T-1"
+        await file.check(known[:2])
+    assert (await file.check(known)).tasks[0].id == "T-1"
 
 
 async def test_texts_are_kept_beside_the_plan_and_never_over_each_other(tmp_path: Path) -> None:

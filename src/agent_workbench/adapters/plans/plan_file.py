@@ -2,7 +2,7 @@
 
 import asyncio
 import codecs
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -16,6 +16,7 @@ from agent_workbench.adapters.plans.plan_renderer import render_plan
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
+from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.text.line_merge import merge_cleanly
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, decode_document
 from agent_workbench.system.repo_files import change_inside, create_inside, read_inside
@@ -42,8 +43,8 @@ class PlanFile:
     async def read(self) -> Plan:
         return await asyncio.to_thread(self._read)
 
-    async def check(self, skills: Collection[str]) -> Plan:
-        """Return the plan; raise `PlanError` with the position of any fault, also of an unknown skill."""
+    async def check(self, skills: Iterable[SkillEntry]) -> Plan:
+        """Return the plan; raise `PlanError` with the position of any fault, also of a skill that cannot be used."""
         return await asyncio.to_thread(lambda: check_skills(self._read_text(self._text()), self._path, skills))
 
     async def set_status(self, task: TaskId, status: TaskStatus, reason: str = "") -> None:

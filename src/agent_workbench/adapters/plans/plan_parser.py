@@ -1,14 +1,15 @@
 """Strict parser of plans in YAML. Errors name file, line and what was expected."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import PlanError
+from agent_workbench.core.errors import ConfigError, PlanError
 from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan
 from agent_workbench.core.rules.denied_commands import denial, pattern_fault
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.skills.entries import SkillEntry
+from agent_workbench.core.skills.selection import check_named
 from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlScalar, YamlSequence
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_mapping, read_value, unknown_key
 
@@ -42,15 +43,18 @@ def read_plan(text: str, name: str, compose: Compose) -> PlanText:
         raise PlanError(fault.in_file(name), advice=fault.advice) from fault
 
 
-def check_skills(read: PlanText, name: str, known: Collection[str]) -> Plan:
-    """Return the plan; raise `PlanError` with the position of a skill that is not `known`."""
+def check_skills(read: PlanText, name: str, skills: Iterable[SkillEntry]) -> Plan:
+    """Return the plan; raise `PlanError` with the position of a skill that is unknown or cannot be used."""
+    known = tuple(skills)
     for item in read.listing.items if read.listing is not None else ():
         named = item.get("applicable_skills") if isinstance(item, YamlMapping) else None
         for node in named.items if isinstance(named, YamlSequence) else ():
-            if isinstance(node, YamlScalar) and node.text not in known:
-                what = f"there is no skill {quoted(node.text)}{did_you_mean(node.text, known)}"
-                fault = DocumentError(node.start, what)
-                raise PlanError(fault.in_file(name), advice=f"known skills: {', '.join(sorted(known)) or 'none'}")
+            if isinstance(node, YamlScalar):
+                try:
+                    check_named(known, (node.text,))
+                except ConfigError as error:
+                    fault = DocumentError(node.start, str(error))
+                    raise PlanError(fault.in_file(name), advice=error.advice) from error
     return read.plan
 
 

@@ -5,134 +5,112 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
-from msgspec import Struct
-
-from agent_workbench.adapters.skills.front_matter import SkillHead, is_skill_name, read_skill
-from agent_workbench.core.errors import ConfigError, StorageError
+from agent_workbench.adapters.skills.places import FoundSkill, SkillSource
+from agent_workbench.adapters.skills.ranking import rank_skills
+from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.settings import SkillSettings
-from agent_workbench.core.text.messages import did_you_mean
-from agent_workbench.system.repo_files import read_inside
+from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin, SkillPlace
+from agent_workbench.core.skills.selection import check_named
 
-FILE = "SKILL.md"
+CHARS_PER_TOKEN = 4
+MOST_FOLD = 2
+"""A declared number of tokens counts if it differs from the estimate by no more than this factor."""
 _PACKAGE = "agent_workbench"
-_MAX_BYTES = 1024 * 1024
-_CHARS_PER_TOKEN = 4
-
-
-class SkillSummary(Struct, frozen=True):
-    """Skill with the folder it is read from, and the reason why it cannot be read (empty: none)."""
-
-    head: SkillHead
-    folder: str
-    problem: str = ""
-
-
-class _Source(Struct, frozen=True):
-    """Folder of skills below `root`. Links in a repo's folder must stay inside it; the user's may lead anywhere."""
-
-    root: Path
-    inside: str = "."
-    of_repo: bool = False
-
-    def read(self, name: str) -> tuple[SkillHead, str]:
-        """Return metadata and body of a skill; raise `ConfigError`."""
-        shown = self.root / self.inside / name / FILE
-        root, file = (self.root, f"{self.inside}/{name}/{FILE}") if self.of_repo else (shown.parent.resolve(), FILE)
-        try:
-            data = read_inside(root, file, _MAX_BYTES)
-        except StorageError as error:
-            raise ConfigError(f"{shown}: {error}", advice=error.advice) from error
-        if data is None:
-            raise ConfigError(f"{shown} is gone")
-        try:
-            return read_skill(data.decode(), str(shown), name)
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise ConfigError(f"{shown}:{line}: not UTF-8 (byte {error.start})") from error
 
 
 class SkillFolders:
-    """Skills in `settings.dirs` below `root` (none for an untrusted repo), of the user, and of the package.
+    """Skills in `settings.folders` below `root` (none for an untrusted repo), of the user, and of the package.
 
-    Of several skills with one name the first counts. `bundled` is by default the package's folder. The texts of one
-    call together have at most `settings.max_tokens` (of four characters each).
+    `user_dirs` are the user's own folders, `bundled` is by default the package's. Of several skills with one name the
+    first counts.
     """
 
     def __init__(
-        self, root: Path, settings: SkillSettings, user_dir: Path | None = None, bundled: Path | None = None
+        self, root: Path, settings: SkillSettings, user_dirs: Sequence[Path] = (), bundled: Path | None = None
     ) -> None:
         self._root = root
         self._settings = settings
-        self._user_dir = user_dir
+        self._user_dirs = tuple(user_dirs)
         self._bundled = bundled
 
-    async def list(self) -> tuple[SkillSummary, ...]:
-        """Return all skills sorted by name, those that cannot be read with their problem."""
+    async def list(self) -> tuple[SkillEntry, ...]:
         return await asyncio.to_thread(self._list)
 
-    async def names(self) -> tuple[str, ...]:
-        """Return the names of all skills, sorted, without reading them."""
-        return await asyncio.to_thread(lambda: tuple(sorted(self._known())))
+    async def places(self) -> tuple[SkillPlace, ...]:
+        return await asyncio.to_thread(lambda: tuple(source.find()[0] for source in self._sources()))
+
+    async def rank(self, words: str) -> tuple[SkillHit, ...]:
+        return await asyncio.to_thread(lambda: rank_skills(self._list(), words))
+
+    async def body(self, name: str) -> str:
+        return await asyncio.to_thread(self._body, name)
+
+    async def read_file(self, name: str, path: str) -> str:
+        return await asyncio.to_thread(self._read_file, name, path)
 
     async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
-        return await asyncio.to_thread(self._load, tuple(dict.fromkeys(names)))
+        return await asyncio.to_thread(
+            lambda: tuple(SkillText(name, self._body(name)) for name in dict.fromkeys(names))
+        )
 
-    def _list(self) -> tuple[SkillSummary, ...]:
-        return tuple(_summary(name, source) for name, source in sorted(self._known().items(), key=lambda each: each[0]))
+    def _list(self) -> tuple[SkillEntry, ...]:
+        known = sorted(self._known().items(), key=lambda each: each[0])
+        return tuple(_entry(source, skill) for _, (source, skill) in known)
 
-    def _load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
-        known = self._known() if names else {}
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise ConfigError(
-                f"there is no skill {', '.join(map(repr, unknown))}{did_you_mean(unknown[0], known)}",
-                advice=f"there are: {', '.join(sorted(known)) or 'none'}",
-            )
-        return tuple(self._bounded([(name, known[name].read(name)[1]) for name in names]))
+    def _body(self, name: str) -> str:
+        source, skill = self._named(name)
+        return source.parse(skill).body
 
-    def _bounded(self, bodies: Sequence[tuple[str, str]]) -> Iterator[SkillText]:
-        left = self._settings.max_tokens * _CHARS_PER_TOKEN
-        for name, body in bodies:
-            yield SkillText(name, _clip(body, left, self._settings.max_tokens))
-            left = max(0, left - len(body))
+    def _read_file(self, name: str, path: str) -> str:
+        source, skill = self._named(name)
+        return source.read_file(skill, path)
 
-    def _known(self) -> dict[str, _Source]:
-        known: dict[str, _Source] = {}
+    def _named(self, name: str) -> tuple[SkillSource, FoundSkill]:
+        known = self._known()
+        if name not in known:
+            check_named(self._list(), (name,))
+        return known[name]
+
+    def _known(self) -> dict[str, tuple[SkillSource, FoundSkill]]:
+        known: dict[str, tuple[SkillSource, FoundSkill]] = {}
         for source in self._sources():
-            for name in _names_in(source.root / source.inside):
-                known.setdefault(name, source)
+            for skill in source.find()[1]:
+                known.setdefault(skill.name, (source, skill))
         return known
 
-    def _sources(self) -> Iterator[_Source]:
-        yield from (_Source(self._root, folder, of_repo=True) for folder in self._settings.dirs)
-        yield from (_Source(each) for each in (self._user_dir, self._bundled or bundled_skills()) if each is not None)
+    def _sources(self) -> Iterator[SkillSource]:
+        yield from (SkillSource(self._root, SkillOrigin.REPO, folder) for folder in self._settings.folders)
+        yield from (SkillSource(folder, SkillOrigin.USER) for folder in self._user_dirs)
+        bundled = self._bundled or bundled_skills()
+        if bundled is not None:
+            yield SkillSource(bundled, SkillOrigin.PACKAGE)
 
 
-def _names_in(folder: Path) -> list[str]:
+def _entry(source: SkillSource, skill: FoundSkill) -> SkillEntry:
+    folder = str(source.folder / skill.name)
     try:
-        return [path.name for path in folder.iterdir() if is_skill_name(path.name) and (path / FILE).is_file()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise ConfigError(f"skills in {folder} cannot be listed: {error.strerror}") from error
-
-
-def _summary(name: str, source: _Source) -> SkillSummary:
-    folder = str(source.root / source.inside / name)
-    try:
-        return SkillSummary(source.read(name)[0], folder)
+        parsed = source.parse(skill)
     except ConfigError as error:
-        return SkillSummary(SkillHead(name, ""), folder, str(error))
-
-
-def _clip(body: str, limit: int, max_tokens: int) -> str:
-    """Return the whole lines of `body` that fit into `limit` characters, and a line about the cut."""
-    if len(body) <= limit:
-        return body
-    kept = body[: limit + 1].rpartition("\n")[0]
-    cut = f"[cut: {len(body) - len(kept)} of {len(body)} characters; skills.max_tokens is {max_tokens} for all skills]"
-    return f"{kept}\n{cut}" if kept else cut
+        return SkillEntry(skill.name, "", source.origin, folder, problems=(str(error),), usable=False)
+    head, problems = parsed.head, parsed.problems
+    estimate = len(parsed.body) // CHARS_PER_TOKEN + 1
+    declared = head.tokens if estimate <= head.tokens * MOST_FOLD and head.tokens <= estimate * MOST_FOLD else 0
+    if head.tokens and not declared:
+        wrong = f"metadata.tokens is {head.tokens:,}, about {estimate:,} are there"
+        problems = (*problems, f"{source.shown(skill)}:1: {wrong}")
+    return SkillEntry(
+        name=skill.name,
+        description=head.description,
+        origin=source.origin,
+        folder=folder,
+        domains=head.domains,
+        languages=head.languages,
+        patterns=head.patterns,
+        role=head.role,
+        tokens=declared or estimate,
+        problems=problems,
+    )
 
 
 def bundled_skills() -> Path | None:

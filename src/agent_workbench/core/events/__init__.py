@@ -54,6 +54,8 @@ from agent_workbench.core.events.step import (
     PromptPart,
     ReflexionNoted,
     RepoInstructions,
+    SkillLeftOut,
+    SkillsChosen,
     SkillText,
     TaskStarted,
     UserSaid,
@@ -100,6 +102,7 @@ PlanEvent = (
 )
 StepEvent = (
     TaskStarted
+    | SkillsChosen
     | CodeRetrieved
     | PromptBuilt
     | ModelAnswered
@@ -193,7 +196,9 @@ __all__ = [
     "SessionLeft",
     "SessionResumed",
     "SessionStarted",
+    "SkillLeftOut",
     "SkillText",
+    "SkillsChosen",
     "StepEvent",
     "StepUndone",
     "TaskCommitted",

@@ -37,6 +37,7 @@ from agent_workbench.core.events import (
     SessionLeft,
     SessionResumed,
     SessionStarted,
+    SkillsChosen,
     StepUndone,
     TaskCommitted,
     TaskFinished,
@@ -93,8 +94,6 @@ def _said(event: Event) -> str:
             tools = (f"tools: {', '.join(brought)}",) if brought else ()
             started = f"{event.task} started on {event.workspace.branch}: {event.definition.description}"
             return "; ".join((started, *tools, *describe_unheld(event.specs)))
-        case CodeRetrieved():
-            return f"{len(event.chunks)} pieces of code found"
         case ModelAnswered():
             return f"step {event.step}: {event.text.removeprefix('Thought:')}"
         case ModelInterrupted(partial="", reasoning="", cause=InterruptCause.DIED):
@@ -107,6 +106,20 @@ def _said(event: Event) -> str:
             return f"reflexion: {event.text}"
         case UserSaid():
             return f"the user said: {event.text}"
+        case _:
+            return (
+                _said_of_context(event) or _said_of_plan(event) or _said_of_consultation(event) or _said_of_work(event)
+            )
+
+
+def _said_of_context(event: Event) -> str:
+    match event:
+        case SkillsChosen():
+            taken = ", ".join(f"{each.name} ({each.reason})" for each in event.skills) or "none"
+            left_out = ", ".join(each.name for each in event.left_out)
+            return f"skills: {taken}" + (f"; left out: {left_out}" if left_out else "")
+        case CodeRetrieved():
+            return f"{len(event.chunks)} pieces of code found"
         case ChunkPinned():
             return f"{'pinned' if event.pinned else 'unpinned'} {event.chunk.place}"
         case ChunkDropped():
@@ -124,7 +137,7 @@ def _said(event: Event) -> str:
         case ContextCompacted():
             return f"older steps became a summary (by {event.by}): {event.summary}"
         case _:
-            return _said_of_plan(event) or _said_of_consultation(event) or _said_of_work(event)
+            return ""
 
 
 def _said_of_plan(event: Event) -> str:

@@ -17,10 +17,20 @@ from agent_workbench.core.tools.spec import ToolSpec
 
 
 class SkillText(RecordedValue, frozen=True):
-    """A skill that goes into the prompt."""
+    """A skill that goes into the prompt: the `reason` why it was chosen, and its part's tokens (0: not recorded)."""
 
     name: str
     text: str
+    reason: str = ""
+    tokens: int = 0
+
+
+class SkillLeftOut(RecordedValue, frozen=True):
+    """A skill that fits the task and is not in the prompt, with the reason, and its part's tokens (0: not counted)."""
+
+    name: str
+    reason: str
+    tokens: int = 0
 
 
 class RepoInstructions(RecordedValue, frozen=True):
@@ -39,10 +49,11 @@ class TaskStarted(RecordedValue, frozen=True):
     """A task got its workspace. `definition` and `specs` apply to this run even if the plan or a tool changes.
 
     `checks` are its acceptance commands, the repo's test command and lint, in order. The first `required` must pass;
-    the others must not get worse than before the change. `wording` is the version of the texts for the model in this
-    run; 0 is any version that did not record it. `tools` are the names of `specs`; journals of 0.1 hold the names
-    alone. `commit_convention` is the form of the commit subjects before the task. `instructions` are those of the
-    repository, the nearest to the task's files last.
+    the others must not get worse than before the change. `skills` are those of versions before 3, later ones
+    record `SkillsChosen`. `wording` is the version of the texts for the model in this run; 0 is any version that did
+    not record it. `tools` are the names of `specs`; journals of 0.1 hold the names alone. `commit_convention` is the
+    form of the commit subjects before the task. `instructions` are those of the repository, the nearest to the task's
+    files last.
     """
 
     task: TaskId
@@ -56,6 +67,21 @@ class TaskStarted(RecordedValue, frozen=True):
     specs: tuple[ToolSpec, ...] = ()
     commit_convention: CommitConvention = CommitConvention.NONE
     instructions: tuple[RepoInstructions, ...] = ()
+
+
+class SkillsChosen(RecordedValue, frozen=True):
+    """The skills of the task's prompts were chosen, or the user changed the choice (`by`). The newest choice counts.
+
+    `max_tokens` is the limit for all of them, which only the user exceeds. `counted`: the tokens are those of the
+    model's server, else estimated from the characters.
+    """
+
+    task: TaskId
+    skills: tuple[SkillText, ...]
+    left_out: tuple[SkillLeftOut, ...] = ()
+    by: Author = Author.WORKBENCH
+    max_tokens: int = 0
+    counted: bool = False
 
 
 class CodeRetrieved(RecordedValue, frozen=True):

@@ -18,6 +18,7 @@ from agent_workbench.core.events import (
     ModelInterrupted,
     PromptBuilt,
     ReflexionNoted,
+    SkillsChosen,
     StepEvent,
     TaskStarted,
     UserSaid,
@@ -72,12 +73,8 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             )
         case UserSaid():
             return state
-        case ChunkPinned():
-            return replace(state, run=_pinned(run, event))
-        case ChunkDropped():
-            return replace(state, run=_dropped(run, event.place))
-        case CompactionAsked():
-            return replace(state, run=replace(run, compaction_asked=True))
+        case SkillsChosen() | ChunkPinned() | ChunkDropped() | CompactionAsked():
+            return replace(state, run=_with_context(run, event))
         case ContextFilled():
             phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
             asked = event.by is Author.USER
@@ -104,6 +101,19 @@ def _rejected(run: TaskRun, event: ActionRejected) -> TaskRun:
         tool_calls=run.tool_calls + counted,
         finish_returned=run.finish_returned or event.empty_finish,
     )
+
+
+def _with_context(run: TaskRun, event: SkillsChosen | ChunkPinned | ChunkDropped | CompactionAsked) -> TaskRun:
+    match event:
+        case SkillsChosen():
+            return replace(run, skills=event)
+        case ChunkPinned():
+            return _pinned(run, event)
+        case ChunkDropped():
+            return _dropped(run, event.place)
+        case CompactionAsked():
+            return replace(run, compaction_asked=True)
+    assert_never(event)
 
 
 def _pinned(run: TaskRun, event: ChunkPinned) -> TaskRun:
@@ -138,7 +148,6 @@ def _started(state: SessionState, event: TaskStarted) -> SessionState:
         checks=event.checks,
         required=event.required,
         specs=event.specs or specs_of_0_1(event.tools),
-        skills=event.skills,
         commit_convention=event.commit_convention,
         phase=Phase.BASELINE if event.checks else Phase.RETRIEVING,
         tree=event.workspace.tree,

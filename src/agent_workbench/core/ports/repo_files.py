@@ -1,9 +1,8 @@
-"""Ports of the files that the workbench keeps for a repo: plan, scratchpads, skills, settings, trust, rules."""
+"""Ports of the files that the workbench keeps for a repo: plan, scratchpads, settings, trust, rules."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from agent_workbench.core.events import SkillText
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
@@ -126,10 +125,3 @@ class RuleStore(Protocol):
 
     async def past(self, kind: Permission) -> PastActions:
         """Return past actions of a kind from all sessions of the repo, bounded in number."""
-
-
-class Skills(Protocol):
-    """Skills of the repo: folders with a `SKILL.md`."""
-
-    async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
-        """Return the texts of these skills in order; an unknown name raises `ConfigError` naming the known ones."""

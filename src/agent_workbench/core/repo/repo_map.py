@@ -14,7 +14,7 @@ PATHS_CHARS = 1_600
 MAX_PATH_CHARS = 120
 MAX_FOLDERS, MAX_LANGUAGES, MAX_TEST_FOLDERS = 10, 4, 3
 
-_LANGUAGES = {
+LANGUAGES = {
     **dict.fromkeys((".py", ".pyi"), "Python"),
     **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), "JavaScript"),
     **dict.fromkeys((".ts", ".tsx", ".mts"), "TypeScript"),
@@ -69,7 +69,7 @@ def map_repo(paths: Sequence[str], found: Sequence[str], words: str, test_comman
     that cannot be shown on one line is counted and not listed.
     """
     suffixes = (PurePosixPath(path).suffix.lower() for path in paths)
-    languages = Counter(_LANGUAGES[suffix] for suffix in suffixes if suffix in _LANGUAGES)
+    languages = Counter(LANGUAGES[suffix] for suffix in suffixes if suffix in LANGUAGES)
     tests = Counter(_test_folder(path) for path in paths if is_test(path) and "/" in path and not is_document(path))
     shown = [path for path in paths if path.isprintable() and len(path) <= MAX_PATH_CHARS]
     return RepoMap(

@@ -13,7 +13,7 @@ from agent_workbench.core.events import (
     PromptBuilt,
     Recorded,
     SessionConfigured,
-    SkillText,
+    SkillsChosen,
     TroubleMet,
 )
 from agent_workbench.core.ids import NO_SESSION, CommitId, ProposalId, SessionId, TaskId
@@ -62,7 +62,8 @@ class TaskRun(Struct, frozen=True):
     sums up the prompt tokens read; `last_figures` are those of the last prompt, limited to what the next one begins
     with.
 
-    `approved_checks` are the commands of the checks that the user approved last.
+    `approved_checks` are the commands of the checks that the user approved last. `skills` is the newest choice of
+    skills, None if none was recorded.
 
     `compacts_for` is the phase to return to after a compaction. `compaction_asked`: the user asked for an optional one.
     `notes_full`: the compaction is about the scratchpad; `notes_settled` is its length when that was last decided.
@@ -78,7 +79,7 @@ class TaskRun(Struct, frozen=True):
     checks: tuple[str, ...]
     required: int
     specs: tuple[ToolSpec, ...] = ()
-    skills: tuple[SkillText, ...] = ()
+    skills: SkillsChosen | None = None
     commit_convention: CommitConvention = CommitConvention.NONE
     phase: Phase = Phase.BASELINE
     tree: str = ""

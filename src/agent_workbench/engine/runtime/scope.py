@@ -66,7 +66,7 @@ class TaskBounds(Struct, frozen=True):
 
     def patch_bounds(self) -> PatchBounds:
         """Return the bounds of the task's diffs."""
-        folders = (self.settings.memory.dir, *self.settings.skills.dirs)
+        folders = (self.settings.memory.dir, *self.settings.skills.folders)
         limits = self.task.constraints
         return PatchBounds(
             max_bytes=MAX_DIFF_BYTES if limits.max_diff_bytes is None else limits.max_diff_bytes,

@@ -11,7 +11,8 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.model import Model
-from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore, Skills
+from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore
+from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
 from agent_workbench.core.ports.workspace import Shell, Workspace, Workspaces

@@ -1,0 +1,46 @@
+"""Ranking of skills for the words of a task, by BM25 over what their front matter says."""
+
+from collections.abc import Iterable, Sequence
+
+from agent_workbench.core.skills.entries import SkillEntry, SkillHit
+from agent_workbench.core.skills.selection import ANY_LANGUAGE
+from agent_workbench.ranking.small_collection import SmallCollection
+from agent_workbench.ranking.stems import count_stems
+
+NAME_WEIGHT, PATTERN_WEIGHT = 3, 2
+LEAST_DESCRIBED = 2
+"""Number of words that a skill without metadata must share with the query."""
+
+
+def rank_skills(entries: Sequence[SkillEntry], words: str) -> tuple[SkillHit, ...]:
+    """Return the usable skills that fit the words, best first, then by name. Blocks.
+
+    A description is prose and shares words with any task: it orders skills, but a skill is found by a word of its name,
+    patterns, domains or languages. One that declares none of these is found by two words of its description.
+    """
+    usable = [entry for entry in entries if entry.usable]
+    collection = SmallCollection([_text(entry) for entry in usable])
+    said = {stem: word for word in words.split() for stem in count_stems(word)}
+    hits: list[SkillHit] = []
+    for ranked in collection.best(words, len(usable)):
+        entry = usable[ranked.number]
+        own = _stems(entry)
+        matched = [stem for stem in ranked.stems if stem in own]
+        described = not (entry.patterns or entry.domains) and len(ranked.stems) >= LEAST_DESCRIBED
+        if matched or described:
+            shown = (said[stem].strip(".,:;!?()[]\"'`").lower() for stem in matched or ranked.stems)
+            hits.append(SkillHit(entry.name, ranked.score, tuple(dict.fromkeys(shown))))
+    return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.name)))
+
+
+def _text(entry: SkillEntry) -> str:
+    name, patterns = " ".join([entry.name] * NAME_WEIGHT), " ".join(entry.patterns * PATTERN_WEIGHT)
+    return " ".join((name, patterns, *entry.domains, *_languages(entry), entry.description))
+
+
+def _stems(entry: SkillEntry) -> frozenset[str]:
+    return frozenset(count_stems(" ".join((entry.name, *entry.patterns, *entry.domains, *_languages(entry)))))
+
+
+def _languages(entry: SkillEntry) -> Iterable[str]:
+    return (each for each in entry.languages if each.lower() != ANY_LANGUAGE)

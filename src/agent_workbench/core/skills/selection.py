@@ -1,0 +1,138 @@
+"""Choice of skills for a task: filters, order, and a budget in tokens. Whole skills only."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.repo.repo_map import LANGUAGES
+from agent_workbench.core.skills.entries import SkillEntry, SkillHit
+from agent_workbench.core.text.messages import did_you_mean, quoted
+
+MOST_SKILLS = 5
+MOST_CONSIDERED = 20
+"""Number of found skills that are read and counted; the others are named as left out."""
+LEAST_SHARE = 0.35
+"""A skill with a smaller share of the best one's score is not relevant."""
+ANY_LANGUAGE = "any"
+NAMED = "named by the task"
+_MORE_LANGUAGES = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".json": "JSON", ".md": "Markdown", ".sql": "SQL"}
+_WILD = frozenset("*?[")
+
+
+class SkillQuery(Struct, frozen=True):
+    """Description of a task by which skills are chosen.
+
+    `words` are the task's text; without words each skill that passes the filters fits. `named` skills come first and
+    pass every filter. A skill passes if one of its `domains` is given, and one of its `languages`; nothing given is no
+    filter. `paths` are the files of the task: a skill's pattern with `*` is a glob for them.
+    """
+
+    words: str = ""
+    named: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    max_tokens: int = 2000
+
+
+class SkillCandidate(Struct, frozen=True):
+    """A skill that fits a query, and why. `weak`: it fits much less than the best one."""
+
+    entry: SkillEntry
+    reason: str
+    weak: bool = False
+
+
+def check_named(entries: Iterable[SkillEntry], names: Iterable[str]) -> None:
+    """Raise `ConfigError` for a name that no entry has, or one that cannot be used."""
+    known = {entry.name: entry for entry in entries}
+    for name in names:
+        entry = known.get(name)
+        if entry is None:
+            usable = sorted(each.name for each in known.values() if each.usable)
+            raise ConfigError(
+                f"there is no skill {quoted(name)}{did_you_mean(name, usable)}",
+                advice=f"known skills: {', '.join(usable) or 'none'}",
+            )
+        if not entry.usable:
+            raise ConfigError(f"the skill {name!r} cannot be used: {entry.problems[0]}", advice="correct that file")
+
+
+def find_candidates(
+    entries: Sequence[SkillEntry], hits: Iterable[SkillHit], query: SkillQuery
+) -> tuple[SkillCandidate, ...]:
+    """Return the skills that fit: the named ones in their order, then the most relevant first, then by name."""
+    usable = {entry.name: entry for entry in entries if entry.usable and not entry.role}
+    named = [SkillCandidate(usable[name], NAMED) for name in dict.fromkeys(query.named) if name in usable]
+    scored = {hit.name: hit for hit in hits}
+    best = max((hit.score for hit in scored.values()), default=0.0)
+    found: list[tuple[float, str, SkillCandidate]] = []
+    for entry in usable.values():
+        if entry.name in query.named or not _passes(entry, query):
+            continue
+        hit, matched = scored.get(entry.name), _matched_paths(entry, query.paths)
+        if reason := _reason(entry, query, hit, matched):
+            score = max(hit.score if hit is not None else 0.0, best if matched else 0.0)
+            found.append((-score, entry.name, SkillCandidate(entry, reason, weak=score < best * LEAST_SHARE)))
+    return (*named, *(candidate for _, _, candidate in sorted(found, key=lambda each: each[:2])))
+
+
+def fit_into(
+    candidates: Iterable[SkillCandidate], tokens: Mapping[str, int], max_tokens: int
+) -> Iterator[tuple[SkillCandidate, str]]:
+    """Yield each candidate with the reason why it is left out, empty if it is taken.
+
+    `tokens` are their sizes by name. A skill that does not fit is passed over; a smaller one after it may still fit.
+    """
+    left, count = max_tokens, 0
+    for each in candidates:
+        size = tokens.get(each.entry.name)
+        if count == MOST_SKILLS:
+            yield each, f"{MOST_SKILLS} skills are taken already"
+        elif each.weak or size is None:
+            yield each, "less relevant than others"
+        elif size > left:
+            yield each, f"{size:,} tokens do not fit into the {left:,} of {max_tokens:,} that are left"
+        else:
+            left, count = left - size, count + 1
+            yield each, ""
+
+
+def languages_of(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the languages of these files, in small letters, sorted."""
+    known = LANGUAGES | _MORE_LANGUAGES
+    suffixes = {PurePosixPath(path).suffix.lower() for path in paths}
+    return tuple(sorted({known[suffix].lower() for suffix in suffixes if suffix in known}))
+
+
+def languages_in(words: str) -> tuple[str, ...]:
+    """Return the names of languages that a text mentions, in small letters, sorted."""
+    names = {name.lower() for name in (LANGUAGES | _MORE_LANGUAGES).values() if len(name) > 2}
+    said = set(words.lower().replace(",", " ").replace(".", " ").split())
+    return tuple(sorted(names & said))
+
+
+def _passes(entry: SkillEntry, query: SkillQuery) -> bool:
+    domains, languages = ({word.lower() for word in words} for words in (query.domains, query.languages))
+    own = {word.lower() for word in entry.languages}
+    speaks = not languages or not own or ANY_LANGUAGE in own or bool(own & languages)
+    return speaks and (not domains or bool(domains & {word.lower() for word in entry.domains}))
+
+
+def _matched_paths(entry: SkillEntry, paths: Iterable[str]) -> str:
+    """Return a pattern of the skill that is a glob for one of the paths, with that path; empty if there is none."""
+    globs = [(each, each if "/" in each else f"**/{each}") for each in entry.patterns if _WILD & set(each)]
+    pairs = ((said, glob, path) for path in paths for said, glob in globs)
+    return next((f"{path} ({said})" for said, glob, path in pairs if matches_glob(path, glob)), "")
+
+
+def _reason(entry: SkillEntry, query: SkillQuery, hit: SkillHit | None, matched: str) -> str:
+    said = ", ".join(hit.words) if hit is not None else ""
+    if query.words or matched:
+        return " · ".join(filter(None, (said, matched)))
+    domains = {word.lower() for word in query.domains}
+    shared = [word for word in entry.domains if word.lower() in domains]
+    return f"domain {', '.join(shared)}" if shared else "no words were given"
