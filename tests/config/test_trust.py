@@ -118,6 +118,7 @@ RISKY = {
     "workspace.link": ("workspace: {link: ['a, b']}", "workspace: {link: [a, b]}"),
     "skills.dirs": ("skills: {dirs: [a]}", "skills: {dirs: [b]}"),
     "skills.max_tokens": ("skills: {max_tokens: 2001}", "skills: {max_tokens: 2002}"),
+    "skills.script_seconds": ("skills: {script_seconds: 31}", "skills: {script_seconds: 32}"),
     "skills.agents_md": ("skills: {agents_md: false}", "skills: {agents_md: true}"),
     "sandbox.network": ("sandbox: {network: true}", "sandbox: {network: false}"),
     "mcp_servers.*.command": ("mcp_servers: {a: {command: a}}", "mcp_servers: {a: {command: b}}"),

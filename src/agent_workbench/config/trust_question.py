@@ -30,6 +30,7 @@ BOUNDED = {
     *("limits.max_tool_calls_per_task", "limits.max_reflexion_retries", "limits.consecutive_failure_threshold"),
     *("limits.command_seconds", "model.context_tokens", "model.answer_tokens", "model.answer_seconds"),
     *("retrieval.top_n", "retrieval.chunker.max_tokens", "skills.max_tokens", "memory.summarise_threshold"),
+    "skills.script_seconds",
 }
 MEANINGS = {
     "test_command": "runs as the tests",

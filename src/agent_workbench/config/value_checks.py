@@ -157,8 +157,8 @@ _ENDPOINT_ADVICE = (
 _REPLACEMENTS = {(f"{_EMBEDDINGS}.provider", name): _ENDPOINT_ADVICE for name in ("builtin", "onnx")}
 _POSITIVE = (
     *("model.context_tokens", "model.answer_seconds", "model.answer_tokens", "limits.max_tool_calls_per_task"),
-    *("limits.consecutive_failure_threshold", "limits.command_seconds", "retrieval.chunker.max_tokens"),
-    "endpoints.*.context_tokens",
+    *("limits.consecutive_failure_threshold", "limits.command_seconds", "skills.script_seconds"),
+    *("retrieval.chunker.max_tokens", "endpoints.*.context_tokens"),
 )
 _SAMPLED = tuple(f"sampling.{role}" for role in ("planner", "executor", "reflexion"))
 _RULES: Mapping[str, Callable[[object], str]] = {

@@ -159,11 +159,15 @@ SHARED_SKILL_FOLDERS = (".agents/skills", ".claude/skills")
 
 
 class SkillSettings(Struct, frozen=True):
-    """Folders of skills, relative to the repo, the tokens they may take, and whether `AGENTS.md` files are read."""
+    """Folders of skills, relative to the repo, the tokens they may take, and whether `AGENTS.md` files are read.
+
+    A script of a skill may run for `script_seconds`.
+    """
 
     dirs: tuple[str, ...] = ("skills",)
     max_tokens: int = 2000
     agents_md: bool = True
+    script_seconds: float = 30.0
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -219,7 +223,10 @@ DEFAULT_TOOLS = (
     "finish",
 )
 
-ALL_TOOLS = (*DEFAULT_TOOLS, "run_command")
+SKILL_TOOLS = ("list_skills", "get_skill", "read_file_in_skill", "run_python_script")
+"""Tools of skills: offered also without being named, where a skill has files that they may need."""
+
+ALL_TOOLS = (*DEFAULT_TOOLS, "run_command", *SKILL_TOOLS)
 """Every tool that a model may be given."""
 TOOL_ALIASES = {"vector_search": "search_code"}
 """Other names of tools in settings and rules."""

@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -138,17 +139,17 @@ async def spawn(
     folder: str,
     environment: Mapping[str, str],
     stdout: Path | StandardStreams | None = None,
-    merge_stderr: bool = True,
+    stderr: int = subprocess.STDOUT,
     grace_seconds: float = 0.5,
     guard: Guard = Guard.OPEN,
     limits: ResourceLimits | None = None,
 ) -> SupervisedProcess:
     """Start `argv` (an absolute path first) in `folder` with exactly this environment, in its own session.
 
-    Output is read from the process or appended to the file `stdout`; standard error goes with it or is dropped. There
-    is no input. With `StandardStreams` as `stdout` the process gets these descriptors instead. On a stop all processes
-    get `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` if the command cannot be started, or the kernel
-    refuses the `guard`.
+    Output is read from the process or appended to the file `stdout`; standard error goes with it, or to the descriptor
+    `stderr`. There is no input. With `StandardStreams` as `stdout` the process gets these descriptors instead. On a
+    stop all processes get `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` if the command cannot be
+    started, or the kernel refuses the `guard`.
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         our_end, their_end = socket.socketpair()
@@ -164,7 +165,7 @@ async def spawn(
             else:
                 writing = await asyncio.to_thread(_open_log, stdout)
             theirs.callback(os.close, writing)
-            streams = StandardStreams(NOTHING, writing, writing if merge_stderr else NOTHING)
+            streams = StandardStreams(NOTHING, writing, writing if stderr == subprocess.STDOUT else stderr)
         sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
         told = (str(grace_seconds), guard, sums, "none" if streams.stdin == NOTHING else str(streams.stdin))
         # If its start were cancelled, asyncio would kill the supervisor alone.
@@ -175,7 +176,7 @@ async def spawn(
             said, lifeline = await asyncio.open_unix_connection(sock=our_end)
             ours.callback(lifeline.close)
             pid = await _started(said, argv)
-            output = await _stream(reading) if reading else None
+            output = await read_pipe(reading) if reading else None
         except BaseException:
             ours.close()
             await asyncio.shield(asyncio.ensure_future(_ended(starting)))
@@ -220,7 +221,8 @@ async def _start_supervisor(
         raise ShellError(f"{argv[0]} could not be started in {folder}: {error}", advice="check the folder") from error
 
 
-async def _stream(file: IO[bytes]) -> ProcessOutput:
+async def read_pipe(file: IO[bytes]) -> ProcessOutput:
+    """Return a reader of a pipe; closing its transport closes `file`."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(loop=loop)
     pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader, loop=loop), file)

@@ -7,7 +7,7 @@ from agent_workbench.core.events.plan import Author
 from agent_workbench.core.history.past_actions import PastActions, session_actions, would_be_allowed
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules.matching import rule_allows, rule_problem, runs_only
+from agent_workbench.core.rules.matching import rule_allows, rule_problem, runs_only, source_tool
 from agent_workbench.core.rules.offers import is_wide, offered_rules
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import Permission, Rule
@@ -210,11 +210,11 @@ def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
         Permission.MERGE: [],
         Permission.SUMMARY: ["any summary"],
         Permission.FINISH: ["any finish"],
-        **{each: [f"{each} tool grep@{DIGEST}"] for each in CALLS},
+        **{each: [f"{each} tool {source_tool(waits)}"] for each in CALLS},
     }[kind]
 
 
-@pytest.mark.parametrize("kind", sorted(CALLS))
+@pytest.mark.parametrize("kind", sorted(CALLS - {Permission.SCRIPT}))
 def test_a_tool_of_a_source_is_let_through_as_long_as_its_spec_stays(kind: Permission) -> None:
     rule = Rule(kind, tool=f"weather@{DIGEST}")
     assert rule_allows(rule, proposal(kind, tool="weather", spec=DIGEST))
@@ -223,6 +223,19 @@ def test_a_tool_of_a_source_is_let_through_as_long_as_its_spec_stays(kind: Permi
     other = next(each for each in sorted(CALLS) if each is not kind)
     assert not rule_allows(rule, proposal(other, tool="weather", spec=DIGEST))
     assert not rule_allows(Rule(kind, tool="weather"), proposal(kind, tool="weather"))
+
+
+def test_a_rule_for_a_script_approves_this_script_and_no_other() -> None:
+    script = '{"skill_name": "sums", "script": "print(1)"}'
+    waits = proposal(Permission.SCRIPT, script, tool="run_python_script", spec=DIGEST)
+    (rule,) = offered_rules(waits)
+    assert rule_allows(rule, waits)
+    for text in (script.replace("1", "2"), script.replace("sums", "other")):
+        assert not rule_allows(rule, proposal(Permission.SCRIPT, text, tool="run_python_script", spec=DIGEST))
+    assert not rule_allows(rule, proposal(Permission.SCRIPT, script, tool="run_python_script", spec=DIGEST[::-1]))
+    by_spec = Rule(Permission.SCRIPT, tool=f"run_python_script@{DIGEST}")
+    assert rule_problem(by_spec)
+    assert not rule_allows(by_spec, waits)
 
 
 @pytest.mark.parametrize("tool", ["weather", "weather@", f"@{DIGEST}", f"a b@{DIGEST}", f"weather@{DIGEST}0", "*"])

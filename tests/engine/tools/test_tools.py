@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.core.events import ScratchpadChanged
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import ALL_TOOLS, DEFAULT_TOOLS, TOOL_ALIASES, Settings
+from agent_workbench.core.settings import ALL_TOOLS, DEFAULT_TOOLS, SKILL_TOOLS, TOOL_ALIASES, Settings
 from agent_workbench.core.tools.arguments import Arguments, properties_of
 from agent_workbench.core.tools.shapes import StringShape
 from agent_workbench.engine.runtime.tool import REFUSALS, ToolResult
@@ -149,7 +149,7 @@ async def test_notes_are_lines_of_the_scratchpad(stage: Stage) -> None:
 
 
 def test_the_settings_know_every_tool_that_a_model_may_be_given() -> None:
-    assert set(ALL_TOOLS) == set(builtin_tools())
+    assert set(ALL_TOOLS) == {*builtin_tools(), *SKILL_TOOLS}
     assert set(TOOL_ALIASES.values()) <= set(ALL_TOOLS)
 
 

@@ -32,12 +32,13 @@ INNER_TEMPORARY = "/tmp"  # noqa: S108 - as above
 class SandboxBounds(Struct, frozen=True):
     """Access of a command: it starts in `folder` and may write there, in `writable` and in its own `/tmp`.
 
-    `readable` paths stay visible even inside an emptied folder.
+    `readable` paths stay visible even inside an emptied folder. `hidden` ones appear empty, wherever they are.
     """
 
     folder: str
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     network: bool = False
 
 
@@ -94,9 +95,20 @@ def confine(bwrap: str, argv: Sequence[str], bounds: SandboxBounds, hidden: Hidd
     for path in hidden.files:
         if is_seen(path) and not _under(path, [*hidden.secrets, *writable]):
             words += ["--ro-bind", "/dev/null", path]
+    words += _covered(bounds.hidden)
     words += ["--unshare-pid", "--unshare-ipc", "--new-session", "--die-with-parent", "--cap-drop", "ALL"]
     words += [] if bounds.network else ["--unshare-net"]
     return [*words, "--chdir", folder, "--", *argv]
+
+
+def _covered(paths: Iterable[str]) -> list[str]:
+    """Return the options that cover folders and files that exist."""
+    real = sorted({os.path.realpath(each) for each in paths if os.access(each, os.F_OK)})
+    return [
+        word
+        for each in real
+        for word in (_each("--tmpfs", [each]) if Path(each).is_dir() else ["--ro-bind", "/dev/null", each])
+    ]
 
 
 def _for_root() -> list[str]:

@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox
@@ -17,7 +18,7 @@ from agent_workbench.core.errors import ShellError
 from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.system.processes import ResourceLimits, SupervisedProcess, spawn
+from agent_workbench.system.processes import ResourceLimits, SupervisedProcess, read_pipe, spawn
 from agent_workbench.system.programs import clean_path
 from agent_workbench.system.tree_removal import remove_tree
 
@@ -29,6 +30,7 @@ _READ_BYTES = 256 * 1024
 _GRACE_SECONDS = 0.4
 # For the rest in the pipe after all writers have ended.
 _REST_SECONDS = 1.0
+_Read = Callable[[int], Awaitable[bytes]]
 
 
 class SandboxedShell:
@@ -68,11 +70,13 @@ class SandboxedShell:
                 f"{command.line!r} was not run: {command.folder} is not a folder", advice="check the workspace"
             )
         began = time.monotonic()
-        kept = KeptOutput(_KEPT_BYTES)
-        async with self._running(sandbox, command) as process:
-            exit_code, reason = await _finish(process, command.timeout_seconds, kept, on_output)
-        output, cut_bytes = await asyncio.to_thread(kept.text)
-        return CommandOutcome(exit_code, output, time.monotonic() - began, cut_bytes, reason)
+        async with self._running(sandbox, command) as (process, reads):
+            streams = [_Stream(read, on_output) for read in reads]
+            exit_code, reason = await _finish(process, command.timeout_seconds, streams)
+        (output, cut_bytes), *others = [await asyncio.to_thread(each.kept.text) for each in streams]
+        stderr = "".join(text for text, _ in others)
+        cut_bytes += sum(cut for _, cut in others)
+        return CommandOutcome(exit_code, output, time.monotonic() - began, cut_bytes, reason, stderr)
 
     async def _sandbox(self) -> Sandbox:
         if self._finding is None or (self._finding.done() and self._finding.cancelled()):
@@ -80,23 +84,37 @@ class SandboxedShell:
         return await asyncio.shield(self._finding)
 
     @contextlib.asynccontextmanager
-    async def _running(self, sandbox: Sandbox, command: Command) -> AsyncIterator[SupervisedProcess]:
+    async def _running(
+        self, sandbox: Sandbox, command: Command
+    ) -> AsyncIterator[tuple[SupervisedProcess, list[_Read]]]:
+        """Start a command; yield it with the readers of its output and, if that is apart, its standard error."""
         async with contextlib.AsyncExitStack() as stack:
             temporary = ""
             if not sandbox.bwrap:
                 temporary = await asyncio.to_thread(tempfile.mkdtemp, prefix="agent-command-")
                 stack.push_async_callback(asyncio.to_thread, _remove, temporary)
             argv, environment = await asyncio.to_thread(self._prepare, sandbox.bwrap, command, temporary)
-            yield await stack.enter_async_context(
-                await spawn(
-                    argv,
-                    folder=command.folder,
-                    environment=environment,
-                    grace_seconds=_GRACE_SECONDS,
-                    guard=sandbox.guard,
-                    limits=self._limits,
+            reads: list[_Read] = []
+            with contextlib.ExitStack() as theirs:
+                stderr = subprocess.STDOUT
+                if command.apart:
+                    readable, stderr = os.pipe()
+                    theirs.callback(os.close, stderr)
+                    errors = await read_pipe(os.fdopen(readable, "rb", buffering=0))
+                    stack.callback(errors.pipe.close)
+                    reads.append(errors.reader.read)
+                process = await stack.enter_async_context(
+                    await spawn(
+                        argv,
+                        folder=command.folder,
+                        environment=environment,
+                        stderr=stderr,
+                        grace_seconds=_GRACE_SECONDS,
+                        guard=sandbox.guard,
+                        limits=self._limits,
+                    )
                 )
-            )
+            yield process, [process.read, *reads]
 
     def _prepare(self, bwrap: str, command: Command, temporary: str) -> tuple[list[str], dict[str, str]]:
         """Return the command line and its environment; `temporary` is its folder without a sandbox."""
@@ -112,7 +130,8 @@ class SandboxedShell:
         bounds = SandboxBounds(
             folder=command.folder,
             writable=command.writable,
-            readable=(*self._readable, *(_installation(Path(folder)) for folder in folders if folder)),
+            readable=(*self._readable, *command.readable, *(_installation(Path(each)) for each in folders if each)),
+            hidden=command.hidden,
             network=self._settings.network,
         )
         return confine(bwrap, argv, bounds, hidden_paths(self._parent))
@@ -129,27 +148,36 @@ def _installation(folder: Path) -> str:
     return str(folder.parent if os.access(folder.parent / "pyvenv.cfg", os.F_OK) else folder)
 
 
+class _Stream:
+    """Output of a command as it comes: kept within bounds, and passed on."""
+
+    def __init__(self, read: _Read, on_output: OnOutput) -> None:
+        self.kept = KeptOutput(_KEPT_BYTES)
+        self.live = LiveOutput(on_output, _LIVE_SECONDS, _LIVE_BYTES)
+        self._read = read
+
+    async def read(self) -> None:
+        """Read to the end."""
+        while piece := await self._read(_READ_BYTES):
+            self.kept.add(piece)
+            self.live.add(piece)
+
+
 async def _finish(
-    process: SupervisedProcess, timeout_seconds: float, kept: KeptOutput, on_output: OnOutput
+    process: SupervisedProcess, timeout_seconds: float, streams: Sequence[_Stream]
 ) -> tuple[int | None, str]:
     """Return the exit code and reason after the command and all its descendants have ended."""
-    live = LiveOutput(on_output, _LIVE_SECONDS, _LIVE_BYTES)
     try:
         async with asyncio.timeout(timeout_seconds):
-            await _read(process, kept, live)
+            await asyncio.gather(*(stream.read() for stream in streams))
             exit_code = await process.wait()
             return (None, f"stopped: {process.excess}") if process.excess else (exit_code, "")
     except TimeoutError:
         await process.stop()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REST_SECONDS):
-                await _read(process, kept, live)
+                await asyncio.gather(*(stream.read() for stream in streams))
         return None, f"timed out after {timeout_seconds:g} s"
     finally:
-        live.close()
-
-
-async def _read(process: SupervisedProcess, kept: KeptOutput, live: LiveOutput) -> None:
-    while piece := await process.read(_READ_BYTES):
-        kept.add(piece)
-        live.add(piece)
+        for stream in streams:
+            stream.live.close()

@@ -12,12 +12,13 @@ from agent_workbench.core.tools.spec import ToolSpec
 class SourceResult(Struct, frozen=True):
     """Answer of a source's tool: its text for the model, with `cut_bytes` left out.
 
-    `failed`: the tool reported a failure.
+    `failed`: the tool reported a failure. `structured` is the answer as one JSON object, empty if there is none.
     """
 
     text: str
     failed: bool = False
     cut_bytes: int = 0
+    structured: str = ""
 
 
 class ToolSource(Protocol):

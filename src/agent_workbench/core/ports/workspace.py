@@ -133,7 +133,8 @@ class Command(Struct, frozen=True):
     """A command line for `/bin/sh -c`, with its folder and its time limit.
 
     `environment` is added to a clean environment. `writable` are absolute paths that the sandbox leaves writable
-    besides `folder`.
+    besides `folder`, `readable` those that it leaves visible, and `hidden` those that it shows as empty. `apart`: its
+    standard error is not a part of its output.
     """
 
     line: str
@@ -141,6 +142,9 @@ class Command(Struct, frozen=True):
     timeout_seconds: float
     environment: Mapping[str, str]
     writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    apart: bool = False
 
 
 class Shell(Protocol):
@@ -150,4 +154,4 @@ class Shell(Protocol):
         """Return the confinement of commands, found out by a canary."""
 
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
-        """Run to the end, the timeout or cancellation; stdout and stderr are interleaved and bounded."""
+        """Run to the end, the timeout or cancellation; the output is bounded, and interleaved unless `apart`."""

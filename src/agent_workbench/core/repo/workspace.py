@@ -108,13 +108,17 @@ class MergeOutcome(RecordedValue, frozen=True):
 
 
 class CommandOutcome(Struct, frozen=True):
-    """Result of a command. `exit_code` is None if it was stopped; `reason` says why (timeout, cancelled)."""
+    """Result of a command. `exit_code` is None if it was stopped; `reason` says why (timeout, cancelled).
+
+    `stderr` is the standard error of a command that keeps it apart from its `output`.
+    """
 
     exit_code: int | None
     output: str
     seconds: float
     cut_bytes: int = 0
     reason: str = ""
+    stderr: str = ""
 
 
 class SandboxFacts(RecordedValue, frozen=True):

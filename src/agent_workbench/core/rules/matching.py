@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from hashlib import sha256
 from typing import assert_never
 
 from agent_workbench.core.errors import PatchError
@@ -14,6 +15,7 @@ from agent_workbench.core.tools.permissions import PERMISSIONS
 
 EVERY_FILE = "**"
 _SOURCE_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}@[0-9a-f]{16}", re.ASCII)
+_SCRIPT = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}@[0-9a-f]{32}", re.ASCII)
 RULE_FIELDS = ("any", "commands", "program", "paths", "tool")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
 # Characters with which a shell does more than run one program; in quotes too, because shells differ.
@@ -42,7 +44,8 @@ def rule_problem(rule: Rule) -> str:
         return "a command is empty"
     if rule.tool and facts.calls:
         advice = f"a rule for {rule.kind} names the tool as NAME@DIGEST, as `A` at the gate writes it"
-        return "" if _SOURCE_TOOL.fullmatch(rule.tool) else advice
+        form = _SCRIPT if rule.kind is Permission.SCRIPT else _SOURCE_TOOL
+        return "" if form.fullmatch(rule.tool) else advice
     if rule.tool and tool_name(rule.tool) not in ALL_TOOLS:
         return f"there is no tool {quoted(rule.tool)}{did_you_mean(rule.tool, (*ALL_TOOLS, *TOOL_ALIASES))}"
     if rule.program and not _may_take_anything(rule.program):
@@ -75,8 +78,15 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
 
 
 def source_tool(proposal: Proposal) -> str:
-    """Return a source's tool as a rule names it: with the digest of its spec, so that a changed one needs approval."""
-    return f"{proposal.tool}@{proposal.spec}"
+    """Return a source's tool as a rule names it: with the digest of its spec, so that a changed one needs approval.
+
+    For a script the digest covers the call too: a rule approves this script again, and no other one. It has 128 bits,
+    because whoever writes a skill may look for two scripts with the same digest.
+    """
+    if proposal.kind is not Permission.SCRIPT:
+        return f"{proposal.tool}@{proposal.spec}"
+    call = f"{proposal.spec}:{proposal.text}".encode("utf-8", "surrogatepass")
+    return f"{proposal.tool}@{sha256(call).hexdigest()[:32]}"
 
 
 def extends(line: str, known: str) -> bool:

@@ -44,7 +44,9 @@ MAX_PROPERTIES = 100
 MAX_NAME_CHARS = 100
 MAX_VALUES, MAX_VALUE_CHARS = 200, 10_000
 MAX_TEXT = 2_000
-"""Characters of a text, where the schema does not allow fewer."""
+"""Characters of a text, where the schema does not say another number."""
+MAX_LONG_TEXT = 16_000
+"""Characters of a text whose schema allows more than `MAX_TEXT`, such as a script."""
 MAX_ITEMS = 16
 """Elements of an array, where the schema does not allow fewer."""
 LARGEST = 10**15 - 1
@@ -235,7 +237,7 @@ class _SchemaReader:
         if least > MAX_TEXT:
             self._leave("minLength", place)
             return StringShape(MAX_TEXT, MAX_TEXT)
-        return StringShape(least, bounded_size(least, most, MAX_TEXT, place))
+        return StringShape(least, bounded_size(least, most, MAX_TEXT if most is None else MAX_LONG_TEXT, place))
 
     def _integer(self, schema: JsonObject, place: str) -> Shape:
         least, most, above, below = number_bounds(schema, place)

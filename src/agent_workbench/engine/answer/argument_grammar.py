@@ -1,6 +1,7 @@
 """GBNF of a tool's arguments: JSON on one line that matches the shape of the schema.
 
-Every repetition is bounded. Whatever the rules admit is a value of the shape.
+Every repetition is bounded, except in a text of more than `MAX_TEXT` characters: llama.cpp refuses to count so far, so
+only the answer's length bounds it. Whatever else the rules admit is a value of the shape.
 """
 
 import json
@@ -11,6 +12,7 @@ from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.core.text.gbnf import literal
 from agent_workbench.core.tools.arguments import MAX_INTEGER, Choices
+from agent_workbench.core.tools.schema import MAX_TEXT
 from agent_workbench.core.tools.shapes import (
     AnyShape,
     ArrayShape,
@@ -63,6 +65,8 @@ class ArgumentRules:
                 return f"({' | '.join(map(self._value, choices))})"
             case ConstShape(values=values):
                 return self._one_of(values)
+            case StringShape() if shape.max_length > MAX_TEXT:
+                return rf'"\"" char{{{shape.min_length}}} char* "\""' if shape.min_length else r'"\"" char* "\""'
             case StringShape():
                 return rf'"\"" char{{{shape.min_length},{shape.max_length}}} "\""'
             case IntegerShape(minimum=0, maximum=most) if most == MAX_INTEGER:

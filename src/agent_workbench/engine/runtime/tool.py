@@ -88,8 +88,11 @@ class Tool(Protocol):
 class Tools(Protocol):
     """The tools of a session by name."""
 
-    def allowed_specs(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
-        """Return the specs of a new task: the built-in tools with these names, then those of the sources."""
+    def allowed_specs(self, names: Sequence[str], *, skills: bool = False) -> tuple[ToolSpec, ...]:
+        """Return the specs of a new task: the built-in tools with these names, then those of the sources.
+
+        The tools of skills are among them if `skills` says so, or if they are named.
+        """
 
     async def refresh(self) -> tuple[str, ...]:
         """Ask the sources for their tools; return a sentence for each problem."""

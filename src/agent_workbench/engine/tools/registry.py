@@ -10,6 +10,7 @@ from types import MappingProxyType
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
 from agent_workbench.core.settings import TOOL_ALIASES
+from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.core.tools.spec import ToolSpec, select_specs
 from agent_workbench.engine.runtime.tool import Tool
 from agent_workbench.engine.tools import builtin
@@ -23,6 +24,8 @@ from agent_workbench.engine.tools.source_tool import SourceTool
 LIST_SECONDS = 10.0
 MOST_LISTED = 200
 MOST_PROBLEMS = 10
+_OWN_SCHEMAS = frozenset(spec.input_schema for spec in SKILL_SPECS)
+"""Schemas that come with the workbench: they are valid, and each check takes a process."""
 _OWN: tuple[Tool, ...] = (CHECKS_TOOL, COMMIT_TOOL, END_TOOL, MERGE_TOOL, KEEP)
 
 
@@ -49,9 +52,16 @@ class ToolRegistry:
         self._own = {tool.spec.name: tool for tool in (*_OWN, *own)}
         self._listed: dict[str, SourceTool] | None = None
 
-    def allowed_specs(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
-        """Return the specs of a new task: the built-in tools with these names, then those of the sources."""
-        return (*builtin_specs(names), *(tool.spec for tool in (self._listed or {}).values()))
+    def allowed_specs(self, names: Sequence[str], *, skills: bool = False) -> tuple[ToolSpec, ...]:
+        """Return the specs of a new task: the built-in tools with these names, then those of the sources.
+
+        The tools of skills are among them if `skills` says so, or if they are named.
+        """
+        listed = (tool.spec for tool in (self._listed or {}).values())
+        return (
+            *builtin_specs(names),
+            *(spec for spec in listed if skills or spec not in SKILL_SPECS or spec.name in names),
+        )
 
     async def tool(self, name: str) -> Tool:
         """Return a tool by name; raise `ToolError` if no source provides it now."""
@@ -102,8 +112,8 @@ class ToolRegistry:
 
     async def _check_schemas(self, schemas: Sequence[str]) -> Sequence[str]:
         """Return for each schema why its tool cannot be used, empty where it can."""
-        if not schemas:
-            return ()
+        if _OWN_SCHEMAS.issuperset(schemas):
+            return [""] * len(schemas)
         try:
             found = await self._schemas.schema_problems(schemas)
         except ToolError:

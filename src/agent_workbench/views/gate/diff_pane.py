@@ -6,7 +6,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.ids import SessionId
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha, unreviewed_paths
 from agent_workbench.core.settings import Permission
@@ -14,6 +13,7 @@ from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
+from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.gate.notes import (
     call_notes,
@@ -23,6 +23,7 @@ from agent_workbench.views.gate.notes import (
     merge_notes,
     plan_notes,
 )
+from agent_workbench.views.gate.script_proposal import script_diff, script_notes
 from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
 
@@ -65,7 +66,7 @@ def view_diff(update: SessionUpdate) -> DiffView:
         key = proposal_key(waiting)
         return DiffView("Plan · waits", key, plan_notes(waiting, waiting.plan), "", key, source=waiting)
     if run is not None and waiting is not None:
-        view = _waiting(update.state.session, run, waiting)
+        view = _waiting(update.state, run, waiting)
         return view if update.live.replay is None else replace(view, by_hunk=False)
     if update.live.running is not None:
         return _running(update)
@@ -85,8 +86,11 @@ def proposal_key(proposal: Proposal) -> str:
     return f"{proposal.id}:{shown_sha(proposal)}"
 
 
-def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
+def _waiting(state: SessionState, run: TaskRun, proposal: Proposal) -> DiffView:
     key = proposal_key(proposal)
+    if script := script_call(proposal):
+        notes = (*script_notes(script, state.config.sandbox if state.config else None), *_remarks(proposal))
+        return DiffView("Script · waits", key, notes, script_diff(script), key)
     match proposal.kind:
         case Permission.DIFF:
             about = "Changed by the command" if proposal.tool == KEEP_CHANGES else "Diff"
@@ -97,7 +101,7 @@ def _waiting(session: SessionId, run: TaskRun, proposal: Proposal) -> DiffView:
             view = DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
             return replace(view, partial=bool(proposal.hunks), source=proposal)
         case Permission.COMMIT:
-            notes = (*commit_notes(session, proposal), *_remarks(proposal))
+            notes = (*commit_notes(state.session, proposal), *_remarks(proposal))
             return _of_whole_task("Commit · waits", notes, proposal)
         case Permission.MERGE:
             return _of_whole_task("Merge · waits", merge_notes(proposal), proposal)

@@ -18,9 +18,11 @@ from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.core.tools.permissions import PERMISSIONS, STOPPABLE
+from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.views.code.reasons import index_words
 from agent_workbench.views.diff.lines import diff_stat
 from agent_workbench.views.gate.diff_pane import proposal_key, repairs
+from agent_workbench.views.gate.script_proposal import script_size
 from agent_workbench.views.gate.summary_proposal import frees_text, summarized_steps
 from agent_workbench.views.plan import is_mergeable
 from agent_workbench.views.transcript.check_entries import PURPOSES
@@ -234,6 +236,8 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
             effect = "replaces the plan, which is archived" if plan.replaces else "appended to the plan"
             count = f"{len(plan.taken)} of {counted_text(len(plan.tasks), 'task')}"
             return "plan", f"{count} for: {sanitize_line(plan.goal, 200)}", effect
+        case Permission.SCRIPT if (script := script_call(proposal)) is not None:
+            return "script", f"with the skill {sanitize_line(script.skill, 80)}", script_size(script)
         case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
             called = sanitize_line(f"{proposal.tool} {proposal.text}")
             return f"{proposal.kind} tool", called, f"from {sanitize_line(proposal.source, 80)}"
