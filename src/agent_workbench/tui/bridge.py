@@ -11,13 +11,18 @@ if TYPE_CHECKING:
 FRAME_SECONDS = 0.04
 GROWING_SECONDS = 0.1
 """Pause while text grows: scrolling repaints a whole pane, and keys need room between frames."""
+TYPING_SECONDS = 1.0
+"""Time after a key in which the next one is expected: growing text is painted half as often."""
 MOST_LATE_SECONDS = 0.2
 
 
-async def carry_updates(session: "SessionHandle", paint: Callable[["SessionUpdate"], object]) -> None:
-    """Pass updates to `paint`, at most 25 a second, 10 while text streams or a command prints.
+async def carry_updates(
+    session: "SessionHandle", paint: Callable[["SessionUpdate"], object], idle_seconds: Callable[[], float]
+) -> None:
+    """Pass updates to `paint`, at most 25 a second, 10 while text streams or a command prints, 5 if keys are pressed.
 
-    The session skips updates that come meanwhile. There are fewer if painting delays other work, keys above all.
+    `idle_seconds` returns the time since the last key. The session skips updates that come meanwhile. There are fewer
+    if painting delays other work, keys above all.
     """
     loop = asyncio.get_running_loop()
     async for update in session.live():
@@ -26,6 +31,8 @@ async def carry_updates(session: "SessionHandle", paint: Callable[["SessionUpdat
             return
         grows = update.live.streaming is not None or update.live.running is not None
         pause = GROWING_SECONDS if grows else FRAME_SECONDS
+        if grows and idle_seconds() < TYPING_SECONDS:
+            pause += GROWING_SECONDS
         due = loop.time() + pause
         await asyncio.sleep(pause)
         await asyncio.sleep(min(MOST_LATE_SECONDS, loop.time() - due))

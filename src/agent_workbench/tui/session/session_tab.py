@@ -81,7 +81,7 @@ class SessionTab:
     def connect(self, session: "SessionHandle") -> None:
         """Take updates of the session until it has ended; the panes are mounted."""
         self.session = session
-        self._app.run_worker(carry_updates(session, self._take), name="bridge")
+        self._app.run_worker(carry_updates(session, self._take, self._app.idle_seconds), name="bridge")
 
     def _take(self, update: SessionUpdate) -> None:
         """Keep the newest update; no second message is posted while one waits to be shown."""

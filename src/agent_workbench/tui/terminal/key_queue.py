@@ -2,6 +2,8 @@
 
 from collections import deque
 from dataclasses import dataclass
+from math import inf
+from time import monotonic
 from typing import TypeVar
 
 from textual import events
@@ -45,6 +47,11 @@ class KeyQueueApp(App[Result]):
         self._given: events.Event | None = None
         self._awaited: KeyQueueApp.Followed | None = None
         self._way: Widget | None = None
+        self._read_seconds = -inf
+
+    def idle_seconds(self) -> float:
+        """Return the time since the last key or paste was read, infinite before the first one."""
+        return monotonic() - self._read_seconds
 
     async def on_event(self, event: events.Event) -> None:
         if event is self._given:  # no widget handled it
@@ -53,10 +60,12 @@ class KeyQueueApp(App[Result]):
                 self._follow(ROUNDS - 1)
         elif not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
-        elif self._awaited is not None:
-            self._ahead.append(event)
         else:
-            await self._give(event)
+            self._read_seconds = monotonic()
+            if self._awaited is None:
+                await self._give(event)
+            else:
+                self._ahead.append(event)
 
     async def _give(self, event: events.Key | events.Paste) -> None:
         self._given = event
