@@ -3,7 +3,8 @@
 import json
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import mcp_types as wire
@@ -12,9 +13,10 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
-from agent_workbench.core.errors import WorkbenchError, error_text
+from agent_workbench.core.errors import UsageError, WorkbenchError, error_text
 from agent_workbench.core.text.messages import did_you_mean, quoted
 from agent_workbench.core.version import __version__
+from agent_workbench.mcp.resources import Resources, UnknownResource
 from agent_workbench.mcp.served_tool import BadArguments, JsonObject, ServedTool, by_name, check_arguments
 
 NAME = "agent-workbench"
@@ -35,8 +37,9 @@ Context = ServerRequestContext[Any]
 class ProtocolServer:
     """The SDK's server with our tables behind it; it serves any number of connections."""
 
-    def __init__(self, tools: Sequence[ServedTool]) -> None:
+    def __init__(self, tools: Sequence[ServedTool], resources: Resources) -> None:
         self._tools = by_name(tools)
+        self._resources = resources
         self._calls = 0
         hint = CacheHint(ttl_ms=LIST_SECONDS * 1_000, scope="private")
         self.sdk: Server[Any] = Server(
@@ -44,10 +47,19 @@ class ProtocolServer:
             version=__version__,
             title=TITLE,
             instructions=INSTRUCTIONS,
-            cache_hints={"tools/list": hint, "server/discover": hint},
+            cache_hints={
+                "tools/list": hint,
+                "resources/templates/list": hint,
+                "server/discover": hint,
+                "resources/list": CacheHint(),
+                "resources/read": CacheHint(),
+            },
             get_tool_input_schema=self._schema_of,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
         )
 
     def _schema_of(self, name: str) -> Mapping[str, Any] | None:
@@ -77,6 +89,46 @@ class ProtocolServer:
         finally:
             self._calls -= 1
 
+    async def _list_resources(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
+        with _as_protocol_errors():
+            listed = await self._resources.listed()
+        return wire.ListResourcesResult(
+            resources=[
+                wire.Resource(uri=each.uri, name=each.name, description=each.summary, mime_type=each.mime)
+                for each in listed
+            ]
+        )
+
+    async def _list_templates(
+        self, _: Context, params: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourceTemplatesResult:
+        kinds = self._resources.kinds.values()
+        return wire.ListResourceTemplatesResult(
+            resource_templates=[
+                wire.ResourceTemplate(
+                    uri_template=each.template, name=each.folder, description=each.summary, mime_type=each.mime
+                )
+                for each in kinds
+            ]
+        )
+
+    async def _read_resource(self, _: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
+        uri = str(params.uri)
+        with _as_protocol_errors({"uri": uri}):
+            text, mime = await self._resources.read(uri)
+        return wire.ReadResourceResult(contents=[wire.TextResourceContents(uri=uri, text=_whole(text), mime_type=mime)])
+
+
+@contextmanager
+def _as_protocol_errors(data: object = None) -> Iterator[None]:
+    """Turn our errors into those of the protocol, with `data` beside them."""
+    try:
+        yield
+    except (UnknownResource, UsageError) as error:
+        raise MCPError(code=wire.INVALID_PARAMS, message=str(error), data=data) from None
+    except WorkbenchError as error:
+        raise MCPError(code=wire.INTERNAL_ERROR, message=error_text(error), data=data) from None
+
 
 def _described(tool: ServedTool) -> wire.Tool:
     hints = wire.ToolAnnotations(read_only_hint=tool.reads, destructive_hint=False)
@@ -84,13 +136,17 @@ def _described(tool: ServedTool) -> wire.Tool:
 
 
 def _answer(value: JsonObject) -> wire.CallToolResult:
-    """Return a result as text and as structure. Half characters, which no client can read, are replaced."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace").decode()
+    """Return a result as text and as structure."""
+    text = _whole(json.dumps(value, ensure_ascii=False, allow_nan=False))
     if len(text) > MAX_RESULT_CHARS:
         return _failed(f"the result has {len(text):,} characters, more than {MAX_RESULT_CHARS:,}; ask for less")
     return wire.CallToolResult(content=[wire.TextContent(text=text)], structured_content=json.loads(text))
 
 
 def _failed(why: str) -> wire.CallToolResult:
-    text = why.encode("utf-8", "replace").decode()
-    return wire.CallToolResult(content=[wire.TextContent(text=text)], is_error=True)
+    return wire.CallToolResult(content=[wire.TextContent(text=_whole(why))], is_error=True)
+
+
+def _whole(text: str) -> str:
+    """Return the text without half characters, which no client can read."""
+    return text.encode("utf-8", "replace").decode()

@@ -32,7 +32,7 @@ class RequestGuard:
 
     def __init__(self, app: Application, token: str, port: int) -> None:
         self._app = app
-        self._bearer = f"Bearer {token}".encode()
+        self._token = token.encode()
         self._hosts = {f"{host}:{port}".encode() for host in HOSTS}
         self._origins = {b"http://" + host for host in self._hosts}
 
@@ -59,7 +59,8 @@ class RequestGuard:
         if any(origin not in self._origins for origin in origins):
             raise Refusal(403, "the Origin header names another site")
         (said, *more) = _values(scope, b"authorization") or [b""]
-        if more or not secrets.compare_digest(said, self._bearer):
+        kind, _, token = said.partition(b" ")
+        if more or kind.lower() != b"bearer" or not secrets.compare_digest(token, self._token):
             raise Refusal(401, "the token is missing or wrong: send `Authorization: Bearer TOKEN`")
 
 

@@ -10,6 +10,7 @@ from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.mcp.protocol_server import ProtocolServer
 from agent_workbench.mcp.repo_tools import repo_tools
+from agent_workbench.mcp.resources import repo_resources
 from agent_workbench.mcp.run_tools import run_tools
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ async def served_repo(invocation: Invocation) -> "AsyncIterator[Server[Any]]":
     await trusted_repo(invocation)
     runs = TaskRuns(invocation)
     try:
-        yield ProtocolServer((*repo_tools(invocation), *run_tools(invocation, runs))).sdk
+        tools = (*repo_tools(invocation), *run_tools(invocation, runs))
+        yield ProtocolServer(tools, repo_resources(invocation)).sdk
     finally:
         stopping = asyncio.ensure_future(runs.stop())
         await asyncio.wait({stopping}, timeout=STOP_SECONDS)

@@ -44,11 +44,14 @@ class StartedRun(Struct, frozen=True):
 
 
 class RunReport(Struct, frozen=True):
-    """A task's run as its journal tells; `waiting` are its proposals that need a person."""
+    """A task's run as its journal tells; `waiting` are its proposals that need a person.
+
+    Without a task the session was only just opened, or ended before it began one.
+    """
 
     session: SessionId
-    task: TaskId
-    state: RunState
+    task: TaskId | None = None
+    state: RunState = RunState.STOPPED
     reason: str = ""
     branch: str = ""
     commit: str = ""
@@ -129,32 +132,33 @@ async def run_report(invocation: Invocation, session: SessionId) -> RunReport:
     from agent_workbench.core.events.log_lines import log_line
     from agent_workbench.core.fold import fold_all
 
+    # Who has it open is looked up first: a run that ends in between is read to its end.
+    holder = next((each.holder for each in await session_summaries(invocation) if each.id == session), "")
     events = await exported_events(invocation, session)
     state = await asyncio.to_thread(fold_all, events)
-    if state.run is None:
-        raise UsageError(f"session {session} has no task", advice="`agent sessions list` shows what there is")
-    waiting = await (await repo_inbox(invocation)).items(InboxFilter(session=session))
-    holder = next((each.holder for each in await session_summaries(invocation) if each.id == session), "")
+    lines = tuple(line for each in events if (line := log_line(each.event)))[-LOG_LINES:]
     run = state.run
-    lines = [line for each in events if (line := log_line(each.event))]
     trouble = state.trouble.what if state.trouble is not None else ""
+    if run is None:
+        began = RunState.RUNNING if holder else RunState.STOPPED
+        return RunReport(session, state=began, reason=trouble, log=lines)
     return RunReport(
         session,
         run.task,
-        _state_of(run.status, holder=holder, waits=state.waiting is not None),
+        _state_of(run.status, held=bool(holder), waits=state.waiting is not None),
         run.reason or trouble,
         run.workspace.branch,
         run.commit or "",
         run.step,
         run.tokens,
-        tuple(lines[-LOG_LINES:]),
-        waiting,
+        lines,
+        await (await repo_inbox(invocation)).items(InboxFilter(session=session)),
     )
 
 
-def _state_of(status: TaskStatus | None, *, holder: str, waits: bool) -> RunState:
+def _state_of(status: TaskStatus | None, *, held: bool, waits: bool) -> RunState:
     if status in {TaskStatus.DONE, TaskStatus.FAILED}:
         return RunState.DONE if status is TaskStatus.DONE else RunState.FAILED
-    if holder:
+    if held:
         return RunState.RUNNING
     return RunState.PARKED if waits else RunState.STOPPED

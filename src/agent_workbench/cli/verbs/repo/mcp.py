@@ -13,7 +13,7 @@ from agent_workbench.core.invocation import Invocation
 
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, the verbs below it, and the function that runs it."""
-    verb.set_defaults(execute=serve, http=False, port=0)
+    verb.set_defaults(execute=serve, http=False, port=0, unconfined=False)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     serving = add_verb(below, "serve", "serve this repository to a client until it leaves", serve)
     for each in (verb, serving):
@@ -31,11 +31,17 @@ def configure(verb: argparse.ArgumentParser) -> None:
             metavar="N",
             help="with --http: the port (a free one)",
         )
+        each.add_argument(
+            *("--unconfined",),
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="let clients start tasks although no sandbox confines tests and commands",
+        )
 
 
 def serve(options: argparse.Namespace) -> int:
     """Serve until the client leaves, the parent process ends, or a signal comes."""
-    invocation = Invocation(Path.cwd(), os.environ, {})
+    invocation = Invocation(Path.cwd(), os.environ, {}, unconfined=options.unconfined)
     if options.http:
         from agent_workbench.mcp.http_transport import serve_http
 

@@ -1,0 +1,118 @@
+"""`agent mcp` as a client sees it: real processes, the SDK's client, and a model that says a plan."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.e2e.calc import FILES, SCRIPTS, calc_repo
+from tests.e2e.machine import CHECKOUT, LAUNCHER, WAIT_SECONDS, Machine, Running, journal_lines
+
+# The SDK is slow to import: one worker of the tests does it.
+pytestmark = pytest.mark.xdist_group("mcp")
+
+CLIENT = """
+import asyncio, os, sys
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+async def main(command, *arguments):
+    server = StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ))
+    async with Client(stdio_client(server)) as client:
+        done = await client.call_tool("run_task", {"task": "T-1"})
+        print(done.content[0].text, flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def launched(
+    machine: Machine, scripts: Mapping[str, Sequence[str]], halt: str = ""
+) -> tuple[list[str], dict[str, str]]:
+    """Return the command and environment of `agent mcp` with a model that says `scripts`."""
+    plan = machine.folder / "mcp-plan.json"
+    plan.write_text(json.dumps({"scripts": scripts, "halt": halt, "mark": str(machine.folder / "mark")}))
+    paths = [str(CHECKOUT), machine.environ.get("PYTHONPATH")]
+    environ = {**machine.environ, "PYTHONPATH": ":".join(filter(None, paths))}
+    return [sys.executable, "-P", str(LAUNCHER), str(plan), "mcp", "--unconfined"], environ
+
+
+@asynccontextmanager
+async def client(machine: Machine, repo: Path, mode: str = "auto") -> AsyncIterator[Any]:
+    """Start `agent mcp` in a repo and give a client of it."""
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    (command, *arguments), environ = launched(machine, SCRIPTS)
+    server = StdioServerParameters(command=command, args=arguments, env=environ, cwd=repo)
+    async with Client(stdio_client(server), mode=mode) as talking:
+        yield talking
+
+
+async def told(talking: Any, name: str, **arguments: object) -> Any:
+    """Return what a tool answers as a value; fail if it refuses."""
+    done = await talking.call_tool(name, arguments)
+    assert not done.is_error, done.content[0].text
+    assert json.loads(done.content[0].text) == done.structured_content
+    return done.structured_content
+
+
+async def test_a_task_is_started_once_parked_and_told_of(served: Machine) -> None:
+    repo = calc_repo(served)
+    async with client(served, repo) as talking:
+        assert [each["status"] for each in (await told(talking, "plan_status"))["tasks"]] == ["pending"]
+        first, second = await asyncio.gather(*(told(talking, "run_task", task="T-1") for _ in range(2)))
+        assert first == second
+        session = first["session"]
+        async with asyncio.timeout(WAIT_SECONDS):
+            report: dict[str, Any] = {"state": "running"}
+            while report["state"] == "running":
+                report = await told(talking, "run_status", session=session)
+        assert report["state"] in {"parked", "stopped"}, report
+        waiting = (await told(talking, "inbox_list"))["waiting"]
+        assert [each["id"] for each in waiting] == [each["id"] for each in report["waiting"]]
+        assert "@" not in json.dumps(waiting)
+        uris = [each.uri for each in (await talking.list_resources()).resources]
+        assert f"agent://sessions/{session}" in uris
+        (page,) = (await talking.read_resource(f"agent://sessions/{session}")).contents
+        assert "T-1" in page.text
+
+
+def test_nothing_survives_a_client_that_is_killed(machine: Machine) -> None:
+    repo = calc_repo(machine, {**FILES, "test_calc.py": "import time\ntime.sleep(600)\n"})
+    command, environ = launched(machine, SCRIPTS)
+    out, err = machine.folder / "out", machine.folder / "err"
+    with out.open("wb") as written, err.open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", CLIENT, *command],
+            cwd=repo,
+            env={**environ, "AGENT_APPROVALS__CHECK": "auto"},
+            stdout=written,
+            stderr=said,
+        )
+    running = Running(process, out, err, machine.folder / "mark")
+    running.until(lambda: any("test_calc.py" in each for each in command_lines(process.pid)), "the check")
+    assert json.loads(out.read_text())["state"] == "running"
+    assert running.send(signal.SIGKILL).code == -signal.SIGKILL
+    assert len(running.family) > 1
+    assert not running.survivors()
+    assert journal_lines(repo)[-1]["kind"] in {"action_started", "session_left"}
+
+
+def command_lines(process: int) -> list[str]:
+    """Return the command line of each process below one."""
+    found = []
+    for each in psutil.Process(process).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(" ".join(each.cmdline()))
+    return found
