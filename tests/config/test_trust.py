@@ -57,6 +57,7 @@ RISKY = {
     "roles.planner": ("roles: {planner: [model]}", "roles: {}"),
     "roles.executor": ("roles: {executor: [model]}", "roles: {}"),
     "roles.reflexion": ("roles: {reflexion: [model]}", "roles: {}"),
+    "roles.verifier": ("roles: {verifier: [model]}", "roles: {}"),
     "roles.skills.*": ("roles: {skills: {a: [model]}}", "roles: {}"),
     "cost_cap_daily": ("cost_cap_daily: 1", "cost_cap_daily: 1.5"),
     "python": ("python: a", "python: b"),

@@ -24,7 +24,7 @@ from agent_workbench.cli.main import execute
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
-from agent_workbench.core.ports.model import Model
+from agent_workbench.core.ports.model import EndpointModels, Model
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.recorder import Recorder
@@ -81,7 +81,7 @@ def main(plan_path: str, *arguments: str) -> int:
     plan = json.loads(Path(plan_path).read_text())
     halt = Halt(plan["halt"], Path(plan["mark"]))
     plain_model, plain_record, plain_commit = RepoContext.model, Recorder.record, GitWorkspace.commit
-    plain_open = Repository.open
+    plain_open, plain_endpoints = Repository.open, RepoContext.endpoint_models
 
     def model(site: RepoContext, settings: Settings, say: Say) -> Model:
         inner = plain_model(site, settings, say)
@@ -102,9 +102,24 @@ def main(plan_path: str, *arguments: str) -> int:
         await halt.at("open")
         return workspace
 
+    class Endpoints:
+        """The endpoints of the settings, which say what the plan tells them."""
+
+        def __init__(self, inner: EndpointModels) -> None:
+            self._inner = inner
+            self.close = inner.close
+
+        async def named(self, name: str) -> Model:
+            found = await self._inner.named(name)
+            return HaltingModel(ScriptedModel(found, plan["scripts"]) if plan["scripts"] else found, halt)
+
+    def endpoints(site: RepoContext, settings: Settings, say: Say) -> EndpointModels:
+        return Endpoints(plain_endpoints(site, settings, say))
+
     with (
         patch.object(Repository, "open", opened),
         patch.object(RepoContext, "model", model),
+        patch.object(RepoContext, "endpoint_models", endpoints),
         patch.object(Recorder, "record", record),
         patch.object(GitWorkspace, "commit", commit),
     ):

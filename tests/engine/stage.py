@@ -38,6 +38,7 @@ from tests.fakes.ports import (
     GivenSkills,
     HeldPlan,
     HeldRules,
+    OneModel,
     PlainShell,
     Saying,
     SayingModel,
@@ -163,6 +164,7 @@ async def a_stage(
         skills=GivenSkills(skills or {}),
         rules=HeldRules(),
         model=model or saying,
+        endpoints=OneModel(model or saying),
         clock=TickingClock(),
         inbox=MemoryInbox(),
         environment_for=environment_for,
@@ -194,7 +196,8 @@ async def reopened(
     """Open the session, or a fork of it, as the next process would, from its journal; the first must have let go."""
     opened = await asyncio.to_thread(JournalWriter.open_existing, stage.sessions / session, Redactor({}))
     saying = SayingModel(sayings)
-    ports = replace(stage.ports, model=model or saying, retriever=GivenChunks())
+    endpoints = OneModel(model or saying)
+    ports = replace(stage.ports, model=model or saying, endpoints=endpoints, retriever=GivenChunks())
     again = await _opened(
         stage.user,
         stage.sessions,

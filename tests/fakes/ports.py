@@ -27,6 +27,7 @@ from agent_workbench.core.model import (
     TextDelta,
 )
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
@@ -101,6 +102,21 @@ class SayingModel:
 
     async def close(self) -> None:
         self.closed = True
+
+
+class OneModel:
+    """`core.ports.EndpointModels`: the models by name, else the one for every name."""
+
+    def __init__(self, model: Model, others: Mapping[str, Model] | None = None) -> None:
+        self._model = model
+        self.others = dict(others or {})
+
+    async def named(self, name: str) -> Model:
+        return self.others.get(name, self._model)
+
+    async def close(self) -> None:
+        for model in self.others.values():
+            await model.close()
 
 
 def words(text: str) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.core.model import ModelFacts
-    from agent_workbench.core.ports.model import Model
+    from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
 
@@ -139,7 +139,15 @@ class RepoContext:
 
     def model(self, settings: "Settings", say: Say) -> "Model":
         """Return the model of all roles; in the demo its answers are scripted."""
-        model = self.endpoints(settings, say).for_roles()
+        return self._scripted(self.endpoints(settings, say).for_roles())
+
+    def endpoint_models(self, settings: "Settings", say: Say) -> "EndpointModels":
+        """Return the endpoints one by one; in the demo their answers are scripted."""
+        from agent_workbench.adapters.llama_cpp.routing.endpoint_models import RegisteredEndpoints
+
+        return RegisteredEndpoints(lambda: self.endpoints(settings, say), self._scripted)
+
+    def _scripted(self, model: "Model") -> "Model":
         if not self.invocation.demo:
             return model
         from agent_workbench.adapters.demo.scripted_answers import SCRIPTS
@@ -175,5 +183,6 @@ class RepoContext:
             past_speed=past_speed,
             schemas=SchemaChecker(self.invocation.environ),
             model=self.model(settings, say),
+            endpoints=self.endpoint_models(settings, say),
             retriever=self.shared.retriever(settings, self.invocation.environ),
         )

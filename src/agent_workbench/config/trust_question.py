@@ -52,6 +52,7 @@ MEANINGS = {
     "roles.planner": "are asked for plans",
     "roles.executor": "are asked for steps",
     "roles.reflexion": "are asked for reflexions",
+    "roles.verifier": "check the answers of consultants",
     "roles.skills.*": "are asked for this skill",
     "cost_cap_daily": "is how many dollars may be spent in a day",
     "workspace.link": "are linked into the workspace",

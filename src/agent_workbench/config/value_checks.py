@@ -160,6 +160,7 @@ _POSITIVE = (
     *("limits.consecutive_failure_threshold", "limits.command_seconds", "skills.script_seconds"),
     *("retrieval.chunker.max_tokens", "endpoints.*.context_tokens"),
 )
+_ROLES = ("planner", "executor", "reflexion", "verifier", "skills.*")
 _SAMPLED = tuple(f"sampling.{role}" for role in ("planner", "executor", "reflexion"))
 _RULES: Mapping[str, Callable[[object], str]] = {
     "model.url": _url_problem,
@@ -168,7 +169,7 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "endpoints.*.api_key_env": _variable_problem,
     "retrieval.embeddings.url": _url_problem,
     "retrieval.embeddings.api_key_env": _variable_problem,
-    **dict.fromkeys(("roles.planner", "roles.executor", "roles.reflexion", "roles.skills.*"), _chain_problem),
+    **dict.fromkeys((f"roles.{role}" for role in _ROLES), _chain_problem),
     **dict.fromkeys((f"{role}.{name}" for role in _SAMPLED for name in ("top_p", "min_p")), _share_problem),
     **dict.fromkeys((f"{role}.seed" for role in _SAMPLED), _seed_problem),
     "tools_allowed": _tools_problem,

@@ -60,11 +60,15 @@ Chain = tuple[str, ...]
 
 
 class RoleSettings(Struct, frozen=True):
-    """Endpoints of each role by name, in the order in which they are asked; () follows the other roles."""
+    """Endpoints of each role by name, in the order in which they are asked; () follows the other roles.
+
+    The `verifier` checks the answers of consultants; () checks none.
+    """
 
     planner: Chain = ()
     executor: Chain = ()
     reflexion: Chain = ()
+    verifier: Chain = ()
     skills: tuple[tuple[str, Chain], ...] = ()
 
 

@@ -1,10 +1,12 @@
 """Endpoints of each role, as far as the settings alone tell."""
 
 from collections.abc import Callable, Iterator, Mapping
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, TokenPrice
@@ -43,6 +45,22 @@ def endpoint_named(settings: Settings, name: str) -> EndpointSettings | None:
     )
 
 
+def tier_of(settings: Settings, name: str) -> EndpointTier:
+    """Return the kind of an endpoint: paid if it has a price, local if this machine serves it."""
+    endpoint = endpoint_named(settings, name) or EndpointSettings()
+    if not endpoint.dollars_per_million_tokens.is_free:
+        return EndpointTier.PAID
+    return EndpointTier.LOCAL if endpoint.path or _is_loopback(endpoint.url) else EndpointTier.REMOTE
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
 def settings_for(settings: Settings, named: str, is_file: Callable[[str], bool]) -> tuple[str, Settings]:
     """Return the endpoint that a user named on the command line, and settings that define it.
 
@@ -76,6 +94,8 @@ def endpoint_lines(settings: Settings, environ: Mapping[str, str]) -> tuple[Endp
 def _chains(settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
     for purpose in ROLES:
         yield purpose.value, settings.chain(purpose)
+    if settings.roles.verifier:
+        yield "verifier", settings.roles.verifier
     for skill, chain in settings.roles.skills:
         yield f"skills.{skill}", chain
 

@@ -1,4 +1,4 @@
-"""Port of the language models behind the endpoints."""
+"""Ports of the language models behind the endpoints."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
@@ -23,3 +23,13 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Release the servers; those that the workbench started end."""
+
+
+class EndpointModels(Protocol):
+    """The endpoints of the settings one by one, for questions that choose their own."""
+
+    async def named(self, name: str) -> Model:
+        """Return the model of one endpoint, with its price and cap; raise `ConfigError` for an unknown name."""
+
+    async def close(self) -> None:
+        """Release the servers that were asked."""

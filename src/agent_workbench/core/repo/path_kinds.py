@@ -1,4 +1,4 @@
-"""Kinds of files that a path tells: tests and documentation."""
+"""Kinds of files that a path tells: tests, documentation, and secrets."""
 
 import re
 from pathlib import PurePosixPath
@@ -9,6 +9,15 @@ _TEST_FOLDERS = frozenset(
 _TEST_NAME = re.compile(r"(test_.*|.*_tests?|conftest|.*[.-](test|spec|e2e|cy)|.*(Test|Tests|Spec|TestCase))")
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation", "examples", "locale", "locales"})
 _DOCUMENT_SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".svg", ".po", ".pot", ".csv"})
+# Names of files with secrets, in any folder: what is found or judged goes to a model.
+_SECRETS = re.compile(r"\.env|\.env\..*|.*\.(pem|key|p12)|id_rsa.*|\.netrc", re.DOTALL)
+_EXAMPLES = (".env.example", ".env.sample", ".env.template")
+
+
+def holds_secrets(path: str) -> bool:
+    """Return True for a file with keys or passwords, judged by its name in any case."""
+    name = path.rpartition("/")[2].lower()
+    return _SECRETS.fullmatch(name) is not None and name not in _EXAMPLES
 
 
 def is_test(path: str) -> bool:

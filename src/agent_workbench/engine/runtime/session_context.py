@@ -122,7 +122,10 @@ class SessionContext:
                 try:
                     await self.tools.close()
                 finally:
-                    await self.ports.model.close()
+                    try:
+                        await self.ports.endpoints.close()
+                    finally:
+                        await self.ports.model.close()
 
     async def tool_context(self) -> ToolContext:
         """Return the context of a tool call made now."""

@@ -10,7 +10,7 @@ from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.machine import Clock
-from agent_workbench.core.ports.model import Model
+from agent_workbench.core.ports.model import EndpointModels, Model
 from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore
 from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.stores import Inbox
@@ -39,6 +39,7 @@ class Ports(Struct, frozen=True):
     skills: Skills
     rules: RuleStore
     model: Model
+    endpoints: EndpointModels
     clock: Clock
     inbox: Inbox
     environment_for: Callable[[str], Awaitable[Mapping[str, str]]]

@@ -15,7 +15,6 @@ from agent_workbench.adapters.retrieval.indexer.changes import ChangedFiles, Fil
 from agent_workbench.adapters.retrieval.indexer.file_parser import ParsedBatch
 from agent_workbench.adapters.retrieval.indexer.indexable_files import (
     FileStamp,
-    holds_secrets,
     is_searchable,
     secrets_among,
 )
@@ -26,6 +25,7 @@ from agent_workbench.adapters.retrieval.indexer.worker_pool import WORKERS
 from agent_workbench.adapters.retrieval.worker_processes.threads import all_of, in_thread
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ports.workspace import Sources
+from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
 from agent_workbench.system.atomic_files import system_message

@@ -13,6 +13,7 @@ from agent_workbench.adapters.retrieval.chunking.languages import find_language,
 from agent_workbench.adapters.retrieval.index.file_kinds import is_bulk, is_bulk_content
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.system.regular_files import open_regular, read_regular
 
 MAX_FILE_BYTES = 400_000
@@ -21,10 +22,7 @@ MAX_TOTAL_BYTES = 400_000_000
 # A file that changed this shortly before its stamp was taken may change again at the same time stamp.
 _CLOCK_TICK_NS = 50_000_000
 _MAX_CACHED = 500_000
-# Names of files with secrets, in any folder. Results of a search go to a model, so these are never indexed.
-_SECRETS = re.compile(r"\.env|\.env\..*|.*\.(pem|key|p12)|id_rsa.*|\.netrc", re.DOTALL)
 _SUBMODULE = re.compile(rb"^[ \t]*\[submodule[ \t]", re.MULTILINE | re.IGNORECASE)
-_EXAMPLES = (".env.example", ".env.sample", ".env.template")
 
 
 class FileStamp(Struct, frozen=True):
@@ -60,12 +58,6 @@ class ExcludedPaths:
                 holds_secrets(path) or is_bulk(path) or any(matches_glob(path, pattern) for pattern in self._patterns)
             )
         return found
-
-
-def holds_secrets(path: str) -> bool:
-    """Return True for a file with keys or passwords, judged by its name in any case."""
-    name = path.rpartition("/")[2].lower()
-    return _SECRETS.fullmatch(name) is not None and name not in _EXAMPLES
 
 
 def stamp_files(

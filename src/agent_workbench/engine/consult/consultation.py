@@ -1,0 +1,216 @@
+"""Consultation: gather the material, record the question, ask, and record the answer."""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.core.consult.requests import (
+    PROTOCOLS,
+    TRAINER_WRITER,
+    ConsultAnswer,
+    ConsultantFacts,
+    ConsultRequest,
+    check_root,
+    checked_request,
+    consultant_named,
+    judged_paths,
+    task_lines,
+)
+from agent_workbench.core.consult.session_log import LogEntry, history_block, log_json
+from agent_workbench.core.errors import ConfigError, ContextOverflow, JournalError, ModelError, StorageError, UsageError
+from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
+from agent_workbench.core.events.codec import change_texts
+from agent_workbench.core.text.chat_markers import without_chat_markers
+from agent_workbench.engine.consult.attempts import Answering, TakenAnswer, ask_endpoints, stopped_attempt
+from agent_workbench.engine.consult.context import ConsultContext
+from agent_workbench.engine.consult.endpoints import chain_of, model_label
+from agent_workbench.engine.consult.judged_files import JudgedFile, files_block, read_judged
+from agent_workbench.engine.consult.prompt import VERSION
+from agent_workbench.engine.runtime.uninterrupted import uninterrupted
+
+MOST_CONTENT_CHARS = 60_000
+LEAST_CONTENT_CHARS = 2_000
+REVIEW_LOG = (
+    "Review this session log. Identify what is novel or worth preserving as organizational knowledge. "
+    "Provide structured insights."
+)
+
+
+class Material(Struct, frozen=True):
+    """What one question is made of, before it is bounded: the files as they are, and the diff."""
+
+    request: ConsultRequest
+    task: str
+    phase: str
+    discipline: str
+    files: tuple[JudgedFile, ...] = ()
+    history: str = ""
+    knowledge: str = ""
+
+
+async def consult(context: ConsultContext, request: ConsultRequest) -> ConsultAnswer:
+    """Ask a consultant and return its answer.
+
+    Raises `UsageError` for a request that does not fit or a file that is not shown, `ConfigError` for a missing
+    discipline, `ModelError` if no endpoint answers. Cancelling it stops the answer and records what came.
+    """
+    facts = consultant_named(request.skill)
+    checked_request(request)
+    root = context.state().repo
+    check_root(request, root)
+    chain = chain_of(context.settings, request)
+    if facts.about_session:
+        return await _about_session(context, request, facts, chain)
+    model = model_label(context.settings, chain[0])
+    named = (request.field(name) for name in facts.outputs)
+    present = frozenset(await context.files.list_files())
+    paths = (*judged_paths(request), *(path for path in named if path in present))
+    material = Material(
+        request,
+        task_lines(request, root, model, _plain),
+        facts.phase,
+        await _discipline(context, facts.discipline),
+        await read_judged(context, paths, request.diff),
+        history_block(_entries(context, request.session), facts.phase),
+    )
+    return await _ask(context, material, chain)
+
+
+async def _about_session(
+    context: ConsultContext, request: ConsultRequest, facts: ConsultantFacts, chain: Sequence[str]
+) -> ConsultAnswer:
+    """Ask about the log of a session: the retrospective once, the trainer twice."""
+    entries = _entries(context, request.session)
+    if not entries:
+        raise UsageError(
+            f"nothing is logged under {request.session!r}", advice="name a session, or the label of consultations"
+        )
+    log = _plain(log_json(entries))
+    discipline = await _discipline(context, facts.discipline)
+    if facts.name == "retrospective":
+        task = f"SESSION_ID: {request.session}\n\nSESSION_LOG:\n{log}\n\n{REVIEW_LOG}"
+        return await _ask(context, Material(request, task, facts.phase, discipline), chain)
+    brain = f"session_id: {request.session}\nbrain_dir: {context.settings.memory.dir}/knowledge"
+    reader = await _ask(
+        context, Material(request, f"role: reader\n{brain}\nhistory:\n{log}", "reader", discipline), chain
+    )
+    written = f"role: writer\n{brain}\nreader_analysis:\n{_plain(reader.text)}"
+    writer = await _ask(
+        context, Material(request, written, "writer", await _discipline(context, TRAINER_WRITER)), chain
+    )
+    return replace(
+        writer,
+        reader_analysis=reader.text,
+        duration_ms=reader.duration_ms + writer.duration_ms,
+        attempts=(*reader.attempts, *writer.attempts),
+        remarks=(*reader.remarks, *writer.remarks),
+    )
+
+
+async def _ask(context: ConsultContext, material: Material, chain: Sequence[str]) -> ConsultAnswer:
+    """Ask with as much of the files as fits into the context of the endpoint."""
+    room = MOST_CONTENT_CHARS
+    while True:
+        try:
+            return await _ask_once(context, material, tuple(chain), room)
+        except ContextOverflow:
+            room //= 2
+            if not material.files or room < LEAST_CONTENT_CHARS:
+                raise
+
+
+async def _ask_once(context: ConsultContext, material: Material, chain: tuple[str, ...], room: int) -> ConsultAnswer:
+    request = material.request
+    shown = bool(material.files or request.diff)
+    asked = ConsultantAsked(
+        number=len(context.state().consultations) + 1,
+        skill=request.skill,
+        phase=material.phase,
+        task=material.task,
+        protocols=await _discipline(context, PROTOCOLS),
+        discipline=material.discipline,
+        knowledge=material.knowledge,
+        history=material.history,
+        contents=files_block(material.files, request.diff, room) if shown else "",
+        paths=tuple(file.path for file in material.files),
+        label=request.session,
+        model=request.model,
+        chain=chain,
+        verifier=next(iter(context.settings.roles.verifier), ""),
+        about=request.about,
+        wording=VERSION,
+        answer_tokens=context.settings.model.answer_tokens,
+    )
+    # The model is sent what the journal keeps: without the values of secret variables.
+    asked = _redacted(asked, context)
+    remarks = await _record(context, asked)
+    answering, started = Answering(), context.ports.clock.monotonic_seconds()
+
+    def ended(status: ConsultStatus, text: str, reason: str = "", model: str = "", cut: int = 0) -> ConsultantAnswered:
+        seconds = context.ports.clock.monotonic_seconds() - started
+        attempts = tuple(answering.attempts)
+        return ConsultantAnswered(
+            asked.number, status, text, model, max(0, round(seconds * 1000)), attempts, reason, cut
+        )
+
+    try:
+        taken = await ask_endpoints(context, asked, answering)
+    except asyncio.CancelledError:
+        stopped_attempt(context, answering)
+        await uninterrupted(_record(context, ended(ConsultStatus.STOPPED, answering.shown.text, "stopped by the user")))
+        raise
+    except ModelError as error:
+        await _record(context, ended(ConsultStatus.ERROR, "", str(error)))
+        raise
+    answered = ended(ConsultStatus.OK, taken.text, "", taken.model, taken.cut_chars)
+    remarks += await uninterrupted(_record(context, answered))
+    return _answer(answered, taken, remarks, context)
+
+
+def _answer(
+    answered: ConsultantAnswered, taken: TakenAnswer, remarks: tuple[str, ...], context: ConsultContext
+) -> ConsultAnswer:
+    return ConsultAnswer(
+        context.ports.redacted(answered.text),
+        answered.model,
+        answered.duration_ms,
+        answered.attempts,
+        number=answered.number,
+        remarks=(*taken.remarks, *remarks),
+    )
+
+
+def _redacted(asked: ConsultantAsked, context: ConsultContext) -> ConsultantAsked:
+    changed = change_texts(asked, context.ports.redacted)
+    return changed if isinstance(changed, ConsultantAsked) else asked
+
+
+async def _record(context: ConsultContext, event: Event) -> tuple[str, ...]:
+    """Record an event; a journal that cannot be written does not keep the answer from its user."""
+    try:
+        await context.record(event)
+    except (StorageError, JournalError) as error:
+        return (f"this consultation is not recorded: {error}",)
+    return ()
+
+
+async def _discipline(context: ConsultContext, name: str) -> str:
+    """Return the text of a discipline; raise `ConfigError` that names what is missing."""
+    text = (await context.ports.skills.body(name)).strip("\n")
+    if not text.strip():
+        raise ConfigError(f"the skill {name} is empty", advice="a consultant needs the text of its discipline")
+    return text
+
+
+def _entries(context: ConsultContext, label: str) -> tuple[LogEntry, ...]:
+    """Return the log under a label: of earlier sessions, then of this one; without a label there is none."""
+    state = context.state()
+    own = (each for each in state.consultations if label in {each.asked.label, state.session})
+    return (*context.past, *(each.entry for each in own)) if label else ()
+
+
+def _plain(text: str) -> str:
+    """Return foreign text without the markers of chat templates and without half characters."""
+    return without_chat_markers(text.encode("utf-8", "replace").decode())

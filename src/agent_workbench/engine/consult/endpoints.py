@@ -1,0 +1,42 @@
+"""Endpoints of a consultation: the one that the call names, else the chain of its skill."""
+
+from agent_workbench.core.consult.requests import ConsultRequest, consultant_named
+from agent_workbench.core.diagnostics.endpoints import endpoint_named
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.model_settings import SHORT_FORM, Chain
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.text.messages import did_you_mean, quoted
+
+
+def chain_of(settings: Settings, request: ConsultRequest) -> Chain:
+    """Return the endpoints to ask in order; an endpoint that the request names is the only one.
+
+    Raises `UsageError` for a name that is neither an endpoint nor the model of one: nobody chooses other addresses.
+    """
+    if request.model:
+        return (_named(settings, request.model),)
+    own = dict(settings.roles.skills)
+    chains = (own[name] for name in consultant_named(request.skill).skills if own.get(name))
+    return next(chains, settings.chain(Purpose.CONSULTANT))
+
+
+def model_label(settings: Settings, endpoint: str) -> str:
+    """Return the model of an endpoint for the prompt: its name in requests, else that of the endpoint."""
+    found = endpoint_named(settings, endpoint)
+    return (found.model if found is not None else "") or ("" if endpoint == SHORT_FORM else endpoint)
+
+
+def _named(settings: Settings, name: str) -> str:
+    names = (*dict(settings.endpoints), SHORT_FORM)
+    models = {model_label(settings, each): each for each in reversed(names)}
+    models.pop("", None)
+    if name in names:
+        return name
+    if name in models:
+        return models[name]
+    known = tuple(dict.fromkeys((*names, *models)))
+    raise UsageError(
+        f"{quoted(name)} is no endpoint and no model of one{did_you_mean(name, known)}",
+        advice=f"there are: {', '.join(known)}",
+    )
