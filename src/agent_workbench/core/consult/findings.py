@@ -96,8 +96,11 @@ def review_counts(text: str, findings: Iterable[Finding]) -> ReviewCounts:
     said = _COUNTS.fullmatch(last)
     told = tuple(min(int(each), MAX_COUNT) for each in said.groups()) if said is not None else (0, 0, 0)
     listed = [each.severity for each in findings]
-    most = [max(number, listed.count(severity)) for number, severity in zip(told, Severity, strict=True)]
-    return ReviewCounts(*most, stated=said is not None or _CLEAN.fullmatch(last.rstrip(".")) is not None)
+    critical, warnings, suggestions = (
+        max(number, listed.count(severity)) for number, severity in zip(told, Severity, strict=True)
+    )
+    stated = said is not None or _CLEAN.fullmatch(last.rstrip(".")) is not None
+    return ReviewCounts(critical, warnings, suggestions, stated)
 
 
 def counted_notes(text: str) -> int | None:

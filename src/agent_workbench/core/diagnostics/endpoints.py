@@ -1,7 +1,7 @@
 """Endpoints of each role, as far as the settings alone tell."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, To
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.messages import did_you_mean
 
+_HOST = re.compile(r"https?://(?:[^/?#]*@)?(\[[^\]/?#]*\]|[^:/?#]*)", re.IGNORECASE)
 ROLES = (Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.PLANNER)
 
 
@@ -54,11 +55,9 @@ def tier_of(settings: Settings, name: str) -> EndpointTier:
 
 
 def _is_loopback(url: str) -> bool:
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
-    return host in {"localhost", "::1"} or host.startswith("127.")
+    match = _HOST.match(url)
+    host = match[1].lower() if match is not None else ""
+    return host in {"localhost", "[::1]"} or host.startswith("127.")
 
 
 def settings_for(settings: Settings, named: str, is_file: Callable[[str], bool]) -> tuple[str, Settings]:
