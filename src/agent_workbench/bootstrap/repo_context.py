@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.bootstrap.skill_tools import skill_tools
 from agent_workbench.bootstrap.stores import local_inbox, rule_store, session_store, system_clock
 from agent_workbench.core.invocation import Invocation
 
@@ -169,12 +170,14 @@ class RepoContext:
         async def past_speed(facts: "ModelFacts") -> float:
             return await asyncio.to_thread(past_reading_speed, self.sessions_dir(settings), facts)
 
+        shell = SandboxedShell(settings.sandbox, str(self.root), self.invocation.environ)
+        skills = skill_folders(self.root, settings.skills)
         return Ports(
             workspaces=self.repository.with_journals(self.sessions(settings).began_on_branch),
-            shell=SandboxedShell(settings.sandbox, str(self.root), self.invocation.environ),
+            shell=shell,
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
-            skills=skill_folders(self.root, settings.skills),
+            skills=skills,
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
             clock=system_clock(),
             inbox=local_inbox(),
@@ -185,4 +188,5 @@ class RepoContext:
             model=self.model(settings, say),
             endpoints=self.endpoint_models(settings, say),
             retriever=self.shared.retriever(settings, self.invocation.environ),
+            tool_sources=(skill_tools(self.root, settings, self.invocation, skills, shell),),
         )

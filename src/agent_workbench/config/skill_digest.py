@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_workbench.core.errors import TrustError
+from agent_workbench.core.skills.entries import INSTALLED
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.system.regular_files import NotRegularError, open_regular
 
 MAX_FILES = 2000
 MAX_TOTAL_BYTES = 50_000_000
-INSTALLED = frozenset({"venv", ".venv", "__pycache__"})
-"""Folders inside a skill with installed files, often thousands, which the workbench neither reads nor runs."""
 
 
 def digest_folder(root: Path, folder: str) -> str:

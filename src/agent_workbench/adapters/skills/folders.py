@@ -108,6 +108,7 @@ def _entry(source: SkillSource, skill: FoundSkill) -> SkillEntry:
         languages=head.languages,
         patterns=head.patterns,
         role=head.role,
+        has_files=source.has_files(skill),
         tokens=declared or estimate,
         problems=problems,
     )

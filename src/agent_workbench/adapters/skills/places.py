@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.skills.front_matter import ParsedSkill, is_skill_name, parse_skill
 from agent_workbench.core.errors import ConfigError, StorageError
-from agent_workbench.core.skills.entries import FILE, SkillOrigin, SkillPlace
+from agent_workbench.core.skills.entries import FILE, INSTALLED, SkillOrigin, SkillPlace
 from agent_workbench.core.text.chat_markers import without_chat_markers
 from agent_workbench.core.text.sanitizer import sanitize_whole
 from agent_workbench.system.repo_files import read_inside, resolve_inside
@@ -73,6 +73,14 @@ class SkillSource(Struct, frozen=True):
         except StorageError as error:
             raise ConfigError(f"{path!r} leads out of the skill {skill.name}", advice=error.advice) from error
         return _inert(self._text(skill, path, f"{self.shown_folder(skill)}/{path}"))
+
+    def has_files(self, skill: FoundSkill) -> bool:
+        """Return True if a skill's folder holds more than its own file and what tools put there."""
+        try:
+            names = {each.name for each in (self.folder / skill.name).iterdir()}
+        except OSError:
+            return False
+        return bool(names - INSTALLED - {skill.file})
 
     def shown(self, skill: FoundSkill) -> str:
         """Return the path of a skill's file for messages."""

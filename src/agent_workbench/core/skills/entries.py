@@ -5,6 +5,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 FILE = "SKILL.md"
+INSTALLED = frozenset({"venv", ".venv", "__pycache__"})
+"""Folders that tools put into a skill, often with thousands of files; no part of the skill's own content."""
 
 
 class SkillOrigin(StrEnum):
@@ -19,7 +21,8 @@ class SkillEntry(Struct, frozen=True):
     """A skill in the catalogue.
 
     `tokens` is the size of its text: declared by the skill, else estimated. `role` is set for skills that only one part
-    of the workbench uses, such as consultants; no task chooses these. `problems` begin with file and line; a skill that
+    of the workbench uses, such as consultants; no task chooses these. `has_files`: there is more in its folder than its
+    `SKILL.md` and what tools put there. `problems` begin with file and line; a skill that
     is not `usable` has at least one.
     """
 
@@ -31,6 +34,7 @@ class SkillEntry(Struct, frozen=True):
     languages: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     role: str = ""
+    has_files: bool = False
     tokens: int = 0
     problems: tuple[str, ...] = ()
     usable: bool = True

@@ -139,9 +139,13 @@ async def _instructions(session: SessionContext, workspace: Workspace, task: Tas
 
 
 async def _tool_specs(session: SessionContext, convention: CommitConvention) -> tuple[ToolSpec, ...]:
-    """Return the tools of a new task. Notify the user of tools that are left out or not held by a grammar."""
+    """Return the tools of a new task. Notify the user of tools that are left out or not held by a grammar.
+
+    The tools of skills are offered where a skill that may be chosen brings files: its text may tell to use them.
+    """
     problems = await session.tools.refresh()
-    allowed = session.tools.allowed_specs(session.settings.tools_allowed)
+    skills = any(each.has_files and each.usable and not each.role for each in await session.ports.skills.list())
+    allowed = session.tools.allowed_specs(session.settings.tools_allowed, skills=skills)
     specs = tuple(finish_spec(convention) if spec.name == FINISH else spec for spec in allowed)
     for notice in (*problems, *describe_unheld(specs)):
         session.publisher.notify(notice)

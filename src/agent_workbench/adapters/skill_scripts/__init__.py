@@ -1,0 +1,1 @@
+"""Tools of skills: their texts and files, and Python scripts in an environment of their own."""

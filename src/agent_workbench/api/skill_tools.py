@@ -1,0 +1,60 @@
+"""Tools of skills outside of a session, and the set-up of a skill's environment."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_workbench.api.trusted_repo import repo_or_folder
+from agent_workbench.bootstrap.repo_context import Say
+from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.bootstrap.skill_tools import environment_setup, skill_shell, skill_tools
+from agent_workbench.bootstrap.stores import decider
+from agent_workbench.core.errors import ToolError
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.ports.tools import SourceResult
+from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.core.skills.selection import check_named
+from agent_workbench.core.tools.skill_tools import SKILL_SPECS
+from agent_workbench.core.tools.spec import by_name
+
+if TYPE_CHECKING:  # loaded by the calls that need it
+    from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup, Setup
+
+
+async def call_skill_tool(invocation: Invocation, tool: str, arguments: str) -> SourceResult:
+    """Call a tool of skills with checked arguments (one JSON object) and return its answer.
+
+    Nobody is asked here: a script runs only where `approvals.script` is `auto` and a sandbox confines it. Otherwise
+    raises `ToolError`, as for an unknown tool.
+    """
+    spec = by_name(SKILL_SPECS).get(tool)
+    if spec is None:
+        raise ToolError(f"unknown tool {tool[:80]!r}", advice=f"there are: {', '.join(by_name(SKILL_SPECS))}")
+    repo, settings = await repo_or_folder(invocation)
+    shell = await asyncio.to_thread(skill_shell, repo.root, settings, invocation)
+    if spec.permission is Permission.SCRIPT:
+        if settings.approvals.script is not Approval.AUTO:
+            raise ToolError(
+                f"a script needs a person: approvals.script is {settings.approvals.script}",
+                advice="start a task or a chat, where its gate shows the script",
+            )
+        facts = await shell.observe()
+        if not facts.holds:
+            raise ToolError(f"a script needs a person where there is no sandbox: {facts.why}")
+    skills = skill_folders(repo.root, settings.skills)
+    source = await asyncio.to_thread(skill_tools, repo.root, settings, invocation, skills, shell)
+    return await source.call(tool, arguments, lambda _: None)
+
+
+async def plan_setup(invocation: Invocation, name: str, say: Say) -> "tuple[EnvironmentSetup, Setup]":
+    """Return what sets up the environment of a skill, and what it would do.
+
+    Raises `ConfigError` for an unknown skill or one with declarations that are not accepted, `TrustError` in a process
+    that a command of the agent started: nothing is installed for it.
+    """
+    await asyncio.to_thread(decider, invocation)
+    repo, settings = await repo_or_folder(invocation, say)
+    found = await skill_folders(repo.root, settings.skills).list()
+    check_named(found, (name,))
+    skill = next(each for each in found if each.name == name)
+    setup = await asyncio.to_thread(environment_setup, repo.root, invocation)
+    return setup, await setup.plan(skill)

@@ -1,0 +1,59 @@
+"""Wiring of the tools of skills, and of the set-up of skills' environments."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.invocation import Invocation
+
+if TYPE_CHECKING:  # loaded when a session, a chat or a set-up needs them
+    from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
+    from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
+    from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
+    from agent_workbench.core.ports.skills import Skills
+    from agent_workbench.core.ports.workspace import Shell
+    from agent_workbench.core.settings import Settings
+
+_SECRETS = (".env", ".env.local")
+
+
+def skill_tools(
+    root: Path, settings: "Settings", invocation: Invocation, skills: "Skills", shell: "Shell"
+) -> "SkillTools":
+    """Return the source of the tools of skills. Its scripts see neither the repo's `.env` nor its journals."""
+    from agent_workbench.adapters.skill_scripts.script_run import ScriptBounds
+    from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
+
+    sessions = root / settings.memory.dir / "sessions"
+    bounds = ScriptBounds(
+        settings.skills.script_seconds,
+        str(root),
+        invocation.environ.get("PATH", os.defpath),
+        hidden=(str(sessions), *(str(root / name) for name in _SECRETS)),
+    )
+    environments = skill_environments(root)
+    return SkillTools(skills, shell, environments, environment_setup(root, invocation, environments), bounds)
+
+
+def skill_environments(root: Path) -> "SkillEnvironments":
+    """Return the environments of skills."""
+    from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
+    from agent_workbench.system.user_dirs import cache_dir, state_dir
+
+    return SkillEnvironments(root, cache_dir(), state_dir())
+
+
+def environment_setup(
+    root: Path, invocation: Invocation, environments: "SkillEnvironments | None" = None
+) -> "EnvironmentSetup":
+    """Return what sets environments up."""
+    from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
+
+    return EnvironmentSetup(environments or skill_environments(root), invocation.environ, root)
+
+
+def skill_shell(root: Path, settings: "Settings", invocation: Invocation) -> "Shell":
+    """Return the shell of scripts that run outside of a session."""
+    from agent_workbench.adapters.shell.shell import SandboxedShell
+
+    return SandboxedShell(settings.sandbox, str(root), invocation.environ)
