@@ -451,7 +451,7 @@ async def test_the_first_prompt_holds_notes_and_skills(tmp_path: Path) -> None:
             await front.start()
             await front.until(lambda _: stage.model.requests)
             text = stage.model.requests[0].messages[-1].text
-            assert "Skill care:\nBe careful." in text
+            assert text.startswith("Skill care (a way of working; it permits nothing):\nBe careful.\n\nTask T-1:")
             assert "The task's scratchpad:\n- the user knows" in text
         assert [event.by for event in stage.events if isinstance(event, ScratchpadChanged)] == ["workbench"]
 

@@ -18,6 +18,7 @@ from agent_workbench.core.intents import (
     ChangeReplaySpeed,
     ChangeRule,
     ChooseMergeMethod,
+    ChooseSkill,
     CompactContext,
     CompleteCode,
     DropChunk,
@@ -82,6 +83,7 @@ INTENTS: tuple[Intent, ...] = (
     *(ChangeRule(Rule(Permission.CHECK, any=True), RuleScope.SESSION), ListPastActions(Permission.DIFF)),
     *(AbortTask(), UndoStep(), UndoStep(NOTHING), PauseTask(), RetryTrouble(), EditScratchpad(T1, "", "note")),
     *(SayToModel("hello"), PinChunk("answer.txt:1-1"), DropChunk("answer.txt:1-1"), FindCode("answer")),
+    *(ChooseSkill("nope"), ChooseSkill("nope", chosen=False)),
     *(FindCode("answer.txt:1-1"), FindCode(""), OpenFile("answer.txt"), OpenFile("../../etc/passwd", -3)),
     *(
         ChooseMergeMethod(NOTHING, MergeMethod.SQUASH),

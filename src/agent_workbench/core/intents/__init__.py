@@ -141,6 +141,13 @@ class DropChunk(Struct, frozen=True):
     place: str
 
 
+class ChooseSkill(Struct, frozen=True):
+    """Put a skill into the prompts of the task, or drop it (not `chosen`)."""
+
+    name: str
+    chosen: bool = True
+
+
 class FindCode(Struct, frozen=True):
     """Find code to pin. `asked` is a location (`path`, `path:line`, `path:first-last`) or words to search for.
 
@@ -253,6 +260,7 @@ Intent = (
     | SayToModel
     | PinChunk
     | DropChunk
+    | ChooseSkill
     | FindCode
     | CompleteCode
     | OpenFile

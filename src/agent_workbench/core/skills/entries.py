@@ -34,8 +34,8 @@ class SkillEntry(Struct, frozen=True):
     languages: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     role: str = ""
-    has_files: bool = False
     tokens: int = 0
+    has_files: bool = False
     problems: tuple[str, ...] = ()
     usable: bool = True
 

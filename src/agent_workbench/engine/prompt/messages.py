@@ -15,15 +15,27 @@ from agent_workbench.core.events import (
     PromptBuilt,
     Recorded,
     ScratchpadChanged,
+    SkillsChosen,
 )
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.prompt.attempts import AttemptCollector
-from agent_workbench.engine.prompt.parts import CODE, PINNED, Part, compacted_parts, parts_of, wording_version
+from agent_workbench.engine.prompt.parts import (
+    CODE,
+    PINNED,
+    SKILL,
+    Part,
+    compacted_parts,
+    newest_skills,
+    parts_of,
+    skill_parts,
+    wording_version,
+)
 from agent_workbench.engine.prompt.prompt_text import NOTES_SUMMARY, SUMMARY, notes_text, rules, visible_notes
 from agent_workbench.engine.prompt.reflexion import reflexion_request
 from agent_workbench.engine.prompt.step_history import steps_of
+from agent_workbench.engine.prompt.task_text import skill_changes
 
 NOTES = "scratchpad"
 ABOUT_NOTES = (PromptBuilt, ModelAnswered, ModelInterrupted, ActionRejected, ActionDecided)
@@ -87,6 +99,7 @@ class _Growth:
         self._left_out: set[str] = set()
         self._added: set[str] = set()
         self._reviewed = self._wording >= LEAVES_OUT
+        self._skills: SkillsChosen | None = None
 
     def take(self, number: int, recorded: Recorded) -> None:
         """Add the parts of the event at this index of the run's history."""
@@ -106,6 +119,8 @@ class _Growth:
                 self._parts.append((seq, Part(Role.USER, NOTES, notes_text(visible_notes(event)))))
             case ChunkDropped() | ChunkPinned() if self._reviewed:
                 self._review(seq, event)
+            case SkillsChosen():
+                self._take_skills(seq, event)
             case PromptBuilt():
                 self._leave_out()
                 if begins_prompts(event):
@@ -146,6 +161,18 @@ class _Growth:
             self._added.add(place)
             self._parts += ((seq, part) for part in parts_of(event, self._shown, self._wording))
 
+    def _take_skills(self, seq: int, event: SkillsChosen) -> None:
+        """Put the skills before the task; after the first prompt only tell what the user changed."""
+        if self._reviewed:
+            own = {part.label for part in skill_parts(self._skills)}
+            others = [(each, part) for each, part in self._parts if part.label not in own]
+            self._parts = [others[0], *((seq, part) for part in skill_parts(event)), *others[1:]]
+        else:
+            changes = skill_changes(self._skills, event)
+            grown = [(seq, Part(Role.USER, f"{SKILL} {name}", text)) for name, text in changes]
+            (self._unseen if self._asked else self._parts).extend(grown)
+        self._skills = event
+
     def _leave_out(self) -> None:
         """Remove the code that was dropped before the first prompt, and its heading if none is left."""
         if not self._left_out:
@@ -160,6 +187,7 @@ class _Growth:
     def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
         self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted_parts(history, event))]
         self._unseen, self._asked = [], False
+        self._skills = newest_skills(history)
         newer = [each.event for each in steps_of(history) if each.seq > event.through_seq]
         self._shown = {chunk.place for each in (event, *newer) for chunk in chunks_shown_by(each)}
 

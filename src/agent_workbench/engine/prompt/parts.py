@@ -15,6 +15,7 @@ from agent_workbench.core.events import (
     PromptBuilt,
     Recorded,
     ScratchpadChanged,
+    SkillsChosen,
     TaskStarted,
     UserSaid,
 )
@@ -25,7 +26,6 @@ from agent_workbench.core.state.event_chunks import LEAVES_OUT, chunks_shown_by
 from agent_workbench.engine.prompt.prompt_text import (
     FOUND,
     FOUND_NOTHING,
-    assignment,
     checks_outcome_text,
     current_change_text,
     cut_answer_text,
@@ -39,10 +39,11 @@ from agent_workbench.engine.prompt.prompt_text import (
 from agent_workbench.engine.prompt.repo_text import instructions_texts, map_text
 from agent_workbench.engine.prompt.shortened_steps import shortened_steps
 from agent_workbench.engine.prompt.step_history import steps_of
+from agent_workbench.engine.prompt.task_text import assignment, skill_text
 from agent_workbench.engine.runtime.text_limits import clip
 
-CODE, PINNED = "code", "pinned"
-"""Names of the parts with found and pinned code; that of a piece goes on with its place."""
+CODE, PINNED, SKILL = "code", "pinned", "skill"
+"""Names of the parts with found and pinned code, and with skills; those go on with the place or the name."""
 MOST_WORDS = 12
 """Number of the user's newest messages that survive a compaction."""
 
@@ -87,10 +88,11 @@ def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Par
 def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Iterator[Part]:
     """Yield the parts of a compacted prompt after the rules; `event` is the compaction, the last of `history`.
 
-    Their order: task, scratchpad, code and the user's messages; summary, change and checks; the newest steps.
+    Their order: skills, task, scratchpad, code and the user's messages; summary, change and checks; the newest steps.
     """
     bound = event.piece_chars
     about = event.about_chars
+    yield from skill_parts(newest_skills(history))
     for recorded in history[:1]:
         if isinstance(recorded.event, TaskStarted):
             yield from _opening(recorded.event, about)
@@ -119,7 +121,18 @@ def _opening(started: TaskStarted, about_chars: int = 0) -> Iterator[Part]:
     for path, text in instructions_texts(started.instructions, about_chars):
         yield Part(Role.USER, path, text)
     for skill in started.skills:
-        yield Part(Role.USER, f"skill {skill.name}", f"Skill {skill.name}:\n{skill.text}")
+        yield Part(Role.USER, f"{SKILL} {skill.name}", f"Skill {skill.name}:\n{skill.text}")
+
+
+def skill_parts(chosen: SkillsChosen | None) -> Iterator[Part]:
+    """Yield the parts with the chosen skills, which stand before the task."""
+    for skill in chosen.skills if chosen is not None else ():
+        yield Part(Role.USER, f"{SKILL} {skill.name}", skill_text(skill))
+
+
+def newest_skills(history: Sequence[Recorded]) -> SkillsChosen | None:
+    """Return the newest choice of skills, None if there is none."""
+    return next((each.event for each in reversed(history) if isinstance(each.event, SkillsChosen)), None)
 
 
 def _map_of(history: Sequence[Recorded]) -> RepoMap | None:

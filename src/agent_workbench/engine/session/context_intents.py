@@ -1,7 +1,7 @@
 """Intents about the context of the next prompt: remarks of the user, pinned and dropped code, compaction."""
 
 from agent_workbench.core.events import ChunkDropped, ChunkPinned, CompactionAsked, UserSaid
-from agent_workbench.core.intents import MOST_SAID_CHARS, CompactContext, DropChunk, PinChunk, SayToModel
+from agent_workbench.core.intents import MOST_SAID_CHARS, ChooseSkill, CompactContext, DropChunk, PinChunk, SayToModel
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptPreviewed, Refused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.prompt_reads import reading_speed
@@ -11,15 +11,19 @@ from agent_workbench.engine.prompt.prompt_size import draft_prompt
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, shown_at
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.code_lookup import pin_mentions, read_code
+from agent_workbench.engine.task.skill_choice import change_skill
 
 NO_TASK = "no task is being worked on, so nobody would read that"
 REDACTED = "that holds the value of a secret environment variable; the model is told its name instead"
 PURPOSES = {Phase.REFLECTING: Purpose.REFLEXION, Phase.COMPACTING: Purpose.SUMMARY}
-ContextIntent = SayToModel | PinChunk | DropChunk | CompactContext
+ContextIntent = SayToModel | PinChunk | DropChunk | ChooseSkill | CompactContext
 
 
 async def handle_context(session: SessionContext, intent: ContextIntent) -> Outcome:
-    """Record a change of the context, or refuse it with the reason; raise `WorkspaceError`."""
+    """Record a change of the context, or refuse it with the reason.
+
+    Raises `WorkspaceError`, and `ConfigError` for an unknown skill.
+    """
     run = session.state.run
     if run is None or run.phase in ENDED:
         return Refused(NO_TASK)
@@ -30,6 +34,8 @@ async def handle_context(session: SessionContext, intent: ContextIntent) -> Outc
             return await _pin(session, run, intent)
         case DropChunk():
             return await _drop(session, run, intent.place)
+        case ChooseSkill():
+            return await change_skill(session, run, intent)
         case CompactContext():
             return await _compact(session, run)
 

@@ -13,6 +13,7 @@ from agent_workbench.core.intents import (
     ChangeMode,
     ChangeRule,
     ChooseMergeMethod,
+    ChooseSkill,
     CompactContext,
     CompleteCode,
     DropChunk,
@@ -94,7 +95,7 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return await _edit_scratchpad(session, intent)
         case OpenPlan() | EditPlan() | AddTask() | MoveTask() | BlockTask() | ProposePlan() | ArrangePlan():
             return await handle_plan(session, intent)
-        case SayToModel() | PinChunk() | DropChunk() | CompactContext():
+        case SayToModel() | PinChunk() | DropChunk() | ChooseSkill() | CompactContext():
             return await handle_context(session, intent)
         case _:
             return Refused("that does not fit what is going on now")

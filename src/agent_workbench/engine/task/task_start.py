@@ -21,6 +21,7 @@ from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.skills.selection import check_named
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.tools.spec import FINISH, ToolSpec, describe_unheld
 from agent_workbench.engine.prompt.prompt_text import VERSION
@@ -29,6 +30,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.task.code_lookup import pin_mentions
 from agent_workbench.engine.task.repo_instructions import read_instructions
+from agent_workbench.engine.task.skill_choice import choose_skills
 from agent_workbench.engine.tools.builtin.finish import finish_spec
 from agent_workbench.engine.tools.check_runs import CheckList, check_list, refuse_denied
 from agent_workbench.engine.tools.failure_search import latest_failures
@@ -87,14 +89,18 @@ async def task_without_check(session: SessionContext, wanted: TaskId | None) -> 
 
 
 async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
-    """Start a task (None: the next one of the plan); raise `PlanError`, `LockedError`, `WorkspaceError`."""
+    """Start a task (None: the next one of the plan).
+
+    Raises `PlanError`, `LockedError`, `WorkspaceError`, and `ConfigError` for a skill that is not there.
+    """
     taken = await read_plan(session)
     task = _choose(session.state.plan, wanted, taken)
     checks = _allowed_checks(task, session.settings)
     base = await _base(session, task)
     workspaces = session.ports.workspaces
     branch = await workspaces.free_branch(task.id, session.state.session)
-    skills = await session.ports.skills.load(task.applicable_skills)
+    if task.applicable_skills:
+        check_named(await session.ports.skills.list(), task.applicable_skills)
     session.publisher.show_activity(f"making a workspace for {task.id}")
     request = WorkspaceRequest(session.state.session, task.id, branch, base, session.settings.workspace.link)
     workspace = await session.take_workspace(request)
@@ -108,7 +114,6 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
         checks=checks.commands,
         tools=tuple(spec.name for spec in specs),
         required=checks.required,
-        skills=skills,
         wording=VERSION,
         specs=specs,
         commit_convention=convention,
@@ -176,7 +181,9 @@ def _allowed_checks(task: Task, settings: Settings) -> CheckList:
 
 
 async def retrieve(session: SessionContext) -> None:
-    """Pin the code that the task mentions, and record what a search for its text and its failing tests finds."""
+    """Choose skills, pin the code that the task mentions, and record what a search for the task finds."""
+    definition = session.run.definition
+    await choose_skills(session, await session.workspace(), _said(definition), named_files(definition))
     session.publisher.show_activity("searching the code")
     for remark in await pin_mentions(session, _said(session.run.definition)):
         session.publisher.notify(remark)

@@ -1,0 +1,75 @@
+"""Skills catalogue: list, show, check, and the choice for words or filters."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
+from agent_workbench.bootstrap.repo_context import Say, find_repo
+from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.core.errors import ConfigError, RepoError
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.skills.entries import SkillEntry, SkillPlace
+
+if TYPE_CHECKING:  # loaded by the calls that need it
+    from agent_workbench.adapters.skills.folders import SkillFolders
+    from agent_workbench.core.skills.selection import SkillQuery
+    from agent_workbench.engine.task.skill_choice import SkillChoice
+
+
+class SkillCatalogue(Struct, frozen=True):
+    """All skills by name, and the folders that were searched for them, the nearest first."""
+
+    skills: tuple[SkillEntry, ...]
+    places: tuple[SkillPlace, ...]
+
+
+async def list_skills(invocation: Invocation, say: Say = say_nothing) -> SkillCatalogue:
+    """Return the skills that a task here may use; tell `say` if the repo's own do not count without trust."""
+    return await _catalogue(await _folders(invocation, say))
+
+
+async def check_skills(invocation: Invocation) -> SkillCatalogue:
+    """Return all skills with their problems, those of a repository without trust too: they are only read."""
+    try:
+        repo = await find_repo(invocation)
+    except RepoError:
+        return await list_skills(invocation)
+    settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+    return await _catalogue(skill_folders(repo.root, settings.skills))
+
+
+async def show_skill(invocation: Invocation, name: str, say: Say = say_nothing) -> tuple[SkillEntry, str]:
+    """Return a skill and its text; raise `ConfigError` for an unknown one, or one that cannot be used."""
+    folders = await _folders(invocation, say)
+    body = await folders.body(name)
+    entry = next((each for each in await folders.list() if each.name == name), None)
+    if entry is None:
+        raise ConfigError(
+            f"the skill {name!r} was removed meanwhile", advice="`agent skills list` shows those there are"
+        )
+    return entry, body
+
+
+async def choose_skills(
+    invocation: Invocation, query: "SkillQuery", max_tokens: int | None = None, say: Say = say_nothing
+) -> "SkillChoice":
+    """Return the skills that fit a query into `max_tokens` (None: `skills.max_tokens`), estimated without a model."""
+    from msgspec.structs import replace
+
+    from agent_workbench.engine.task.skill_choice import estimate_tokens, pick_skills
+
+    repo, settings = await repo_or_folder(invocation, say)
+    most = settings.skills.max_tokens if max_tokens is None else max_tokens
+    catalogue = skill_folders(repo.root, settings.skills)
+    return await pick_skills(catalogue, replace(query, max_tokens=most), estimate_tokens)
+
+
+async def _folders(invocation: Invocation, say: Say) -> "SkillFolders":
+    repo, settings = await repo_or_folder(invocation, say)
+    return skill_folders(repo.root, settings.skills)
+
+
+async def _catalogue(folders: "SkillFolders") -> SkillCatalogue:
+    return SkillCatalogue(await folders.list(), await folders.places())

@@ -1,0 +1,148 @@
+"""`agent skills`: list, show, choose and check the skills that a task may use."""
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.output import say, say_aside, say_json
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.text.sanitizer import sanitize_line
+
+if TYPE_CHECKING:
+    from agent_workbench.core.skills.entries import SkillEntry, SkillPlace
+
+MOST_TOKENS = 1_000_000
+DESCRIPTION_CHARS = 200
+CHOOSE_EXIT = "exit code: 0 a skill is chosen; 1 none fits"
+CHECK_EXIT = "exit code: 0 every skill can be used; 1 one cannot"
+
+
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the verbs below it with their flags, and the function that each of them runs."""
+    verb.set_defaults(execute=list_all)
+    below = verb.add_subparsers(title="verbs", metavar="VERB")
+    listed = add_verb(below, "list", "list the skills with their size, and the folders that were searched", list_all)
+    shown = add_verb(below, "show", "show one skill: what is known of it, and its text", show)
+    shown.add_argument("name", help="its name in the list")
+    chosen = add_verb(below, "choose", "show which skills fit words, domains and languages, and why", choose)
+    chosen.epilog = CHOOSE_EXIT
+    chosen.add_argument("words", nargs="*", metavar="WORDS", help="the words of a task; without them every skill fits")
+    chosen.add_argument("--domain", action="append", default=[], metavar="NAME", help="one of its domains (repeatable)")
+    chosen.add_argument("--language", action="append", default=[], metavar="NAME", help="a language (repeatable)")
+    chosen.add_argument("--max-tokens", type=_tokens, metavar="N", help="limit for all together (skills.max_tokens)")
+    checked = add_verb(below, "check", "check every SKILL.md, also of a repository that is not trusted", check)
+    checked.epilog = CHECK_EXIT
+    verb.set_defaults(json=False)
+    for each in (listed, shown, chosen, checked):
+        each.add_argument("--json", action="store_true", help="a line of JSON for each")
+
+
+def _tokens(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= MOST_TOKENS:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {MOST_TOKENS:,}")
+
+
+def list_all(options: argparse.Namespace) -> int:
+    """Print a line for each skill, and the folders that were searched."""
+    from agent_workbench.api.skills import list_skills
+
+    found = asyncio.run(list_skills(_invocation(), say_aside))
+    if options.json:
+        for entry in found.skills:
+            say_json(to_builtins(entry))
+        return ExitCode.DONE
+    for entry in found.skills:
+        say(_line(entry))
+    say(f"searched: {', '.join(map(_place, found.places))}")
+    return ExitCode.DONE
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print what is known of a skill, and its text."""
+    from agent_workbench.api.skills import show_skill
+
+    entry, text = asyncio.run(show_skill(_invocation(), options.name, say_aside))
+    if options.json:
+        say_json({**to_builtins(entry), "text": text})
+        return ExitCode.DONE
+    told = (
+        ("skill", entry.name),
+        ("description", entry.description),
+        ("domains", ", ".join(entry.domains)),
+        ("languages", ", ".join(entry.languages)),
+        ("patterns", ", ".join(entry.patterns)),
+        ("role", entry.role),
+        ("tokens", f"about {entry.tokens:,}"),
+        ("from", f"{entry.folder} ({entry.origin})"),
+        *(("problem", problem) for problem in entry.problems),
+    )
+    for label, value in told:
+        if value:
+            say(f"{label + ':':<13}{sanitize_line(value, 2_000)}")
+    say(f"\n{text}")
+    return ExitCode.DONE
+
+
+def choose(options: argparse.Namespace) -> int:
+    """Print the skills that fit, the most relevant first, and those that are left out."""
+    from agent_workbench.api.skills import choose_skills
+    from agent_workbench.core.skills.selection import SkillQuery
+
+    query = SkillQuery(words=" ".join(options.words), domains=tuple(options.domain), languages=tuple(options.language))
+    choice = asyncio.run(choose_skills(_invocation(), query, options.max_tokens, say_aside))
+    if options.json:
+        for each in choice.skills:
+            say_json({"name": each.name, "chosen": True, "tokens": each.tokens, "reason": each.reason})
+        for out in choice.left_out:
+            say_json({"name": out.name, "chosen": False, "tokens": out.tokens, "reason": out.reason})
+    else:
+        for each in choice.skills:
+            say(f"{each.name}  {each.tokens:,} tokens  ({each.reason})")
+        for out in choice.left_out:
+            say_aside(f"left out: {out.name}: {out.reason}")
+        if not choice.skills:
+            say_aside("no skill fits")
+    return ExitCode.DONE if choice.skills else ExitCode.FAILED
+
+
+def check(options: argparse.Namespace) -> int:
+    """Print the problems of all skills and of the folders that were searched."""
+    from agent_workbench.api.skills import check_skills
+
+    found = asyncio.run(check_skills(_invocation()))
+    for entry in found.skills:
+        if options.json:
+            say_json({"name": entry.name, "usable": entry.usable, "problems": list(entry.problems)})
+            continue
+        for problem in entry.problems:
+            say(f"{'warning' if entry.usable else 'error'}: {problem}")
+    unread = [place for place in found.places if place.problem not in {"", "missing"}]
+    for place in unread:
+        say_aside(f"warning: {_place(place)}")
+    useless = sum(not entry.usable for entry in found.skills)
+    if not options.json:
+        say(f"{len(found.skills):,} skills, {useless:,} of them cannot be used")
+    return ExitCode.FAILED if useless else ExitCode.DONE
+
+
+def _line(entry: "SkillEntry") -> str:
+    if not entry.usable:
+        return f"{entry.name}  left out: {'; '.join(entry.problems)}"
+    facts = ", ".join(filter(None, (f"about {entry.tokens:,} tokens", str(entry.origin), entry.role)))
+    problems = "".join(f"\n    {problem}" for problem in entry.problems)
+    return f"{entry.name}  ({facts})\n    {sanitize_line(entry.description, DESCRIPTION_CHARS)}{problems}"
+
+
+def _place(place: "SkillPlace") -> str:
+    return f"{place.folder} ({place.problem or place.skills})"
+
+
+def _invocation() -> Invocation:
+    return Invocation(Path.cwd(), os.environ, {})
