@@ -121,7 +121,7 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     folder = tmp_path / "shop"
     assert "answers are scripted" in run(f"agent demo --headless --folder {folder}", tmp_path, shell)
     said = [run(line, folder, shell) for line in block("sessions")]
-    listed, shown, receipt, verified, commit, exported, forked, tree, pictures, rules = said
+    listed, shown, receipt, verified, commit, exported, forked, tree, pictures, rules, skills = said
     assert "T-1, T-2  done" in listed
     assert "T-2 done: committed" in shown
     assert "0 re-read" in receipt
@@ -133,6 +133,7 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert (folder / "gates").is_dir()
     assert "gates" in pictures
     assert rules
+    assert "yaml-validation" in skills
 
 
 @pytest.mark.xdist_group("llama")
