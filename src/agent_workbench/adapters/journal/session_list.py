@@ -121,6 +121,8 @@ def summarize_session(directory: Path) -> SessionSummary:
         holder=holder,
         torn_bytes=len(torn),
         problem=problems[0] if problems else "",
+        consultations=facts.consultations,
+        label=label if isinstance(label := header.get("label"), str) else "",
     )
 
 
@@ -144,6 +146,7 @@ class _Facts(Struct):
     steps: int = 0
     step: int = 0
     tokens: int = 0
+    consultations: int = 0
 
 
 def _facts(lines: Sequence[bytes], problems: list[str]) -> _Facts:
@@ -156,6 +159,7 @@ def _facts(lines: Sequence[bytes], problems: list[str]) -> _Facts:
             facts.step = int(step[1])
         elif kind in _ANSWERS:
             facts.tokens += sum(int(count) for count in _TOKENS.findall(raw))
+        facts.consultations += kind == "consultant_answered"
         if kind in _OPENS_GATE:
             facts.waits = True
         elif kind in _CLOSES_GATE:

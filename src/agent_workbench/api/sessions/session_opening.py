@@ -65,8 +65,9 @@ async def open_session(
     trusted: bool,
     headless: bool = False,
     say: Say | None = None,
+    held: "HeldSession | None" = None,
 ) -> "tuple[SessionContext, Recorder]":
-    """Open the session that `query` selects, or begin one.
+    """Open the session that `query` selects, or begin one; `held` is one whose journal is given.
 
     `say` is told what it waits for (None: the publisher is). Raises `LockedError`, `JournalError`, `ConfigError`,
     `StorageError`, and `ShellError` for a headless session without a sandbox.
@@ -88,8 +89,9 @@ async def open_session(
             say(f"tests and commands are not confined here: {sandbox.why}")
         own_rules = await ports.rules.kept() if trusted else ()
         store = await asyncio.to_thread(repo.sessions, settings)
-        opened = await store.open(query)
-        stack.push_async_callback(store.discard, opened)
+        opened = held or await store.open(query)
+        if held is None:
+            stack.push_async_callback(store.discard, opened)
         config = SessionConfigured(
             approvals=settings.approvals,
             limits=settings.limits,
@@ -104,7 +106,7 @@ async def open_session(
             review_context=settings.ui.review_context and not headless,
             mode=ApprovalMode.ASK if headless else settings.ui.mode,
         )
-        header = SessionStarted(opened.id, facts.root, facts.head, __version__)
+        header = SessionStarted(opened.id, facts.root, facts.head, __version__, label=query.label)
         recorder = _recorder(opened, publisher, events)
         events.begin(recorder.state.seq, partial(store.read, opened.id, whole=True))
         await begin(recorder, header, config, opened.torn_bytes)

@@ -9,12 +9,15 @@ from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
 
+MOST_LABELLED_EVENTS = 400
+"""Events after which a label continues in a new session."""
+
 
 class SessionQuery(Struct, frozen=True):
     """Request for a session: one by `name`, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any).
 
     A session that stopped in one of the tasks `passing` is not resumed. One without a task is resumed if a plan of the
-    model waits in it, and `plans` is set.
+    model waits in it, and `plans` is set. With a `label` it is the newest session that was begun under it and has room.
     """
 
     name: str = ""
@@ -22,6 +25,7 @@ class SessionQuery(Struct, frozen=True):
     tasks: tuple[TaskId, ...] | None = None
     passing: frozenset[TaskId] = frozenset()
     plans: bool = False
+    label: str = ""
 
 
 def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery) -> SessionSummary | None:
@@ -29,6 +33,8 @@ def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery)
 
     Raises `JournalError` if it is damaged, unless a newer session was begun since. `summaries` are newest first.
     """
+    if query.label:
+        return _labelled(summaries, query.label)
     newer = False
     for summary in summaries:
         task = summary.tasks[-1] if summary.tasks else None
@@ -48,6 +54,16 @@ def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery)
             )
         newer = True
     return None
+
+
+def _labelled(summaries: Iterable[SessionSummary], label: str) -> SessionSummary | None:
+    """Return the newest own session with a label that nobody has open, that is whole, and not long."""
+    fitting = (
+        each
+        for each in summaries
+        if each.label == label and each.ours and not each.holder and not each.problem and not each.tasks
+    )
+    return next((each for each in fitting if each.events < MOST_LABELLED_EVENTS), None)
 
 
 def unfinished_tasks(summaries: Iterable[SessionSummary]) -> Mapping[TaskId, str]:

@@ -20,7 +20,8 @@ class SessionSummary(Struct, frozen=True):
     last one. `waits`: a proposal is at the gate. `left`: the session ended normally. `holder` is who has it open, empty
     for nobody. `steps` and `tokens` count all tasks, including what a fork copied from its `parent` (events up to
     `parent_seq`). `ours`: the session was started here, so it can be resumed. `problem` is the first invalid line among
-    those read; only a verification reads all lines.
+    those read; only a verification reads all lines. `label` is the free name that the session was begun
+    under, `consultations` the number of answers by consultants.
     """
 
     id: SessionId
@@ -39,6 +40,8 @@ class SessionSummary(Struct, frozen=True):
     torn_bytes: int = 0
     ours: bool = False
     problem: str = ""
+    label: str = ""
+    consultations: int = 0
 
 
 class PastSessions(Protocol):

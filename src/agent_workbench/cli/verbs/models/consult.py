@@ -1,0 +1,181 @@
+"""`agent consult`: ask a consultant about files, an error, requirements or a session."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from agent_workbench.cli.output import say, say_aside, say_cells, say_json
+from agent_workbench.cli.progress import ProgressLine
+from agent_workbench.core.consult.findings import findings_of, review_counts
+from agent_workbench.core.consult.requests import CONSULTANTS, FILES, SESSION, ConsultAnswer, ConsultRequest, request_of
+from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.live import Streaming
+
+MOST_CHARS = 60_000
+STATS, LOG, TIER = "stats", "log", "tier"
+SUBJECTS = {
+    "tdd_red": ("spec",),
+    "tdd_green": ("test_path",),
+    "tdd_refactor": ("test_path", "impl_path"),
+    "debug": ("error",),
+    "spec": ("requirements",),
+    "retrospective": (SESSION,),
+    "trainer": (SESSION,),
+}
+"""Arguments that the words of the command line stand for; those of `review` are files."""
+TEXTS = frozenset({"error", "requirements", "spec"})
+CONSULT_EXIT = "exit code: 0 answered; 1 a review with critical findings; 5 no endpoint answers"
+
+
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, and the function that runs it."""
+    verb.set_defaults(execute=execute)
+    listed = "\n".join(f"  {facts.name:<14} {facts.summary}" for facts in CONSULTANTS.values())
+    verb.formatter_class = argparse.RawDescriptionHelpFormatter
+    verb.description = (
+        f"{verb.description or ''}\n\nconsultants:\n{listed}\n\n"
+        f"  {STATS:<14} show how often the answers of each model were taken\n"
+        f"  {LOG:<14} show the consultations of a session or label\n"
+        f"  {TIER:<14} show which endpoints answer now"
+    ).strip()
+    verb.epilog = CONSULT_EXIT
+    names = (*CONSULTANTS, STATS, LOG, TIER)
+    verb.add_argument("name", metavar="NAME", choices=names, help="consultant, or stats, log, tier")
+    words = "files for review and tdd, a session for retrospective, trainer and log, else the text; `-` reads stdin"
+    verb.add_argument("words", nargs="*", metavar="WORDS", help=words)
+    verb.add_argument("--context", default="", metavar="TEXT", help="what the consultant should know besides")
+    verb.add_argument("--output", default="", metavar="PATH", help="file that the specification is meant for")
+    verb.add_argument("--test-command", default="", metavar="LINE", help="command that runs the tests")
+    verb.add_argument("--model", default="", metavar="NAME", help="the only endpoint to ask, or the model of one")
+    verb.add_argument("--session", default="", metavar="LABEL", help="free label; consultations under it are told")
+    verb.add_argument("--json", action="store_true", help="print one line of JSON")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Ask, print the answer, and return the exit code."""
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    match options.name:
+        case "stats":
+            return _stats(invocation, options)
+        case "log":
+            return _log(invocation, options)
+        case "tier":
+            return _tier(invocation, options)
+        case _:
+            return _consult(invocation, options)
+
+
+def _consult(invocation: Invocation, options: argparse.Namespace) -> int:
+    from agent_workbench.api.consult import consult
+
+    request = _request(options)
+    with ProgressLine() as line:
+
+        def show(streaming: Streaming) -> None:
+            line.show(f"{request.skill}: {streaming.tokens} tokens · {streaming.text[-200:]}")
+
+        answer = asyncio.run(consult(invocation, request, report=show, say=say_aside))
+    found = findings_of(answer.text, request.files)
+    counts = review_counts(answer.text, found)
+    if options.json:
+        say_json(_as_json(answer, request))
+    else:
+        if answer.reader_analysis:
+            say(f"{answer.reader_analysis}\n\n---\n")
+        say(answer.text)
+        tried = f", {len(answer.attempts)} attempts" if len(answer.attempts) > 1 else ""
+        say_aside(f"{answer.model} in {answer.duration_ms / 1000:.1f} s{tried}")
+    for remark in answer.remarks:
+        say_aside(remark)
+    return ExitCode.FAILED if request.skill == "review" and counts.critical else ExitCode.DONE
+
+
+def _request(options: argparse.Namespace) -> ConsultRequest:
+    """Return the request that the command line stands for; raise `UsageError`."""
+    facts = CONSULTANTS[options.name]
+    given = {"context": options.context, "output_path": options.output, "test_cmd": options.test_command}
+    for name, value in given.items():
+        if value and name not in facts.arguments:
+            flag = {"output_path": "--output", "test_cmd": "--test-command"}.get(name, f"--{name}")
+            raise UsageError(f"{facts.name} takes no {flag}", advice="leave it out")
+    arguments: dict[str, object] = {name: value for name, value in given.items() if value}
+    arguments |= {name: value for name, value in (("model", options.model), (SESSION, options.session)) if value}
+    words = list(options.words)
+    if facts.name == "review":
+        arguments[FILES] = words
+        return request_of(facts.name, arguments)
+    subjects = SUBJECTS[facts.name]
+    if len(subjects) == 1 and subjects[0] in TEXTS:
+        words = [_stdin() if words == ["-"] else " ".join(words)]
+    if len(words) > len(subjects):
+        raise UsageError(f"{facts.name} takes {' and '.join(subjects)}, not {len(words)} words")
+    return request_of(facts.name, arguments | dict(zip(subjects, words, strict=False)))
+
+
+def _stdin() -> str:
+    """Return what standard input holds, its head and tail if it is long: a trace ends with its cause."""
+    text = sys.stdin.read(20 * MOST_CHARS)
+    if len(text) <= MOST_CHARS:
+        return text
+    kept = MOST_CHARS // 2 - 100
+    return f"{text[:kept]}\n… {len(text) - 2 * kept:,} characters are left out …\n{text[-kept:]}"
+
+
+def _as_json(answer: ConsultAnswer, request: ConsultRequest) -> dict[str, object]:
+    found = findings_of(answer.text, request.files)
+    shown: dict[str, object] = msgspec.to_builtins(answer)
+    if request.skill == "review":
+        shown["findings"] = [
+            {"severity": each.severity.value, "path": each.path, "line": each.line, "text": each.text} for each in found
+        ]
+        shown["critical"] = review_counts(answer.text, found).critical
+    return shown
+
+
+def _stats(invocation: Invocation, options: argparse.Namespace) -> int:
+    from agent_workbench.api.consult import consult_stats
+
+    rates = asyncio.run(consult_stats(invocation))
+    if options.json:
+        say_json([{**msgspec.to_builtins(each), "share": round(each.share, 4)} for each in rates])
+    elif not rates:
+        say_aside("no consultant was asked in this repository yet")
+    else:
+        for each in rates:
+            say_cells((each.skill, each.model, f"{each.accepted}/{each.attempts}", f"{each.share:.0%}"))
+    return ExitCode.DONE
+
+
+def _log(invocation: Invocation, options: argparse.Namespace) -> int:
+    from agent_workbench.api.consult import session_log
+
+    label = options.session or " ".join(options.words)
+    if not label:
+        raise UsageError("log needs a session or a label", advice="name it: `agent consult log LABEL`")
+    entries = asyncio.run(session_log(invocation, label))
+    if options.json:
+        say_json(msgspec.to_builtins(entries))
+    elif not entries:
+        say_aside(f"nothing is logged under {label!r}")
+    else:
+        for each in entries:
+            say_cells((each.timestamp[:19], each.skill, each.phase, each.final_status, each.model_used, each.message))
+    return ExitCode.DONE if entries else ExitCode.FAILED
+
+
+def _tier(invocation: Invocation, options: argparse.Namespace) -> int:
+    from agent_workbench.api.consult import tier
+
+    found = asyncio.run(tier(invocation, say_aside))
+    if options.json:
+        say_json(msgspec.to_builtins(found))
+    else:
+        say(found.level)
+        for each in found.endpoints:
+            say_cells((each.name, each.tier.value, each.problem or "answers"))
+    return ExitCode.DONE if found.level != "none" else ExitCode.MODEL
