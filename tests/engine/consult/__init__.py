@@ -1,0 +1,1 @@
+"""Consultations against a real repository and journal, and models that say what they are told to."""
