@@ -282,6 +282,7 @@ async def test_what_ships_is_whole_and_short(tmp_path: Path) -> None:
     for name, domains in demanded.items():
         entry = listed[name]
         assert entry.origin is SkillOrigin.PACKAGE
-        assert domains
+        assert domains <= set(entry.domains)
         assert entry.languages
         assert entry.patterns
+        assert 150 <= entry.tokens <= 400, name
