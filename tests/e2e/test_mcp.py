@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from typing import Any
 import psutil
 import pytest
 
+from agent_workbench.core.tools.schema import read_schema
 from tests.e2e.calc import FILES, SCRIPTS, calc_repo
 from tests.e2e.machine import CHECKOUT, LAUNCHER, WAIT_SECONDS, Machine, Running, journal_lines
 
+MAX_CONNECTIONS = 64
 # The SDK is slow to import: one worker of the tests does it.
 pytestmark = pytest.mark.xdist_group("mcp")
 
@@ -59,6 +61,28 @@ async def client(machine: Machine, repo: Path, mode: str = "auto") -> AsyncItera
         yield talking
 
 
+@contextlib.contextmanager
+def served_over_http(machine: Machine, repo: Path) -> Iterator[tuple[Running, str, str]]:
+    """Start `agent mcp serve --http` below a shell; give the shell, the address and the token."""
+    command, environ = launched(machine, {})
+    out, err = machine.folder / "out", machine.folder / "err"
+    with out.open("wb") as written, err.open("wb") as said:
+        shell = subprocess.Popen(
+            ["/bin/sh", "-c", '"$@" serve --http & wait', "sh", *command],
+            cwd=repo,
+            env=environ,
+            stdout=written,
+            stderr=said,
+        )
+    running = Running(shell, out, err, machine.folder / "mark")
+    try:
+        running.until(lambda: out.read_text().count("\n") >= 3, "the address")
+        address, token, _ = out.read_text().splitlines()
+        yield running, address, token.removeprefix("Authorization: Bearer ")
+    finally:
+        shell.kill()
+
+
 async def told(talking: Any, name: str, **arguments: object) -> Any:
     """Return what a tool answers as a value; fail if it refuses."""
     done = await talking.call_tool(name, arguments)
@@ -86,6 +110,56 @@ async def test_a_task_is_started_once_parked_and_told_of(served: Machine) -> Non
         assert f"agent://sessions/{session}" in uris
         (page,) = (await talking.read_resource(f"agent://sessions/{session}")).contents
         assert "T-1" in page.text
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_both_eras_are_served_in_a_repo_without_trust_or_plan(machine: Machine, mode: str) -> None:
+    from mcp import MCPError
+
+    async with client(machine, machine.new_repo("empty", {"a.py": "def found(): ...\n"}), mode) as talking:
+        tools = {each.name: each for each in (await talking.list_tools()).tools}
+        assert {"plan_status", "search_code", "run_task", "run_status", "inbox_list", "list_models"} <= set(tools)
+        for each in tools.values():
+            read_schema(json.dumps(each.input_schema))
+            assert each.description
+        (found,) = (await told(talking, "search_code", query="found"))["results"]
+        assert found["path"] == "a.py"
+        with pytest.raises(MCPError, match="unknown tool 'approve'"):
+            await talking.call_tool("approve", {"reference": "P-1"})
+        with pytest.raises(MCPError, match="unknown resource"):
+            await talking.read_resource("agent://sessions/../../etc/passwd")
+        refused = await talking.call_tool("search_code", {})
+        assert refused.is_error
+        assert "query is missing" in refused.content[0].text
+        plan = await talking.call_tool("plan_status", {})
+        assert "there is no plan" in plan.content[0].text
+
+
+async def test_http_serves_who_has_the_token_few_at_a_time_and_ends_with_its_parent(machine: Machine) -> None:
+    from mcp import Client
+    from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+    repo = machine.new_repo("empty", {"a.py": "def found(): ...\n"})
+    with served_over_http(machine, repo) as (shell, address, token):
+        for mode in ("legacy", "auto"):
+            async with (
+                create_mcp_http_client({"Authorization": f"Bearer {token}"}) as http,
+                Client(streamable_http_client(address, http_client=http), mode=mode) as talking,
+            ):
+                assert (await told(talking, "inbox_list")) == {"waiting": []}
+        async with create_mcp_http_client() as stranger:
+            assert (await stranger.post(address, json={})).status_code == 401
+        port = int(address.rpartition(":")[2].removesuffix("/mcp"))
+        many = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2 * MAX_CONNECTIONS)]
+        ends = [asyncio.ensure_future(reading.read()) for reading, _ in many]
+        async with asyncio.timeout(WAIT_SECONDS):
+            while sum(each.done() for each in ends) < MAX_CONNECTIONS:
+                await asyncio.wait([each for each in ends if not each.done()], return_when=asyncio.FIRST_COMPLETED)
+        shell.send(signal.SIGKILL)
+        assert not shell.survivors()
+        await asyncio.gather(*ends, return_exceptions=True)
+        for _, writing in many:
+            writing.close()
 
 
 def test_nothing_survives_a_client_that_is_killed(machine: Machine) -> None:
