@@ -81,6 +81,7 @@ def served_over_http(machine: Machine, repo: Path) -> Iterator[tuple[Running, st
         yield running, address, token.removeprefix("Authorization: Bearer ")
     finally:
         shell.kill()
+        shell.wait()
 
 
 async def told(talking: Any, name: str, **arguments: object) -> Any:
@@ -133,21 +134,29 @@ async def test_both_eras_are_served_in_a_repo_without_trust_or_plan(machine: Mac
         assert "query is missing" in refused.content[0].text
         plan = await talking.call_tool("plan_status", {})
         assert "there is no plan" in plan.content[0].text
+        assert "python-style" in json.dumps(await told(talking, "list_skills"))
+        script = await talking.call_tool("run_python_script", {"skill_name": "python-style", "script": "print(1)"})
+        assert script.is_error
+        assert "needs a person" in script.content[0].text
+        assert "review" in [each.name for each in (await talking.list_prompts()).prompts]
+        (message,) = (await talking.get_prompt("review", {"files": "a.py"})).messages
+        assert message.content.text.endswith("files: a.py")
 
 
 async def test_http_serves_who_has_the_token_few_at_a_time_and_ends_with_its_parent(machine: Machine) -> None:
+    import httpx2
     from mcp import Client
-    from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+    from mcp.client.streamable_http import streamable_http_client
 
     repo = machine.new_repo("empty", {"a.py": "def found(): ...\n"})
     with served_over_http(machine, repo) as (shell, address, token):
         for mode in ("legacy", "auto"):
             async with (
-                create_mcp_http_client({"Authorization": f"Bearer {token}"}) as http,
+                httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
                 Client(streamable_http_client(address, http_client=http), mode=mode) as talking,
             ):
                 assert (await told(talking, "inbox_list")) == {"waiting": []}
-        async with create_mcp_http_client() as stranger:
+        async with httpx2.AsyncClient() as stranger:
             assert (await stranger.post(address, json={})).status_code == 401
         port = int(address.rpartition(":")[2].removesuffix("/mcp"))
         many = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2 * MAX_CONNECTIONS)]

@@ -47,6 +47,7 @@ async def _serve(invocation: Invocation, port: int, on_ready: OnReady) -> None:
         config = uvicorn.Config(
             RequestGuard(app, token, port),
             http=LimitedConnection,
+            lifespan="off",
             ws="none",
             log_config=None,
             log_level="error",
@@ -56,9 +57,9 @@ async def _serve(invocation: Invocation, port: int, on_ready: OnReady) -> None:
             h11_max_incomplete_event_size=HEAD_BYTES,
             timeout_graceful_shutdown=CLOSE_SECONDS,
         )
-        server = _Server(config)
-        on_ready(f"http://{LOOPBACK}:{port}{PATH}", token)
-        await first_end(server.serve(sockets=[listening]))
+        async with sdk.session_manager.run():
+            on_ready(f"http://{LOOPBACK}:{port}{PATH}", token)
+            await first_end(_Server(config).serve(sockets=[listening]))
 
 
 class _Server(uvicorn.Server):

@@ -14,8 +14,10 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from agent_workbench.core.errors import UsageError, WorkbenchError, error_text
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.messages import did_you_mean, quoted
 from agent_workbench.core.version import __version__
+from agent_workbench.mcp.prompts import listed_prompts, prompt_text
 from agent_workbench.mcp.resources import Resources, UnknownResource
 from agent_workbench.mcp.served_tool import BadArguments, JsonObject, ServedTool, by_name, check_arguments
 
@@ -37,7 +39,8 @@ Context = ServerRequestContext[Any]
 class ProtocolServer:
     """The SDK's server with our tables behind it; it serves any number of connections."""
 
-    def __init__(self, tools: Sequence[ServedTool], resources: Resources) -> None:
+    def __init__(self, invocation: Invocation, tools: Sequence[ServedTool], resources: Resources) -> None:
+        self._invocation = invocation
         self._tools = by_name(tools)
         self._resources = resources
         self._calls = 0
@@ -49,6 +52,7 @@ class ProtocolServer:
             instructions=INSTRUCTIONS,
             cache_hints={
                 "tools/list": hint,
+                "prompts/list": hint,
                 "resources/templates/list": hint,
                 "server/discover": hint,
                 "resources/list": CacheHint(),
@@ -60,6 +64,8 @@ class ProtocolServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
         )
 
     def _schema_of(self, name: str) -> Mapping[str, Any] | None:
@@ -118,6 +124,15 @@ class ProtocolServer:
             text, mime = await self._resources.read(uri)
         return wire.ReadResourceResult(contents=[wire.TextResourceContents(uri=uri, text=_whole(text), mime_type=mime)])
 
+    async def _list_prompts(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
+        return wire.ListPromptsResult(prompts=list(listed_prompts()))
+
+    async def _get_prompt(self, _: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
+        with _as_protocol_errors():
+            text = await prompt_text(self._invocation, params.name, params.arguments or {})
+        content = wire.TextContent(text=_whole(text))
+        return wire.GetPromptResult(messages=[wire.PromptMessage(role="user", content=content)])
+
 
 @contextmanager
 def _as_protocol_errors(data: object = None) -> Iterator[None]:
@@ -125,7 +140,8 @@ def _as_protocol_errors(data: object = None) -> Iterator[None]:
     try:
         yield
     except (UnknownResource, UsageError) as error:
-        raise MCPError(code=wire.INVALID_PARAMS, message=str(error), data=data) from None
+        told = error_text(error) if isinstance(error, WorkbenchError) else str(error)
+        raise MCPError(code=wire.INVALID_PARAMS, message=told, data=data) from None
     except WorkbenchError as error:
         raise MCPError(code=wire.INTERNAL_ERROR, message=error_text(error), data=data) from None
 

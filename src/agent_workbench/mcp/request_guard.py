@@ -37,10 +37,7 @@ class RequestGuard:
         self._origins = {b"http://" + host for host in self._hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or the events of the server's life."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
+        """Answer one request."""
         try:
             self._check(scope)
             body = await _whole_body(scope, receive)

@@ -12,6 +12,7 @@ from agent_workbench.mcp.protocol_server import ProtocolServer
 from agent_workbench.mcp.repo_tools import repo_tools
 from agent_workbench.mcp.resources import repo_resources
 from agent_workbench.mcp.run_tools import run_tools
+from agent_workbench.mcp.skill_tools import skill_tools
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -29,8 +30,8 @@ async def served_repo(invocation: Invocation) -> "AsyncIterator[Server[Any]]":
     await trusted_repo(invocation)
     runs = TaskRuns(invocation)
     try:
-        tools = (*repo_tools(invocation), *run_tools(invocation, runs))
-        yield ProtocolServer(tools, repo_resources(invocation)).sdk
+        tools = (*repo_tools(invocation), *run_tools(invocation, runs), *skill_tools(invocation))
+        yield ProtocolServer(invocation, tools, repo_resources(invocation)).sdk
     finally:
         stopping = asyncio.ensure_future(runs.stop())
         await asyncio.wait({stopping}, timeout=STOP_SECONDS)
