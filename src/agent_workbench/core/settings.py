@@ -226,7 +226,7 @@ DEFAULT_TOOLS = (
 SKILL_TOOLS = ("list_skills", "get_skill", "read_file_in_skill", "run_python_script")
 """Tools of skills: offered also without being named, where a skill has files that they may need."""
 
-ALL_TOOLS = (*DEFAULT_TOOLS, "run_command", *SKILL_TOOLS)
+ALL_TOOLS = (*DEFAULT_TOOLS, "run_command", "consult", *SKILL_TOOLS)
 """Every tool that a model may be given."""
 TOOL_ALIASES = {"vector_search": "search_code"}
 """Other names of tools in settings and rules."""

@@ -288,7 +288,7 @@ async def test_a_long_answer_is_cut_and_a_step_in_it_is_text(tmp_path: Path) -> 
 
 
 async def test_a_prompt_that_is_too_long_is_asked_with_less(tmp_path: Path) -> None:
-    sayings = [ContextOverflow("4096 tokens"), "Clean — no issues found"]
+    sayings: list[Saying] = [ContextOverflow("4096 tokens"), "Clean — no issues found"]
     async with consulting(tmp_path, sayings) as (stage, context):
         await consult(context, ConsultRequest("review", files=("src/long.py",)))
         first, second = asked(stage)

@@ -137,4 +137,6 @@ class SessionContext:
             self.state,
             OutputTail(self.publisher, self.ports.clock),
             self.stoppable,
+            self.record,
+            lambda: self.state,
         )

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.events import Event
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
@@ -50,7 +51,10 @@ class Ports(Struct, frozen=True):
 
 
 class ToolContext(Struct, frozen=True):
-    """The task that a tool is called for; `state` is the session as it was at the call."""
+    """The task that a tool is called for; `state` is the session as it was at the call.
+
+    `record` adds an event while the tool runs, and `newest_state` returns the session as it is then.
+    """
 
     ports: Ports
     settings: Settings
@@ -59,6 +63,8 @@ class ToolContext(Struct, frozen=True):
     state: SessionState
     on_output: OutputTail
     stoppable: StoppableCall
+    record: Callable[[Event], Awaitable[None]]
+    newest_state: Callable[[], SessionState]
 
     @property
     def scope(self) -> TaskBounds:
