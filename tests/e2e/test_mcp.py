@@ -17,6 +17,8 @@ import pytest
 from agent_workbench.core.tools.schema import read_schema
 from tests.e2e.calc import FILES, SCRIPTS, calc_repo
 from tests.e2e.machine import CHECKOUT, LAUNCHER, WAIT_SECONDS, Machine, Running, journal_lines
+from tests.e2e.serving import listening, saying
+from tests.fakes.faulty_server import FaultyServer
 
 MAX_CONNECTIONS = 64
 # The SDK is slow to import: one worker of the tests does it.
@@ -50,13 +52,15 @@ def launched(
 
 
 @asynccontextmanager
-async def client(machine: Machine, repo: Path, mode: str = "auto") -> AsyncIterator[Any]:
+async def client(
+    machine: Machine, repo: Path, mode: str = "auto", environ: Mapping[str, str] | None = None
+) -> AsyncIterator[Any]:
     """Start `agent mcp` in a repo and give a client of it."""
     from mcp import Client, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
-    (command, *arguments), environ = launched(machine, SCRIPTS)
-    server = StdioServerParameters(command=command, args=arguments, env=environ, cwd=repo)
+    (command, *arguments), usual = launched(machine, {} if environ else SCRIPTS)
+    server = StdioServerParameters(command=command, args=arguments, env={**usual, **(environ or {})}, cwd=repo)
     async with Client(stdio_client(server), mode=mode) as talking:
         yield talking
 
@@ -111,6 +115,58 @@ async def test_a_task_is_started_once_parked_and_told_of(served: Machine) -> Non
         assert f"agent://sessions/{session}" in uris
         (page,) = (await talking.read_resource(f"agent://sessions/{session}")).contents
         assert "T-1" in page.text
+
+
+async def test_consultants_get_their_discipline_and_exactly_their_lines(machine: Machine) -> None:
+    repo = calc_repo(machine)
+    root, unit, test = str(repo), "calc.py", "test_calc.py"
+    calls: dict[str, tuple[dict[str, object], str]] = {
+        "tdd_red": ({"spec": "it adds"}, f"phase: red\nproject_root: {root}\nspec: it adds"),
+        "tdd_green": ({"test_path": test}, f"phase: green\nproject_root: {root}\ntest_path: {test}"),
+        "tdd_refactor": (
+            {"test_path": test, "impl_path": unit, "test_cmd": "pytest"},
+            f"phase: refactor\nproject_root: {root}\ntest_path: {test}\nimpl_path: {unit}\ntest_cmd: pytest",
+        ),
+        "review": (
+            {"files": [unit, test], "context": "sums"},
+            f"phase: review\nproject_root: {root}\nfiles: {unit}, {test}\ncontext: sums",
+        ),
+        "debug": ({"error": "no sum"}, f"phase: debug\nproject_root: {root}\nerror: no sum"),
+        "spec": ({"requirements": "sums"}, f"phase: spec\nproject_root: {root}\nrequirements: sums"),
+    }
+    server = saying([f"answer {number}" for number in range(11)])
+    with listening(server) as url:
+        async with client(machine, repo, environ={"AGENT_MODEL__URL": url}) as talking:
+            for name, (arguments, lines) in calls.items():
+                answer = await told(talking, name, project_root=root, session_id="team/1", **arguments)
+                assert set(answer) == {"text", "model", "duration_ms"}
+                system, user = prompts(server)[-1]
+                protocols, _, discipline = system.partition("\n---\n\n")
+                assert "NO JSON" in protocols
+                assert discipline
+                assert user.endswith(lines)
+                prompt = await talking.get_prompt("tdd_red", {"spec": "it adds"}) if name == "tdd_red" else None
+                assert prompt is None or prompt.messages[0].content.text.startswith(system)
+            assert "answer 0" in prompts(server)[1][1]  # what tdd_red said is history for tdd_green
+            for name in calls:
+                for missing in ("project_root", *list(calls[name][0])[:1]):
+                    given = {"project_root": root, **calls[name][0]}
+                    refused = await talking.call_tool(name, {each: given[each] for each in given if each != missing})
+                    assert refused.is_error
+                    assert missing in refused.content[0].text
+            elsewhere = await talking.call_tool("review", {"project_root": root, "files": ["../../etc/passwd"]})
+            assert elsewhere.is_error
+            assert "passwd" in elsewhere.content[0].text
+            rows = (await told(talking, "session_log", session_id="team/1"))["entries"]
+            assert [each["phase"] for each in rows] == ["red", "green", "refactor", "review", "debug", "spec"]
+            assert set(await told(talking, "retrospective", session_id="team/1")) == {"text", "model", "duration_ms"}
+            trained = await told(talking, "trainer", session_id="team/1")
+            assert set(trained) == {"reader_analysis", "writer_output", "model", "duration_ms"}
+            assert (await told(talking, "ask_model", prompt="How?"))["text"] == "answer 9"
+            assert prompts(server)[-1] == ["How?"]
+            stranger = await talking.call_tool("ask_model", {"prompt": "How?", "model": "http://127.0.0.1:1"})
+            assert "no endpoint" in stranger.content[0].text
+            assert (await told(talking, "tier"))["level"] == "local"
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
@@ -190,6 +246,12 @@ def test_nothing_survives_a_client_that_is_killed(machine: Machine) -> None:
     assert len(running.family) > 1
     assert not running.survivors()
     assert journal_lines(repo)[-1]["kind"] in {"action_started", "session_left"}
+
+
+def prompts(server: FaultyServer) -> list[list[str]]:
+    """Return the texts of the messages of each prompt that the server got."""
+    asked = [json.loads(each.body) for each in server.asked("/v1/chat/completions")]
+    return [[message["content"] for message in each["messages"]] for each in asked]
 
 
 def command_lines(process: int) -> list[str]:

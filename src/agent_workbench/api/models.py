@@ -1,8 +1,11 @@
 """Models that the settings name: status, endpoints, a server of one file, test questions, and the doctor."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
@@ -17,6 +20,14 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.model import Model
     from agent_workbench.core.settings import Settings
+
+
+class ModelText(Struct, frozen=True):
+    """Answer to a question, the model that gave it, and how long it took."""
+
+    text: str
+    model: str
+    duration_ms: int
 
 
 async def configured_model(invocation: Invocation, say: Say) -> "Model":
@@ -118,6 +129,36 @@ async def _examine_chains(invocation: Invocation, repo: RepoContext, settings: "
     except StorageError as error:
         spending = Spending(None, settings.cost_cap_daily, str(error), error.advice)
     return (*found, *examine_spending(lines, spending))
+
+
+async def ask_model(invocation: Invocation, prompt: str, named: str = "", say: Say = say_nothing) -> ModelText:
+    """Ask the endpoint or model `named` in the settings (empty: the chain of the consultants) and return its answer.
+
+    An address or a file is no name: who asks may be another program. Raises `UsageError`, `ModelError`.
+    """
+    from agent_workbench.core.model import Message, ModelRequest, Purpose, Role
+    from agent_workbench.engine.consult.endpoints import endpoint_called
+    from agent_workbench.engine.consult.question import ask_once
+
+    repo, settings = await repo_or_folder(invocation, say)
+    purpose = Purpose.EXECUTOR if named else Purpose.CONSULTANT
+    if named:
+        model = repo.endpoints(settings, say).for_one(endpoint_called(settings, named))
+    else:
+        model = await asyncio.to_thread(repo.model, settings, say)
+    request = ModelRequest(
+        messages=(Message(Role.USER, prompt),),
+        purpose=purpose,
+        answer_tokens=settings.model.answer_tokens,
+        answer_seconds=settings.model.answer_seconds,
+        subject="question",
+    )
+    begun = time.monotonic()
+    try:
+        text, who = await ask_once(model, request)
+    finally:
+        await model.close()
+    return ModelText(text, who, round((time.monotonic() - begun) * 1_000))
 
 
 async def run_model_test(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_workbench.api.sessions.task_runs import TaskRuns
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.mcp.consultant_tools import consultant_tools
 from agent_workbench.mcp.protocol_server import ProtocolServer
 from agent_workbench.mcp.repo_tools import repo_tools
 from agent_workbench.mcp.resources import repo_resources
@@ -30,7 +31,12 @@ async def served_repo(invocation: Invocation) -> "AsyncIterator[Server[Any]]":
     await trusted_repo(invocation)
     runs = TaskRuns(invocation)
     try:
-        tools = (*repo_tools(invocation), *run_tools(invocation, runs), *skill_tools(invocation))
+        tools = (
+            *repo_tools(invocation),
+            *run_tools(invocation, runs),
+            *consultant_tools(invocation),
+            *skill_tools(invocation),
+        )
         yield ProtocolServer(invocation, tools, repo_resources(invocation)).sdk
     finally:
         stopping = asyncio.ensure_future(runs.stop())

@@ -7,6 +7,7 @@ import msgspec
 
 from agent_workbench.core.consult.attempts import ConsultAttempt
 from agent_workbench.core.text.chat_markers import without_chat_markers
+from agent_workbench.core.tools.strict_json import JsonValue
 
 MESSAGE_CHARS = 200
 MAX_ENTRIES = 100
@@ -32,7 +33,12 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 def log_json(entries: Iterable[LogEntry]) -> str:
     """Return the newest entries as indented JSON, without the texts of attempts that were not taken."""
-    rows = []
+    return json.dumps(log_rows(entries), ensure_ascii=False, indent=2)
+
+
+def log_rows(entries: Iterable[LogEntry]) -> list[JsonValue]:
+    """Return the newest entries as JSON values, as `log_json` has them."""
+    rows: list[JsonValue] = []
     for entry in tuple(entries)[-MAX_ENTRIES:]:
         row = msgspec.to_builtins(entry)
         row["attempts"] = [
@@ -47,7 +53,7 @@ def log_json(entries: Iterable[LogEntry]) -> str:
             for each in entry.attempts
         ]
         rows.append(row)
-    return json.dumps(rows, ensure_ascii=False, indent=2)
+    return rows
 
 
 def history_block(entries: Iterable[LogEntry], phase: str) -> str:

@@ -15,7 +15,7 @@ def chain_of(settings: Settings, request: ConsultRequest) -> Chain:
     Raises `UsageError` for a name that is neither an endpoint nor the model of one: nobody chooses other addresses.
     """
     if request.model:
-        return (_named(settings, request.model),)
+        return (endpoint_called(settings, request.model),)
     own = dict(settings.roles.skills)
     chains = (own[name] for name in consultant_named(request.skill).skills if own.get(name))
     return next(chains, settings.chain(Purpose.CONSULTANT))
@@ -27,7 +27,8 @@ def model_label(settings: Settings, endpoint: str) -> str:
     return (found.model if found is not None else "") or ("" if endpoint == SHORT_FORM else endpoint)
 
 
-def _named(settings: Settings, name: str) -> str:
+def endpoint_called(settings: Settings, name: str) -> str:
+    """Return the endpoint with this name, or the first whose model has it; raise `UsageError` with those there are."""
     names = (*dict(settings.endpoints), SHORT_FORM)
     models = {model_label(settings, each): each for each in reversed(names)}
     models.pop("", None)
