@@ -100,7 +100,7 @@ async def run_script(
     """Run the script and return its outcome; its temporary folder is gone then. Raises `ShellError`, `OSError`."""
     temporary = await asyncio.to_thread(_prepare, call.script)
     try:
-        command = _command(skill, environment, bounds, temporary)
+        command = await asyncio.to_thread(_command, skill, environment, bounds, temporary)
         outcome = await shell.run(command, on_output)
         files = await asyncio.to_thread(_left_files, temporary)
     finally:
