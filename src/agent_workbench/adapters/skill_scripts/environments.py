@@ -167,9 +167,12 @@ def interpreter(environment: Path) -> Path:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files and links below a folder, sorted; links to folders are not followed."""
+    """Yield the files and links below a folder, sorted; links to folders are not followed.
+
+    Compiled files beside their sources are left out: they are not read.
+    """
     for above, folders, names in os.walk(folder, onerror=_raise):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if name != "__pycache__" or Path(above, name).is_symlink())
         links = [name for name in folders if Path(above, name).is_symlink()]
         yield from (Path(above, name) for name in sorted((*names, *links)))
 

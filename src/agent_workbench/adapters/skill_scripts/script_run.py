@@ -167,7 +167,7 @@ def _remove(folder: str) -> None:
 
 
 def _with_plain_name(outcome: CommandOutcome, temporary: str) -> CommandOutcome:
-    """Return the outcome with the script's file by its name alone, as in tracebacks."""
+    """Return the outcome with the script's file by its name alone, and its first line without the mark."""
     path = f"{temporary}/{FILE}"
     return CommandOutcome(
         outcome.exit_code,
@@ -175,7 +175,7 @@ def _with_plain_name(outcome: CommandOutcome, temporary: str) -> CommandOutcome:
         outcome.seconds,
         outcome.cut_bytes,
         outcome.reason,
-        outcome.stderr.replace(path, FILE),
+        outcome.stderr.replace(path, FILE).replace(f"\n    {_BOM}", "\n    "),
     )
 
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import re
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,12 +52,16 @@ class Setup(Struct, frozen=True):
 
 
 class EnvironmentSetup:
-    """Maker of environments. `environ` is the user's environment; a program inside the repo at `root` is never run."""
+    """Maker of environments. `environ` is the user's environment; no program inside the repo at `root` is run.
+
+    Making it blocks: it looks for programs.
+    """
 
     def __init__(self, environments: SkillEnvironments, environ: Mapping[str, str], root: Path) -> None:
         self._environments = environments
         self._environ = environ
         self._uv = find_program("uv", environ.get("PATH", ""), str(root))
+        self._pip = find_spec("pip") is not None
 
     async def plan(self, skill: SkillEntry) -> Setup:
         """Return what a set-up of the skill would do; raise `ConfigError` or `ToolError` where it cannot be done."""
@@ -117,11 +120,12 @@ class EnvironmentSetup:
             if await asyncio.to_thread((folder / COMPLETE).is_file):
                 return
             await asyncio.to_thread(remove_tree, str(folder))
-            bare = bool(self._uv or find_spec("pip") or not declared.lines)
+            bare = bool(self._uv or self._pip or not declared.lines)
             words = ["-I", "-m", "venv", *(["--without-pip"] if bare else []), str(folder)]
             await self._run([str(self._environments.base), *words], SHORT_SECONDS)
             if declared.lines:
-                await self._install(folder, declared, sources)
+                words = await asyncio.to_thread(self._installation, folder, declared, sources)
+                await self._run(words, INSTALL_SECONDS)
                 await self._compile(folder)
             await asyncio.to_thread((folder / COMPLETE).touch)
         except OSError as error:
@@ -137,33 +141,30 @@ class EnvironmentSetup:
             raise storage_error(f"{folder.parent} could not be created", error) from error
         lock.acquire(wait_seconds=LOCK_SECONDS)
 
-    async def _install(self, folder: Path, declared: Requirements, sources: Sequence[tuple[str, str]]) -> None:
-        python = interpreter(folder)
-        with tempfile.TemporaryDirectory(prefix="agent-setup-") as temporary:
-            listed = Path(temporary, "requirements.txt")
-            await asyncio.to_thread(listed.write_text, "".join(f"{line}\n" for line in declared.lines), "utf-8")
-            options = ["--only-binary", ":all:", "-r", str(listed)]
-            options += [word for option, value in sources for word in (f"--{option}", value)]
-            if self._uv:
-                words = [self._uv, "pip", "install", "--python", str(python), "--no-python-downloads", "--no-progress"]
-            else:
-                pip = ["install", "--no-compile", "--no-input", "--disable-pip-version-check"]
-                ours = find_spec("pip") is not None
-                words = [sys.executable if ours else str(python), "-I", "-m", "pip"]
-                words += [*(["--python", str(python)] if ours else []), *pip]
-            await self._run([*words, *options], INSTALL_SECONDS)
+    def _installation(self, folder: Path, declared: Requirements, sources: Sequence[tuple[str, str]]) -> list[str]:
+        """Return the command that installs the packages; it reads their list from the environment's folder."""
+        listed, python = folder / "requirements.txt", interpreter(folder)
+        listed.write_text("".join(f"{line}\n" for line in declared.lines), "utf-8")
+        if self._uv:
+            words = [self._uv, "pip", "install", "--python", str(python), "--no-python-downloads", "--no-progress"]
+        else:
+            words = [sys.executable if self._pip else str(python), "-I", "-m", "pip"]
+            words += ["--python", str(python)] if self._pip else []
+            words += ["install", "--no-compile", "--no-input", "--disable-pip-version-check"]
+        options = [word for option, value in sources for word in (f"--{option}", value)]
+        return [*words, "--only-binary", ":all:", "-r", str(listed), *options]
 
     async def _compile(self, folder: Path) -> None:
         """Compile the packages into the one folder that compiled files are read from. Nothing of them is run."""
         prefix = f"pycache_prefix={self._environments.bytecode}"
-        words = ["-I", "-X", prefix, "-m", "compileall", "-q", str(folder / "lib")]
+        words = ["-I", "-S", "-X", prefix, "-m", "compileall", "-q", str(folder / "lib")]
         with contextlib.suppress(ToolError):  # some packages bring files of other Pythons
             await self._run([str(self._environments.base), *words], SHORT_SECONDS)
 
     async def _sources(self) -> tuple[tuple[str, str], ...]:
         """Return the options that say from where packages come, as the user configured pip or uv."""
         said = (
-            await self._run([sys.executable, "-I", "-m", "pip", "config", "list"], SHORT_SECONDS) if _has_pip() else ""
+            await self._run([sys.executable, "-I", "-m", "pip", "config", "list"], SHORT_SECONDS) if self._pip else ""
         )
         found: dict[str, str] = {}
         lines = [line for each in said.splitlines() if (line := _CONFIGURED.match(each))]
@@ -192,7 +193,8 @@ class EnvironmentSetup:
         said = output.decode("utf-8", "replace")
         if code:
             end = _CREDENTIALS.sub("***@", said[-SHOWN_CHARS:].strip())
-            raise ToolError(f"{Path(argv[0]).name} failed (exit code {code}):\n{end}")
+            words = " ".join((Path(argv[0]).name, *argv[1:5]))
+            raise ToolError(f"the environment was not made: {words} … failed (exit code {code}):\n{end}")
         return said
 
 
@@ -201,7 +203,3 @@ def installed_packages(environment: Path) -> tuple[str, ...]:
     found = environment.glob("lib/python*/site-packages/*.dist-info")
     names = sorted(each.name.removesuffix(".dist-info") for each in found)
     return tuple(name.replace("-", " ", 1) for name in names)
-
-
-def _has_pip() -> bool:
-    return find_spec("pip") is not None

@@ -1,8 +1,9 @@
-"""`agent skills`: list, show, choose and check the skills that a task may use."""
+"""`agent skills`: list, show, choose and check the skills that a task may use, and set up their environments."""
 
 import argparse
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ MOST_TOKENS = 1_000_000
 DESCRIPTION_CHARS = 200
 CHOOSE_EXIT = "exit code: 0 a skill is chosen; 1 none fits"
 CHECK_EXIT = "exit code: 0 every skill can be used; 1 one cannot"
+SETUP_EXIT = "exit code: 0 the environment is there, or none is needed; 3 nobody agreed to make it"
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -38,8 +40,12 @@ def configure(verb: argparse.ArgumentParser) -> None:
     chosen.add_argument("--max-tokens", type=_tokens, metavar="N", help="limit for all together (skills.max_tokens)")
     checked = add_verb(below, "check", "check every SKILL.md, also of a repository that is not trusted", check)
     checked.epilog = CHECK_EXIT
+    made = add_verb(below, "setup", "make the environment that the scripts of a skill run in", setup)
+    made.epilog = SETUP_EXIT
+    made.add_argument("name", help="the skill's name in the list")
+    made.add_argument("--yes", action="store_true", help="do it without asking")
     verb.set_defaults(json=False)
-    for each in (listed, shown, chosen, checked):
+    for each in (listed, shown, chosen, checked, made):
         each.add_argument("--json", action="store_true", help="a line of JSON for each")
 
 
@@ -130,6 +136,33 @@ def check(options: argparse.Namespace) -> int:
     if not options.json:
         say(f"{len(found.skills):,} skills, {useless:,} of them cannot be used")
     return ExitCode.FAILED if useless else ExitCode.DONE
+
+
+def setup(options: argparse.Namespace) -> int:
+    """Show what would be installed and from where, ask, and do it. Without a terminal only `--yes` does it."""
+    from agent_workbench.api.skill_tools import plan_setup
+
+    maker, planned = asyncio.run(plan_setup(_invocation(), options.name, say_aside))
+    if not options.json:
+        say("\n".join(planned.lines))
+    agreed = planned.asks and (options.yes or _agrees())
+    if agreed:
+        say_aside("setting it up; packages may take a minute")
+    installed = asyncio.run(maker.carry_out(planned)) if agreed else ()
+    if options.json:
+        say_json({"name": options.name, "plan": list(planned.lines), "done": agreed or not planned.asks})
+    elif agreed:
+        say(f"done: {', '.join(installed) or 'no packages'}")
+    elif planned.asks:
+        say_aside(f"nothing was done; `agent skills setup {options.name} --yes` does exactly this")
+    return ExitCode.DONE if agreed or not planned.asks else ExitCode.PARKED
+
+
+def _agrees() -> bool:
+    """Ask outside of any event loop, so that Ctrl-C ends it at once."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return input("do this? [y/N] ").strip().lower() in {"y", "yes"}
 
 
 def _line(entry: "SkillEntry") -> str:
