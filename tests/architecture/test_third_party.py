@@ -17,6 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": set(),
     "adapters": set(),
     "adapters.llama_cpp": {"gguf", "httpx", "numpy", "xllamacpp"},
+    "adapters.mcp": {"anyio", "httpx2", "mcp", "mcp_types", "pydantic"},
     "adapters.memory": {"yaml"},
     "adapters.plans": {"ruamel", "yaml"},
     "adapters.retrieval": {"numpy", "tree_sitter"},

@@ -212,7 +212,7 @@ async def _start_supervisor(
             stdin=lifeline.fileno(),
             stdout=streams.stdout,
             stderr=streams.stderr,
-            pass_fds=() if streams.stdin == NOTHING else (streams.stdin,),
+            pass_fds=[each for each in (streams.stdin, streams.beside) if each != NOTHING],
             cwd=folder,
             env=dict(environment),
             start_new_session=True,

@@ -85,10 +85,10 @@ async def find_sandbox(parent: Mapping[str, str], network: bool, forbidden: str 
     folder `forbidden` is not trusted.
     """
     if sys.platform != "linux":
-        return _none("bubblewrap exists for Linux only; commands run with your rights")
+        return no_sandbox("bubblewrap exists for Linux only; commands run with your rights")
     bwrap = await asyncio.to_thread(find_program, "bwrap", parent.get("PATH", ""), forbidden)
     if bwrap is None:
-        return _none("bubblewrap is not installed: apt-get install bubblewrap, or dnf install bubblewrap")
+        return no_sandbox("bubblewrap is not installed: apt-get install bubblewrap, or dnf install bubblewrap")
     stack = contextlib.ExitStack()
     try:
         paths = await asyncio.to_thread(stack.enter_context, _probe_paths())
@@ -105,7 +105,7 @@ async def find_sandbox(parent: Mapping[str, str], network: bool, forbidden: str 
             said = await _probe(parent, bwrap, paths, network, guard)
         escaped = await asyncio.to_thread(paths.outside.exists)
     except (OSError, ShellError) as error:
-        return _none(f"the sandbox could not be tried: {error}")
+        return no_sandbox(f"the sandbox could not be tried: {error}")
     finally:
         await asyncio.to_thread(stack.close)
     wanted = {"inside", "own socket", "done"} | ({"network"} if network else set())
@@ -117,10 +117,11 @@ async def find_sandbox(parent: Mapping[str, str], network: bool, forbidden: str 
             else ""
         )
         return Sandbox(SandboxFacts(kind="bwrap", holds=not leaks, network=network, why=why), bwrap, guard)
-    return _none(_why(said, wanted))
+    return no_sandbox(_why(said, wanted))
 
 
-def _none(why: str) -> Sandbox:
+def no_sandbox(why: str) -> Sandbox:
+    """Return the absence of a sandbox, with the reason."""
     return Sandbox(SandboxFacts(kind="none", holds=False, network=True, why=why))
 
 

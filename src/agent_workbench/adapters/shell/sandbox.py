@@ -32,13 +32,15 @@ INNER_TEMPORARY = "/tmp"  # noqa: S108 - as above
 class SandboxBounds(Struct, frozen=True):
     """Access of a command: it starts in `folder` and may write there, in `writable` and in its own `/tmp`.
 
-    `readable` paths stay visible even inside an emptied folder. `hidden` ones appear empty, wherever they are.
+    Without a `folder` it starts in its own home. `emptied` folders are empty except for the `readable` paths in them,
+    as those of all commands are; `hidden` ones appear empty, wherever they are.
     """
 
-    folder: str
+    folder: str = ""
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    emptied: tuple[str, ...] = ()
     network: bool = False
 
 
@@ -76,29 +78,30 @@ def _is_folder(path: Path) -> bool:
 
 def confine(bwrap: str, argv: Sequence[str], bounds: SandboxBounds, hidden: HiddenPaths) -> list[str]:
     """Return the `bwrap` command line for `argv`. It passes on the environment, which must be clean. Blocks."""
-    folder = os.path.realpath(bounds.folder)
-    writable = [folder, *(os.path.realpath(each) for each in bounds.writable)]
-    readable = [path for path in _readable(bounds) if _under(path, hidden.emptied)]
+    folder = os.path.realpath(bounds.folder) if bounds.folder else ""
+    writable = [os.path.realpath(each) for each in (folder, *bounds.writable) if each]
+    emptied = _folders(Path(each).resolve() for each in (*hidden.emptied, *bounds.emptied))
+    readable = [path for path in _readable(bounds) if _under(path, emptied)]
 
     def is_seen(path: str) -> bool:
-        return not _under(path, hidden.emptied) or _under(path, readable)
+        return not _under(path, emptied) or _under(path, readable)
 
     words = [bwrap, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     words += _for_root() if os.geteuid() == 0 else []
-    words += _each("--tmpfs", hidden.emptied)
+    words += _each("--tmpfs", emptied)
     words += ["--dir", INNER_HOME]
     words += _shown("--ro-bind-try", _outermost(readable))
     words += _each("--tmpfs", filter(is_seen, hidden.secrets))
     words += _shown("--bind-try", _outermost(writable))
     # The `.git` of a worktree could lead git elsewhere; that of a plain repository is its whole history.
-    words += _shown("--ro-bind-try", [f"{folder}/.git"])
+    words += _shown("--ro-bind-try", [f"{folder}/.git"] if folder else [])
     for path in hidden.files:
         if is_seen(path) and not _under(path, [*hidden.secrets, *writable]):
             words += ["--ro-bind", "/dev/null", path]
     words += _covered(bounds.hidden)
     words += ["--unshare-pid", "--unshare-ipc", "--new-session", "--die-with-parent", "--cap-drop", "ALL"]
     words += [] if bounds.network else ["--unshare-net"]
-    return [*words, "--chdir", folder, "--", *argv]
+    return [*words, "--chdir", folder or INNER_HOME, "--", *argv]
 
 
 def _covered(paths: Iterable[str]) -> list[str]:

@@ -10,11 +10,12 @@ NOTHING = -3
 
 
 class StandardStreams(Struct, frozen=True):
-    """Descriptors that a process gets as its standard input, output and error."""
+    """Descriptors that a process gets as its standard input, output and error; it inherits `beside` as it is."""
 
     stdin: int = NOTHING
     stdout: int = NOTHING
     stderr: int = NOTHING
+    beside: int = NOTHING
 
 
 class ServerCommand(Struct, frozen=True):

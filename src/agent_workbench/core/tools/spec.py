@@ -36,7 +36,8 @@ class ToolSpec(RecordedValue, frozen=True):
 
     `input_schema` is the JSON Schema of its arguments, as JSON text; empty for a tool that takes a unified diff.
     `source` is `builtin`, `skill`, `consultant` or `mcp:<server>`. `hints` are what a source says of the tool itself,
-    such as "read-only": they are shown to a person and decide nothing.
+    such as "read-only": they are shown to a person and decide nothing. `server` identifies the program or address that
+    brings the tool: a rule for one server's tool does not count for the same tool of another.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ToolSpec(RecordedValue, frozen=True):
     input_schema: str = ""
     source: str = BUILTIN
     hints: tuple[str, ...] = ()
+    server: str = ""
 
     @property
     def raw(self) -> bool:
@@ -59,7 +61,8 @@ class ToolSpec(RecordedValue, frozen=True):
     @property
     def digest(self) -> str:
         """Digest of everything in the spec: rules name it, so that a tool that changes is asked for again."""
-        parts = (self.name, self.summary, self.permission, self.input_schema, self.source, *self.hints)
+        brought = (f"server {self.server}",) if self.server else ()
+        parts = (self.name, self.summary, self.permission, self.input_schema, self.source, *self.hints, *brought)
         told_apart = "".join(f"{len(part)}:{part}" for part in parts)
         return sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
 

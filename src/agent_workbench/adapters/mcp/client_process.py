@@ -1,0 +1,228 @@
+"""The client of one server: `python -m agent_workbench.adapters.mcp.client_process [STDOUT STDIN STDERR]`.
+
+It speaks with the workbench in lines of JSON (`messages`) on its standard input and output, and with the server through
+the official SDK: over the three descriptors of its command line, or over HTTP. A server may send what costs the SDK
+time and memory, so this is a process of its own: it limits its memory, and ends with the workbench.
+"""
+
+import asyncio
+import ctypes
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+import msgspec
+from mcp import Client
+from mcp.client._transport import TransportStreams
+from mcp_types import Implementation, InputRequiredResult, Tool
+
+from agent_workbench.adapters.mcp.bounded_streams import ErrorTail, Watch, http_streams, pipe_streams
+from agent_workbench.adapters.mcp.messages import (
+    MAX_ANSWER_BYTES,
+    MAX_LISTED,
+    Answer,
+    Called,
+    CallTool,
+    Cancel,
+    Connect,
+    Connected,
+    Failed,
+    Listed,
+    ListTools,
+    Noticed,
+    Request,
+)
+from agent_workbench.adapters.mcp.results import called, listed_tools
+from agent_workbench.core.version import __version__
+
+MEMORY_BYTES = 1_500_000_000
+MAX_PAGES = 50
+MAX_NOTICES = 100
+MAX_REASON_CHARS = 1_000
+_PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> int:
+    """Serve the workbench until it closes the pipe; return 0."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    logging.disable(logging.CRITICAL)
+    asyncio.run(_serve(tuple(map(int, arguments))))
+    return 0
+
+
+async def _serve(pipes: tuple[int, ...]) -> None:
+    wire = await Wire.open()
+    first = await wire.receive()
+    if not isinstance(first, Connect):
+        return
+    watch, errors = Watch(wire.notice, lambda: wire.send(Noticed(tools_changed=True))), ErrorTail()
+    try:
+        # No callbacks: requests for sampling, elicitation and roots are refused by the SDK. No cache: lists are asked.
+        client = Client(
+            _streams(first, pipes, watch, errors),
+            client_info=Implementation(name="agent-workbench", version=__version__),
+            cache=None,
+        )
+        async with client:
+            served = client.server_info
+            name = f"{served.name} {served.version}" if served is not None else "a server without a name"
+            wire.send(Connected(short(name), client.protocol_version))
+            await _Requests(client, wire, watch, errors).answer_all()
+    except Exception as error:
+        # Errors of many libraries come through the SDK: each means that the connection is gone.
+        wire.send(Failed(0, describe(error, watch.broken, errors.last_lines)))
+
+
+@asynccontextmanager
+async def _streams(
+    connect: Connect, pipes: tuple[int, ...], watch: Watch, errors: ErrorTail
+) -> AsyncIterator[TransportStreams]:
+    async with AsyncExitStack() as stack:
+        if connect.url:
+            yield await stack.enter_async_context(http_streams(connect.url, connect.headers, watch))
+            return
+        stdout, stdin, stderr = pipes
+        reading = asyncio.create_task(errors.read(stderr))
+        stack.callback(reading.cancel)
+        yield await stack.enter_async_context(pipe_streams(stdout, stdin, watch))
+
+
+def describe(error: BaseException, broken: str, stderr: str) -> str:
+    """Return why a request or the connection failed; a bound that the server exceeded explains everything else."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MemoryError):
+        broken = broken or "sent something that takes too much memory"
+    said = f"it {broken}" if broken else short(str(error).strip() or type(error).__name__)
+    return f"{said}; the end of its standard error: {short(stderr)}" if stderr else said
+
+
+def short(text: str) -> str:
+    """Return a text of the server on one line, without control characters and not long."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return line if len(line) <= MAX_REASON_CHARS else f"{line[: MAX_REASON_CHARS - 1]}…"
+
+
+class Wire:
+    """The pipes to the workbench. Nothing else in this process reads from or writes to them."""
+
+    def __init__(self, reader: asyncio.StreamReader, out: int) -> None:
+        self._reader = reader
+        self._out = out
+        self._notices = 0
+        self._decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+
+    @classmethod
+    async def open(cls) -> "Wire":
+        """Take standard input and output, and leave the null device in their place."""
+        incoming, out = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for taken in (0, 1):
+            os.dup2(nothing, taken)
+        os.close(nothing)
+        reader = asyncio.StreamReader(limit=MAX_ANSWER_BYTES)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(incoming, "rb", buffering=0)
+        )
+        return cls(reader, out)
+
+    async def receive(self) -> Request | None:
+        """Return the next request, None at the end."""
+        line = await self._reader.readline()
+        return self._decoder.decode(line) if line else None
+
+    def send(self, answer: Answer) -> None:
+        """Write an answer; the workbench always reads, so this does not wait long."""
+        data = msgspec.json.encode(answer) + b"\n"
+        if len(data) > MAX_ANSWER_BYTES and isinstance(answer, Listed | Called):
+            data = msgspec.json.encode(Failed(answer.id, "its answer is too long")) + b"\n"
+        with suppress(BrokenPipeError):
+            while data:
+                data = data[os.write(self._out, data) :]
+
+    def notice(self, text: str) -> None:
+        """Tell what the server did unasked; only the first notices are sent."""
+        self._notices += 1
+        if self._notices <= MAX_NOTICES:
+            self.send(Noticed(text))
+
+
+class _Requests:
+    """Requests of the workbench, each answered in a task of its own so that it can be cancelled."""
+
+    def __init__(self, client: Client, wire: Wire, watch: Watch, errors: ErrorTail) -> None:
+        self._client = client
+        self._wire = wire
+        self._watch = watch
+        self._errors = errors
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    async def answer_all(self) -> None:
+        """Answer until the workbench closes the pipe."""
+        listening = asyncio.create_task(self._listen())
+        try:
+            while (request := await self._wire.receive()) is not None:
+                match request:
+                    case Cancel(id=number):
+                        if number in self._tasks:
+                            self._tasks[number].cancel()
+                    case ListTools() | CallTool():
+                        self._tasks[request.id] = asyncio.create_task(self._answer(request))
+                    case Connect():
+                        break
+        finally:
+            for task in (listening, *self._tasks.values()):
+                task.cancel()
+
+    async def _answer(self, request: ListTools | CallTool) -> None:
+        self._watch.asked()
+        try:
+            answer = await (self._list(request) if isinstance(request, ListTools) else self._call(request))
+        except asyncio.CancelledError:
+            answer = Failed(request.id, "it was stopped")
+        except Exception as error:
+            answer = Failed(request.id, describe(error, self._watch.broken, self._errors.last_lines))
+        finally:
+            self._tasks.pop(request.id, None)
+        self._wire.send(answer)
+
+    async def _list(self, request: ListTools) -> Answer:
+        tools: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await self._client.list_tools(cursor=cursor)
+            tools += page.tools
+            cursor = page.next_cursor
+            if cursor is None or len(tools) >= MAX_LISTED:
+                break
+        plain = (tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools[:MAX_LISTED])
+        return Listed(request.id, listed_tools(plain), more=cursor is not None or len(tools) > MAX_LISTED)
+
+    async def _call(self, request: CallTool) -> Answer:
+        result = await self._client.session.call_tool(
+            request.tool, json.loads(request.arguments), allow_input_required=True
+        )
+        if isinstance(result, InputRequiredResult):
+            asked = ", ".join(each.method for each in (result.input_requests or {}).values()) or "more input"
+            self._wire.notice(f"it asked for {short(asked)}, which was refused")
+            return Failed(request.id, f"it asks for {short(asked)} before it answers, which it does not get")
+        return called(request.id, result.model_dump(by_alias=True, mode="json", exclude_none=True))
+
+    async def _listen(self) -> None:
+        """Have a server of the newest protocol tell when its tools change; older ones do so unasked."""
+        with suppress(Exception):  # it is a hint only: tools are listed again for each task
+            async with self._client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    pass
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

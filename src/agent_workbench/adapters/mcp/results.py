@@ -1,0 +1,82 @@
+"""Results of tools as bounded text: what is no text is named with its size and left out."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+from agent_workbench.adapters.mcp.messages import MAX_TEXT_CHARS, Called, ListedTool
+
+MAX_BLOCKS = 1_000
+_HINTS = {
+    "readOnlyHint": ("read-only", "changes things"),
+    "destructiveHint": ("destructive", "not destructive"),
+    "idempotentHint": ("repeatable", "not repeatable"),
+    "openWorldHint": ("reaches other systems", "reaches no other system"),
+}
+_MAX_TITLE_CHARS = 100
+
+
+def called(number: int, result: Mapping[str, object]) -> Called:
+    """Return a result of `tools/call` as a message; `result` is what the server sent, already validated."""
+    content = result.get("content")
+    blocks: list[object] = content if isinstance(content, list) else []
+    texts = list(_texts(blocks))
+    structured = result.get("structuredContent")
+    if structured is not None and not any(map(_is_text, blocks)):
+        texts.append(json.dumps(structured, ensure_ascii=False))
+    text = "\n".join(texts).encode("utf-8", "replace").decode()
+    kept = text[:MAX_TEXT_CHARS]
+    return Called(number, kept, result.get("isError") is True, len(text[MAX_TEXT_CHARS:].encode()))
+
+
+def _is_text(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text"
+
+
+def _texts(blocks: list[object]) -> Iterator[str]:
+    for block in blocks[:MAX_BLOCKS]:
+        if isinstance(block, dict):
+            yield _text(block)
+    if len(blocks) > MAX_BLOCKS:
+        yield f"[{len(blocks) - MAX_BLOCKS} more parts were left out]"
+
+
+def _text(block: Mapping[str, object]) -> str:
+    kind = block.get("type")
+    if kind == "text":
+        return str(block.get("text", ""))
+    if kind in {"image", "audio"}:
+        # Base64 has four characters for three bytes.
+        size = len(str(block.get("data", ""))) * 3 // 4
+        return f"[{kind} {_word(block.get('mimeType'))}, {size:,} bytes, left out]"
+    if kind == "resource_link":
+        return f"[link to the resource {_word(block.get('uri'))}, not read]"
+    resource = block.get("resource")
+    if kind == "resource" and isinstance(resource, dict):
+        size = len(str(resource["text"]).encode("utf-8", "replace")) if "text" in resource else 0
+        size = size or len(str(resource.get("blob", ""))) * 3 // 4
+        return f"[resource {_word(resource.get('uri'))} {_word(resource.get('mimeType'))}, {size:,} bytes, left out]"
+    return f"[a part of the type {_word(kind)}, left out]"
+
+
+def _word(value: object) -> str:
+    text = "".join(each if each.isprintable() else " " for each in str(value or "unknown"))
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def listed_tools(tools: Iterable[Mapping[str, object]]) -> tuple[ListedTool, ...]:
+    """Return the tools of `tools/list`; a description that is missing is the title, else the name."""
+    return tuple(_listed(tool) for tool in tools)
+
+
+def _listed(tool: Mapping[str, object]) -> ListedTool:
+    name = str(tool.get("name", ""))
+    annotations = tool.get("annotations")
+    marks = annotations if isinstance(annotations, dict) else {}
+    title = _word(tool.get("title") or marks.get("title") or "")[:_MAX_TITLE_CHARS]
+    hints = [words[0] if marks[key] else words[1] for key, words in _HINTS.items() if isinstance(marks.get(key), bool)]
+    if title and title != "unknown":
+        hints.append(f"titled {title}")
+    summary = str(tool.get("description") or "").strip() or f"the tool {name} (it has no description)"
+    schema = json.dumps(tool.get("inputSchema", {}), ensure_ascii=False, separators=(",", ":"))
+    clean = [text.encode("utf-8", "replace").decode() for text in (name, summary, schema)]
+    return ListedTool(clean[0], clean[1], clean[2], tuple(hints))
