@@ -13,6 +13,7 @@ STARTERS = {
     "adapters.git.commands.plumbing": "git, found on the cleaned PATH outside the repo",
     "adapters.retrieval.worker_processes.process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
+    "adapters.mcp.connection": "our own Python",
     "adapters.tools.schema_checker": "our own Python",
     "system.editor": "the user's editor, found on the cleaned PATH or named by its path",
     "system.supervisor": "the command that it was given, by its absolute path",

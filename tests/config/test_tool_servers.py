@@ -77,7 +77,7 @@ def test_an_entry_of_the_repo_replaces_the_users_as_a_whole(tmp_path: Path) -> N
         ({"url": "http://a", "headers": {"X": "a\r\nY: b"}}, "headers: expected a list of text"),
         ({"url": "http://a", "headers": {"Host": "b"}}, "expected the name of a header"),
         ({"url": "http://u:p@a"}, "without user and password"),
-        ({"url": "file:///etc"}, "expected an address"),
+        ({"url": "ftp://a"}, "expected an address"),
         ({"url": "http://a", "type": "sse"}, "its transport 'sse' is not supported"),
         ({"command": "a", "disabled": True}, "it is disabled"),
     ],

@@ -9,6 +9,7 @@ from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
 from agent_workbench.bootstrap.stores import local_inbox, rule_store, session_store, system_clock
+from agent_workbench.bootstrap.tool_servers import tool_servers
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
@@ -188,5 +189,8 @@ class RepoContext:
             model=self.model(settings, say),
             endpoints=self.endpoint_models(settings, say),
             retriever=self.shared.retriever(settings, self.invocation.environ),
-            tool_sources=(skill_tools(self.root, settings, self.invocation, skills, shell),),
+            tool_sources=(
+                skill_tools(self.root, settings, self.invocation, skills, shell),
+                *tool_servers(settings, self.root, self.invocation.environ),
+            ),
         )

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -41,8 +40,8 @@ class ToolServerSettings(Struct, frozen=True):
     @property
     def identity(self) -> str:
         """Program or address, with a digest of the whole entry; no argument and no value of a variable is in it."""
-        parts = urlsplit(self.url)
-        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if self.url else self.command
+        # The checks of the settings admit no user, query or fragment in an address; this does not rely on them.
+        shown = re.sub(r"[?#].*|(?<=//)[^/]*@", "", self.url) or self.command
         # Built from the fields one by one: an entry of a new version has the same digest as long as it means the same.
         texts = "\0".join(_texts(self))
         return (

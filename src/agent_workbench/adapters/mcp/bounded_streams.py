@@ -16,7 +16,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
-MAX_UNASKED = 20_000
+MAX_UNASKED = 5_000
 MAX_UNASKED_BYTES = 64 * 1024 * 1024
 MAX_STRAY_LINES = 1_000
 MAX_REFUSED = 20

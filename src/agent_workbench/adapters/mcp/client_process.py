@@ -19,7 +19,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 import msgspec
 from mcp import Client
 from mcp.client._transport import TransportStreams
-from mcp_types import Implementation, InputRequiredResult, Tool
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, Implementation, InputRequiredResult, Tool
 
 from agent_workbench.adapters.mcp.bounded_streams import ErrorTail, Watch, http_streams, pipe_streams
 from agent_workbench.adapters.mcp.messages import (
@@ -45,6 +46,7 @@ MAX_PAGES = 50
 MAX_NOTICES = 100
 MAX_REASON_CHARS = 1_000
 _PR_SET_PDEATHSIG = 1
+_STDERR_SECONDS = 0.02
 
 
 def main(arguments: list[str]) -> int:
@@ -189,7 +191,10 @@ class _Requests:
         except asyncio.CancelledError:
             answer = Failed(request.id, "it was stopped")
         except Exception as error:
+            await asyncio.sleep(_STDERR_SECONDS)  # the reason of an end is written before it, and read beside it
             answer = Failed(request.id, describe(error, self._watch.broken, self._errors.last_lines))
+            if self._watch.broken or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED):
+                self._wire.send(Failed(0, answer.reason))
         finally:
             self._tasks.pop(request.id, None)
         self._wire.send(answer)

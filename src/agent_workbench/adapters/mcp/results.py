@@ -60,6 +60,7 @@ def _text(block: Mapping[str, object]) -> str:
 
 def _word(value: object) -> str:
     text = "".join(each if each.isprintable() else " " for each in str(value or "unknown"))
+    text = text.strip()
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 

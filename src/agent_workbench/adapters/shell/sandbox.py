@@ -32,11 +32,12 @@ INNER_TEMPORARY = "/tmp"  # noqa: S108 - as above
 class SandboxBounds(Struct, frozen=True):
     """Access of a command: it starts in `folder` and may write there, in `writable` and in its own `/tmp`.
 
-    Without a `folder` it starts in its own home. `emptied` folders are empty except for the `readable` paths in them,
-    as those of all commands are; `hidden` ones appear empty, wherever they are.
+    Without a `folder` it starts in `start`, else in its own home. `emptied` folders are empty except for the `readable`
+    paths in them, as those of all commands are; `hidden` ones appear empty, wherever they are.
     """
 
     folder: str = ""
+    start: str = ""
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
@@ -101,7 +102,7 @@ def confine(bwrap: str, argv: Sequence[str], bounds: SandboxBounds, hidden: Hidd
     words += _covered(bounds.hidden)
     words += ["--unshare-pid", "--unshare-ipc", "--new-session", "--die-with-parent", "--cap-drop", "ALL"]
     words += [] if bounds.network else ["--unshare-net"]
-    return [*words, "--chdir", folder or INNER_HOME, "--", *argv]
+    return [*words, "--chdir", folder or bounds.start or INNER_HOME, "--", *argv]
 
 
 def _covered(paths: Iterable[str]) -> list[str]:

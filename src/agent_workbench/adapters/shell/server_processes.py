@@ -5,6 +5,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -28,11 +29,22 @@ class SandboxedServers:
     """
 
     def __init__(self, repo: str, parent: Mapping[str, str], own: tuple[str, ...]) -> None:
-        self._repo = os.path.realpath(repo)
+        self._folder = repo
         self._parent = dict(parent)
-        self._home = os.path.realpath(parent.get("HOME") or "/nonexistent")
-        self._own = tuple(map(os.path.realpath, own))
+        self._folders = own
         self._finding: dict[bool, asyncio.Task[Sandbox]] = {}
+
+    @cached_property
+    def _repo(self) -> str:
+        return os.path.realpath(self._folder)
+
+    @cached_property
+    def _home(self) -> str:
+        return os.path.realpath(self._parent.get("HOME") or "/nonexistent")
+
+    @cached_property
+    def _own(self) -> tuple[str, ...]:
+        return tuple(map(os.path.realpath, self._folders))
 
     async def start(self, command: ServerCommand, streams: StandardStreams) -> ServerProcess:
         sandbox = await self._sandbox(command.network) if command.confined else no_sandbox("")
@@ -51,7 +63,7 @@ class SandboxedServers:
             try:
                 return await spawn(
                     argv,
-                    folder="/" if command.confined else self._repo,
+                    folder="/" if command.confined else self._folder,
                     environment=environment,
                     stdout=streams,
                     grace_seconds=_GRACE_SECONDS,
@@ -64,7 +76,7 @@ class SandboxedServers:
     async def _sandbox(self, network: bool) -> Sandbox:
         finding = self._finding.get(network)
         if finding is None or (finding.done() and finding.cancelled()):
-            finding = asyncio.create_task(find_sandbox(self._parent, network, self._repo))
+            finding = asyncio.create_task(find_sandbox(self._parent, network, self._folder))
             self._finding[network] = finding
         return await asyncio.shield(finding)
 
@@ -85,10 +97,12 @@ class SandboxedServers:
             return argv, {**environment, **command.environment, COMMAND_MARK: "1"}
         folders = [folder for folder in path.split(os.pathsep) if folder]
         programs = (program, os.path.realpath(program))
+        granted = tuple(map(self._granted, command.readable))
         bounds = SandboxBounds(
+            start=self._repo if self._repo in granted else "",
             writable=tuple(self._writable(each) for each in command.writable),
             readable=(
-                *(self._granted(each) for each in command.readable),
+                *granted,
                 *filter(self._is_installation, (_installation(Path(each)) for each in folders)),
                 *filter(self._is_installation, (_installation(Path(each).parent) for each in programs)),
                 *programs,

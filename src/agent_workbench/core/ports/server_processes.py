@@ -23,8 +23,8 @@ class ServerCommand(Struct, frozen=True):
 
     `argv` begins with the program: a name on PATH, or a path relative to the repo. `environment` is all that it gets
     beyond PATH, a home of its own and the locale. It reads the system, the folder of its program and `readable`, and
-    writes `writable` and its own temporary folder; paths may begin with `~` or be relative to the repo. Unless it is
-    `confined`, it runs with the user's rights.
+    writes `writable` and its own temporary folder; paths may begin with `~` or be relative to the repo. It starts in
+    the repo if it may read that. Unless it is `confined`, it runs with the user's rights.
     """
 
     argv: tuple[str, ...]

@@ -12,9 +12,11 @@ from agent_workbench.core.errors import ModelError, WorkbenchError
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import TaskStatus, check_plan
+from agent_workbench.core.ports.tools import ToolSource
 from agent_workbench.core.repo.workspace import Orphan
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.tools.spec import select_specs
 from agent_workbench.engine.diagnostics.programs import missing_programs
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.task.task_start import named, without_own_files
@@ -25,6 +27,8 @@ RUNNING_SECONDS = 60.0
 SEEN_CHARS = 400
 INSTALL = "install it where commands find it, or change {}"
 FINISHED = frozenset({TaskStatus.DONE, TaskStatus.FAILED})
+SERVER = "mcp:"
+SERVER_SECONDS = 60.0
 TRUST_ADVICE = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
 
 
@@ -33,11 +37,13 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
 
     `settings` are in force; `said` also contain the repo's untrusted values.
     """
+    servers = [source for source in ports.tool_sources if source.name.startswith(SERVER)]
     findings = [
         *await _findings_or_error("repository", lambda: _repository(ports, settings)),
         *await _findings_or_error("plan", lambda: _plan(ports)),
         *await _findings_or_error("tests", lambda: _tests(ports, settings, said)),
         *await _findings_or_error("sandbox", lambda: _sandbox(ports)),
+        *await asyncio.gather(*(examine_source(source) for source in servers)),
         *await _findings_or_error("model", lambda: _model(ports, settings, said, model_log)),
     ]
     return tuple(findings)
@@ -181,6 +187,25 @@ async def _sandbox(ports: Ports) -> Sequence[Finding]:
         network = "network open" if facts.network else "no network"
         return [Finding("sandbox", Health.GOOD, f"{facts.kind} confines tests and commands, {network}")]
     return [Finding("sandbox", Health.WARNING, "commands are not confined", facts.why)]
+
+
+async def examine_source(source: ToolSource) -> Finding:
+    """Start a server, list its tools, and stop it."""
+    try:
+        async with asyncio.timeout(SERVER_SECONDS):
+            specs = await source.list_tools()
+    except TimeoutError:
+        return Finding(source.name, Health.BAD, f"no tools within {SERVER_SECONDS:g} s", "`agent mcp test` shows more")
+    except WorkbenchError as error:
+        return Finding(source.name, Health.BAD, str(error), error.advice)
+    finally:
+        await source.close()
+    unusable = [spec.name for spec, problem in select_specs(specs, ()) if problem]
+    seen = counted_text(len(specs), "tool")
+    if unusable:
+        advice = "`agent mcp test` shows why"
+        return Finding(source.name, Health.WARNING, f"{seen}, of which unusable: {named(unusable)}", advice)
+    return Finding(source.name, Health.GOOD, seen)
 
 
 async def _model(ports: Ports, settings: Settings, said: Settings, model_log: str) -> Sequence[Finding]:

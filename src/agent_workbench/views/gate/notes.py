@@ -12,7 +12,7 @@ from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS
-from agent_workbench.core.tools.strict_json import indented_json
+from agent_workbench.core.tools.strict_json import JsonError, indented_json, one_line, read_json
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.diff.diff_document import DiffReader
 from agent_workbench.views.diff.file_headers import FileHead
@@ -79,16 +79,39 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
 
 
 def call_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
-    """Return the call of a source's tool: name, source, its own description and hints, and the arguments in full."""
+    """Return the call of a source's tool: name, source, its description and hints, the arguments and their schema."""
     spec = next((each for each in run.specs if each.name == proposal.tool), None)
     summary = sanitize_line(spec.summary, MAX_SUMMARY_CHARS) if spec is not None else ""
     hints = ", ".join(sanitize_line(hint, 200) for hint in proposal.hints)
+    server = f", {sanitize_line(spec.server, 200)}" if spec is not None and spec.server else ""
     return (
-        Block(f"{sanitize_line(proposal.tool, 100)} from {sanitize_line(proposal.source, 100)}", Tone.STRONG),
+        Block(f"{sanitize_line(proposal.tool, 100)} from {sanitize_line(proposal.source, 100)}{server}", Tone.STRONG),
         *((Block(f"Its description: {summary}", Tone.DIM),) if summary else ()),
         *((Block(f"It says of itself, not verified: {hints}", Tone.WARN, "!", Tone.WARN),) if hints else ()),
         Block("Arguments", Tone.DIM, space_before=True),
         Block(sanitize_whole(indented_json(proposal.text))),
+        *(_schema_notes(spec.input_schema) if spec is not None and spec.server else ()),
+    )
+
+
+def _schema_notes(schema: str) -> tuple[Block, ...]:
+    """Return the schema of a server's tool, all of it, with a line for each argument."""
+    try:
+        read = read_json(schema)
+    except JsonError:
+        return (Block(sanitize_whole(schema), Tone.DIM, space_before=True),)
+    parts = read if isinstance(read, dict) else {}
+    properties = parts.get("properties")
+    required = parts.get("required")
+    named = required if isinstance(required, list) else []
+    lines = [
+        f"{name}{' (required)' if name in named else ''}: {one_line(each)}"
+        for name, each in (properties.items() if isinstance(properties, dict) else ())
+    ]
+    lines += [f"{key}: {one_line(each)}" for key, each in parts.items() if key not in {"properties", "required"}]
+    return (
+        Block("Schema of the arguments", Tone.DIM, space_before=True),
+        Block(sanitize_whole("\n".join(lines)), Tone.DIM),
     )
 
 

@@ -1,4 +1,4 @@
-"""`agent mcp`: the workbench as a server of the Model Context Protocol, for editors and other agents."""
+"""`agent mcp`: the workbench as a server of the Model Context Protocol, and the servers whose tools it uses."""
 
 import argparse
 import os
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say
+from agent_workbench.cli.verbs.repo.mcp_servers import add_client_verbs
 from agent_workbench.cli.verbs.tasks.tui import port_number
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
@@ -37,6 +38,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
             default=argparse.SUPPRESS,
             help="let clients start tasks although no sandbox confines tests and commands",
         )
+    add_client_verbs(below)
 
 
 def serve(options: argparse.Namespace) -> int:
