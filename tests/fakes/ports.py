@@ -216,11 +216,15 @@ class GivenChunks(Struct):
 class GivenSkills:
     """`core.ports.skills.Skills` over texts by name."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    def __init__(self, texts: Mapping[str, str], *, has_files: bool = False) -> None:
         self._texts = texts
+        self._has_files = has_files
 
     async def list(self) -> tuple[SkillEntry, ...]:
-        return tuple(SkillEntry(name, "", SkillOrigin.REPO, f"skills/{name}") for name in sorted(self._texts))
+        return tuple(
+            SkillEntry(name, "", SkillOrigin.REPO, f"skills/{name}", has_files=self._has_files)
+            for name in sorted(self._texts)
+        )
 
     async def places(self) -> tuple[SkillPlace, ...]:
         return (SkillPlace("skills", SkillOrigin.REPO, len(self._texts)),)
