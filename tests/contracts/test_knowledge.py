@@ -1,19 +1,24 @@
 """Contract of `core.ports.knowledge.Knowledge`."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.ports.knowledge import Knowledge, KnowledgeNote
 from tests.fakes.stores import MemoryKnowledge
 
-IMPLEMENTATIONS: dict[str, Callable[[], Knowledge]] = {"memory": MemoryKnowledge}
+IMPLEMENTATIONS: dict[str, Callable[[Path], Knowledge]] = {
+    "memory": lambda _: MemoryKnowledge(),
+    "folder": KnowledgeFolder,
+}
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
-def knowledge(request: pytest.FixtureRequest) -> Knowledge:
-    return IMPLEMENTATIONS[request.param]()
+def knowledge(request: pytest.FixtureRequest, tmp_path: Path) -> Knowledge:
+    return IMPLEMENTATIONS[request.param](tmp_path)
 
 
 class TestKnowledge:
@@ -35,9 +40,17 @@ class TestKnowledge:
         hits = await knowledge.search("round money", 5)
         assert [hit.note.name for hit in hits] == ["rounding", "money"]
         assert hits[0].score > hits[1].score
-        assert hits[0].reasons
+        assert hits[0].words == ("round", "money")
+        assert hits[0].signals
         assert [hit.note.name for hit in await knowledge.search("round money", 1)] == ["rounding"]
         assert await knowledge.search("zebra", 5) == ()
+
+    async def test_a_note_is_read_by_its_name(self, knowledge: Knowledge) -> None:
+        await knowledge.write(KnowledgeNote("money", "money is decimal"), None)
+        assert await knowledge.read("money") == KnowledgeNote("money", "money is decimal")
+        assert await knowledge.read("gone") is None
+        assert not await knowledge.problem()
+        await knowledge.close()
 
     async def test_a_note_is_replaced_only_as_it_was_read(self, knowledge: Knowledge) -> None:
         await knowledge.write(KnowledgeNote("money", "one"), None)

@@ -23,6 +23,7 @@ from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.plan import Plan, Task
 from agent_workbench.core.ports.code_search import Retriever
+from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.tools import ToolSource
 from agent_workbench.core.settings import Approval, Approvals, Settings
@@ -44,7 +45,7 @@ from tests.fakes.ports import (
     SayingModel,
     TickingClock,
 )
-from tests.fakes.stores import MemoryInbox
+from tests.fakes.stores import MemoryInbox, MemoryKnowledge
 
 SESSION = SessionId("20260102T030405-abc234")
 T1 = TaskId("T-1")
@@ -137,6 +138,7 @@ async def a_stage(
     model: Model | None = None,
     start: Mapping[str, str] = WRONG_ANSWER,
     tool_sources: tuple[ToolSource, ...] = (),
+    knowledge: Knowledge | None = None,
     past_speed: float = 0.0,
 ) -> AsyncIterator[Stage]:
     """Open a session over a new repo of the files `start` in `folder`; it is closed again unless something else did."""
@@ -161,6 +163,7 @@ async def a_stage(
         retriever=retriever or GivenChunks(),
         plans=plan,
         memory=ScratchpadFolder(user.root),
+        knowledge=knowledge or MemoryKnowledge(),
         skills=GivenSkills(skills or {}),
         rules=HeldRules(),
         model=model or saying,

@@ -15,6 +15,7 @@ from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssu
 from agent_workbench.core.ports.knowledge import KnowledgeHit, KnowledgeNote, check_note_name
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
+from agent_workbench.core.repo.retrieval import Signal, SignalKind
 
 
 class MemoryInbox:
@@ -156,13 +157,26 @@ class MemoryKnowledge:
     async def notes(self) -> tuple[KnowledgeNote, ...]:
         return tuple(KnowledgeNote(name, self._texts[name]) for name in sorted(self._texts))
 
+    async def has_notes(self) -> bool:
+        return bool(self._texts)
+
+    async def read(self, name: str) -> KnowledgeNote | None:
+        return KnowledgeNote(name, self._texts[name]) if name in self._texts else None
+
+    async def problem(self) -> str:
+        return ""
+
+    async def close(self) -> None:
+        pass
+
     async def search(self, words: str, limit: int) -> tuple[KnowledgeHit, ...]:
         hits = []
         for note in await self.notes():
             said = note.text.lower().split()
             found = [word for word in words.lower().split() if word in said]
             if found:
-                hits.append(KnowledgeHit(note, float(sum(map(said.count, found))), tuple(found)))
+                signals = (Signal(SignalKind.WORDS, 1.0, tuple(found)),)
+                hits.append(KnowledgeHit(note, float(sum(map(said.count, found))), signals))
         return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.note.name))[:limit])
 
     async def write(self, note: KnowledgeNote, before: str | None) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.journal.tombstones import Tombstones
     from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
+    from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.plans.starter_files import RepoSetup
     from agent_workbench.config.repo_trust import RepoTrust
@@ -125,6 +126,12 @@ class RepoContext:
 
         return SessionRemoval(self.sessions_dir(settings), state_dir() / "sessions")
 
+    def knowledge(self, settings: "Settings") -> "KnowledgeFolder":
+        """Return the notes that outlive a task."""
+        from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
+
+        return KnowledgeFolder(self.root, settings.memory.dir)
+
     @property
     def tombstones(self) -> "Tombstones":
         """The records of what was removed of sessions."""
@@ -178,6 +185,7 @@ class RepoContext:
             shell=shell,
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
+            knowledge=self.knowledge(settings),
             skills=skills,
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
             clock=system_clock(),

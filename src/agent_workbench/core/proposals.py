@@ -48,6 +48,14 @@ class HunkVerdict(RecordedValue, frozen=True):
     left: tuple[str, ...] = ()
 
 
+class SimilarNote(RecordedValue, frozen=True):
+    """An existing note that a proposed one (`path`) repeats: its path and the beginning of its text."""
+
+    path: str
+    existing: str
+    text: str
+
+
 class Proposal(RecordedValue, frozen=True, dict=True):
     """An action at the gate.
 
@@ -65,7 +73,8 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     Where the call is of a source's tool: `source` names it, `spec` is the digest of its spec, and `hints` are what the
     source says of the tool, which nobody verified.
 
-    `plan`: the tasks that the model proposed; `text` is the YAML of the taken ones.
+    `plan`: the tasks that the model proposed; `text` is the YAML of the taken ones. `similar`: notes that the proposed
+    ones repeat; `origins` say where these come from.
     """
 
     id: ProposalId
@@ -92,6 +101,8 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     methods: tuple[MergeMethod, ...] = ()
     reviewed: tuple[str, ...] | None = None
     plan: ProposedPlan | None = None
+    similar: tuple[SimilarNote, ...] = ()
+    origins: tuple[str, ...] = ()
 
     @cached_property
     def patch(self) -> Patch:
@@ -119,9 +130,13 @@ KEEP_CHANGES = "keep_changes"
 COMPACT = "compact"
 END_UNCHANGED = "end_unchanged"
 PROPOSE_PLAN = "propose_plan"
-OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED, PROPOSE_PLAN})
+OFFER_NOTES = "offer_notes"
+OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED, PROPOSE_PLAN, OFFER_NOTES})
 """Tools that only the workbench proposes; they do not count as calls of the model."""
 
+
+BY_HUNK = frozenset({Permission.DIFF, Permission.KNOWLEDGE})
+"""Kinds of proposals that are a diff of files, of which the user may leave hunks out."""
 
 MAX_DIFF_LINES = 50_000
 """A longer diff is not shown in full, so it cannot be approved."""
@@ -132,7 +147,7 @@ def is_too_long(proposal: Proposal) -> bool:
 
     A commit or a merge whose files were all reviewed was shown before, diff by diff.
     """
-    if proposal.kind is Permission.DIFF or unreviewed_paths(proposal):
+    if proposal.kind in BY_HUNK or unreviewed_paths(proposal):
         return _is_cut(proposal.diff, MAX_DIFF_LINES)
     return any(_is_cut(text) for text in (proposal.text, *proposal.commands))
 
@@ -161,6 +176,8 @@ def shown_sha(proposal: Proposal) -> str:
         parts += ("source", proposal.source, proposal.spec, *proposal.hints)
     if proposal.reviewed is not None:
         parts += ("reviewed", *proposal.reviewed)
+    parts += tuple(part for each in proposal.similar for part in ("similar", each.path, each.existing, each.text))
+    parts += tuple(part for each in proposal.origins for part in ("origin", each))
     if proposal.plan is not None:
         parts += ("plan", "replace" if proposal.plan.replaces else "append")
     told_apart = "".join(f"{len(part)}:{part}" for part in parts)

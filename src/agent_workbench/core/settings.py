@@ -106,12 +106,14 @@ class Limits(RecordedValue, frozen=True):
 class MemorySettings(Struct, frozen=True):
     """Folders of plans, notes and sessions, relative to the repo's root, and the size of notes.
 
-    A scratchpad of more than `summarise_threshold` tokens is to be summarised (0: never).
+    A scratchpad of more than `summarise_threshold` tokens is to be summarised (0: never). `knowledge_tokens` is the
+    room for found notes in the first prompt of a task (0: none is searched).
     """
 
     dir: str = "memory"
     plan: str = "plans/PLAN.yaml"
     summarise_threshold: int = 4000
+    knowledge_tokens: int = 1000
 
 
 class EmbeddingProvider(StrEnum):
@@ -220,6 +222,8 @@ DEFAULT_TOOLS = (
     "run_tests",
     "static_analyze",
     "note",
+    "query_knowledge",
+    "remember",
     "finish",
 )
 

@@ -22,6 +22,7 @@ from agent_workbench.engine.flow import (
     ProposeChecks,
     ProposeCommit,
     ProposeEnd,
+    ProposeNotes,
     ReadAnswer,
     ReadPlan,
     Recover,
@@ -30,7 +31,9 @@ from agent_workbench.engine.flow import (
     Survey,
     TakePlan,
     Undo,
+    WriteNotes,
 )
+from agent_workbench.engine.knowledge.offers import propose_notes, take_notes
 from agent_workbench.engine.planning.plan_proposal import propose_plan, take_plan
 from agent_workbench.engine.planning.plan_request import ask_plan
 from agent_workbench.engine.planning.survey import survey_repo
@@ -81,6 +84,10 @@ async def _perform(session: SessionContext, move: Move) -> None:
             await roll_back(session, move.reason)
         case Close():
             await close(session)
+        case ProposeNotes():
+            await propose_notes(session)
+        case WriteNotes():
+            await take_notes(session, move.proposal, begun=move.begun)
         case Survey() | AskPlan() | ReadPlan() | TakePlan():
             await _plan(session, move)
         case _:

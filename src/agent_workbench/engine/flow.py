@@ -10,6 +10,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.settings import Limits
+from agent_workbench.core.state.note_offer import NoteOffer
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.engine.runtime.budget import spent
@@ -110,6 +111,17 @@ class TakePlan(Struct, frozen=True):
     begun: bool
 
 
+class ProposeNotes(Struct, frozen=True):
+    """Propose the notes that were offered."""
+
+
+class WriteNotes(Struct, frozen=True):
+    """Write approved notes. `begun`: a stop interrupted that; it is not repeated."""
+
+    proposal: Proposal
+    begun: bool
+
+
 Move = (
     Idle
     | AwaitRetry
@@ -130,20 +142,25 @@ Move = (
     | AskPlan
     | ReadPlan
     | TakePlan
+    | ProposeNotes
+    | WriteNotes
 )
 
 
 def next_move(state: SessionState) -> Move:
     """Return the next move."""
-    run = state.run
-    if run is None and state.open_planning is None:
+    run, offer = state.run, state.open_note_offer
+    if run is None and state.open_planning is None and offer is None:
         return Idle()
     if state.trouble is not None:
         return AwaitRetry(state.trouble)
     if state.open_planning is not None:
         return _plan_move(state.open_planning)
-    if run is None:
-        return Idle()
+    move = _run_move(run, state.config.limits if state.config else Limits()) if run is not None else Idle()
+    return _note_move(offer) if isinstance(move, Idle) and offer is not None else move
+
+
+def _run_move(run: TaskRun, limits: Limits) -> Move:
     if run.undoing is not None and run.stage is not ProposalStage.RUNNING:
         return Undo(run.undoing)
     if run.proposal is not None:
@@ -158,7 +175,15 @@ def next_move(state: SessionState) -> Move:
                 pass
             case _:
                 assert_never(run.stage)
-    return _by_phase(run, state.config.limits if state.config else Limits())
+    return _by_phase(run, limits)
+
+
+def _note_move(offer: NoteOffer) -> Move:
+    if offer.proposal is None:
+        return ProposeNotes()
+    if offer.stage is ProposalStage.WAITING:
+        return Decide(offer.proposal)
+    return WriteNotes(offer.proposal, offer.stage is ProposalStage.RUNNING)
 
 
 def _plan_move(planning: Planning) -> Move:

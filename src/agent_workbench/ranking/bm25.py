@@ -33,12 +33,24 @@ class Bm25:
     The scores equal those of `BM25Okapi` over the live documents, with one exception. A word in more than half of the
     documents gets a share of the mean idf. That mean is taken over the largest part; from 300,000 postings on it
     includes deleted documents. The scores of a single part without deleted documents are exact. Thread-safe.
+
+    `positive`: the idf is that of `BM25Plus`, which is above 0 for every word. Collections of two texts need it: the
+    idf of Okapi is 0 for a word in half of the documents.
     """
 
-    def __init__(self, parts: Sequence[IndexPart], *, k1: float = K1, b: float = B, epsilon: float = EPSILON) -> None:
+    def __init__(
+        self,
+        parts: Sequence[IndexPart],
+        *,
+        k1: float = K1,
+        b: float = B,
+        epsilon: float = EPSILON,
+        positive: bool = False,
+    ) -> None:
         import numpy as np
 
         self._parts = parts
+        self._positive = positive
         self._k1, self._epsilon = k1, epsilon
         self._reader = PostingsReader(parts)
         self._living, total = 0, 0
@@ -165,7 +177,7 @@ class Bm25:
         if self._living < len(self._damping):
             starts = np.cumsum(documents) - documents
             documents = np.add.reduceat(np.isfinite(damping), starts, dtype=np.intp)
-        idfs = _idf(self._living, documents)
+        idfs = _positive_idf(self._living, documents) if self._positive else _idf(self._living, documents)
         # A word of deleted documents only has a negative idf too, and no postings that count.
         if (idfs < 0).any():
             idfs[idfs < 0] = self._epsilon * self._mean()
@@ -193,6 +205,13 @@ def _idf(living: int, documents: "Rows") -> "Scores":
     import numpy as np
 
     idfs: Scores = np.log(living - documents + 0.5) - np.log(documents + 0.5)
+    return idfs
+
+
+def _positive_idf(living: int, documents: "Rows") -> "Scores":
+    import numpy as np
+
+    idfs: Scores = np.log((living + 1) / np.maximum(documents, 1))
     return idfs
 
 

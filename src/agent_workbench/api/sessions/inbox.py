@@ -28,7 +28,7 @@ from agent_workbench.core.inbox import (
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
+from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, OFFER_NOTES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.gate.gate_bar import acts_for
@@ -173,7 +173,8 @@ def _waiting(summary: SessionSummary, events: tuple[Recorded, ...]) -> WaitingSe
         return None
     if not (state.at_work or summary.holder):
         return None
-    task = TaskId("") if run is None or state.open_planning is not None else run.task
+    beside = state.open_planning is not None or proposal.tool == OFFER_NOTES
+    task = TaskId("") if run is None or beside else run.task
     since = next(each.time for each in reversed(events) if _proposes(each, proposal))
     return WaitingSession(InboxItem(state.session, task, proposal, since, summary.holder), state)
 
@@ -237,7 +238,7 @@ def _check_reason(reason: str) -> None:
 
 
 def _partial_diff(proposal: Proposal, choice: InboxChoice) -> PartialDiff:
-    if proposal.kind is not Permission.DIFF or proposal.tool == KEEP_CHANGES:
+    if proposal.kind not in BY_HUNK or proposal.tool == KEEP_CHANGES:
         raise UsageError(f"{proposal.id} has no hunks to choose from", advice="approve or reject the whole of it")
     hunks = selectable_parts(proposal.patch)
     if unknown := [number for number in choice.hunks if not 1 <= number <= len(hunks)]:

@@ -14,6 +14,7 @@ from agent_workbench.core.events.gate import (
     ProposalReplaced,
     UndoAsked,
 )
+from agent_workbench.core.events.knowledge import KnowledgeFound, NotesOffered, OfferedNote
 from agent_workbench.core.events.plan import (
     Author,
     PlanAnswered,
@@ -103,6 +104,7 @@ PlanEvent = (
 StepEvent = (
     TaskStarted
     | SkillsChosen
+    | KnowledgeFound
     | CodeRetrieved
     | PromptBuilt
     | ModelAnswered
@@ -116,7 +118,7 @@ StepEvent = (
     | ContextFilled
     | ContextCompacted
 )
-GateEvent = ActionProposed | ProposalReplaced | ActionDecided | AbortAsked | UndoAsked | PauseChanged
+GateEvent = NotesOffered | ActionProposed | ProposalReplaced | ActionDecided | AbortAsked | UndoAsked | PauseChanged
 WorkEvent = (
     ActionStarted
     | ActionFinished
@@ -169,10 +171,13 @@ __all__ = [
     "GateEvent",
     "GrammarIgnored",
     "InterruptCause",
+    "KnowledgeFound",
     "ModeChanged",
     "ModelAnswered",
     "ModelInterrupted",
     "ModelObserved",
+    "NotesOffered",
+    "OfferedNote",
     "PatchApplied",
     "PauseChanged",
     "PlanAnswered",

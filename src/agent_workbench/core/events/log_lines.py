@@ -22,10 +22,12 @@ from agent_workbench.core.events import (
     Event,
     GrammarIgnored,
     InterruptCause,
+    KnowledgeFound,
     ModeChanged,
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
+    NotesOffered,
     PauseChanged,
     PlanAnswered,
     PlanAsked,
@@ -52,6 +54,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.proposals import UNASKED, Proposal, describe_hunk_choice
 from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.spec import describe_unheld
 
@@ -118,6 +121,11 @@ def _said_of_context(event: Event) -> str:
             taken = ", ".join(f"{each.name} ({each.reason})" for each in event.skills) or "none"
             left_out = ", ".join(each.name for each in event.left_out)
             return f"skills: {taken}" + (f"; left out: {left_out}" if left_out else "")
+        case KnowledgeFound():
+            found = f"{counted_text(len(event.notes), 'note')} found" if event.notes else "no notes found"
+            return "; ".join(filter(None, (found, event.problem)))
+        case NotesOffered():
+            return f"{counted_text(len(event.notes), 'note')} offered from {event.origin}"
         case CodeRetrieved():
             return f"{len(event.chunks)} pieces of code found"
         case ChunkPinned():
@@ -249,5 +257,7 @@ def describe(proposal: Proposal) -> str:
             return f"{proposal.tool} {proposal.text}"
         case Permission.PLAN if proposal.plan is not None:
             return f"plan of {', '.join(task.id for task in proposal.plan.taken)} for: {proposal.plan.goal}"
-        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+        case Permission.KNOWLEDGE:
+            return f"notes {', '.join(proposal.paths)}"
+        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return f"{proposal.tool} of {proposal.source}: {proposal.text}"

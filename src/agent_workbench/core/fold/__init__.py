@@ -5,9 +5,19 @@ from functools import reduce
 
 from msgspec.structs import replace
 
-from agent_workbench.core.events import ConsultEvent, GateEvent, PlanEvent, Recorded, SessionEvent, StepEvent, WorkEvent
+from agent_workbench.core.events import (
+    ConsultEvent,
+    GateEvent,
+    NotesOffered,
+    PlanEvent,
+    Recorded,
+    SessionEvent,
+    StepEvent,
+    WorkEvent,
+)
 from agent_workbench.core.fold.consult import fold_consult
 from agent_workbench.core.fold.gate import fold_gate
+from agent_workbench.core.fold.note_offer import fold_note_gate, fold_offered, is_about_notes
 from agent_workbench.core.fold.plan import fold_plan
 from agent_workbench.core.fold.planning import fold_plan_gate
 from agent_workbench.core.fold.session import fold_session
@@ -28,15 +38,23 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
         after = fold_step(before, event)
     elif isinstance(event, ConsultEvent):
         after = fold_consult(before, event, recorded.seq)
-    elif isinstance(event, GateEvent):
-        after = fold_gate(before, event) if before.open_planning is None else fold_plan_gate(before, event)
+    elif isinstance(event, NotesOffered):
+        after = fold_offered(before, event)
     else:
-        work: WorkEvent = event
-        after = fold_work(before, work) if before.open_planning is None else fold_plan_gate(before, work)
+        after = _fold_proposal(before, event)
     run = after.run
     if run is None:
         return replace(after, opening=(*after.opening, recorded))
     return replace(after, run=replace(run, history=run.history.plus(recorded)))
+
+
+def _fold_proposal(state: SessionState, event: GateEvent | WorkEvent) -> SessionState:
+    """Return the state after an event about a proposal: of the planning, of an offer of notes, or of the run."""
+    if state.open_planning is not None:
+        return fold_plan_gate(state, event)
+    if is_about_notes(state, event):
+        return fold_note_gate(state, event)
+    return fold_gate(state, event) if isinstance(event, GateEvent) else fold_work(state, event)
 
 
 def fold_all(events: Iterable[Recorded], state: SessionState | None = None) -> SessionState:

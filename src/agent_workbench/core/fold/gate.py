@@ -10,6 +10,7 @@ from agent_workbench.core.events import (
     ActionDecided,
     ActionProposed,
     GateEvent,
+    NotesOffered,
     PauseChanged,
     ProposalReplaced,
     UndoAsked,
@@ -52,6 +53,8 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
             return replace(state, trouble=None, run=_to_undo(run, event))
         case PauseChanged():
             return replace(state, run=replace(run, paused=event.paused))
+        case NotesOffered():
+            return state  # notes are beside the runs
     assert_never(event)
 
 

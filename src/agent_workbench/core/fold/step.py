@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
     ContextCompacted,
     ContextFilled,
     InterruptCause,
+    KnowledgeFound,
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
@@ -71,7 +72,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
                     run, answer=None, phase=Phase.STEPPING, reflexions=run.reflexions + 1, reflected=run.failures
                 ),
             )
-        case UserSaid():
+        case UserSaid() | KnowledgeFound():
             return state
         case SkillsChosen() | ChunkPinned() | ChunkDropped() | CompactionAsked():
             return replace(state, run=_with_context(run, event))

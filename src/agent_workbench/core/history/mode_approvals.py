@@ -38,7 +38,7 @@ def mode_approvals(state: SessionState) -> tuple[str, ...]:
 
 def _line(proposal: Proposal) -> str:
     match proposal.kind:
-        case Permission.DIFF:
+        case Permission.DIFF | Permission.KNOWLEDGE:
             subject = ", ".join(proposal.paths)
         case Permission.CHECK:
             subject = "; ".join(proposal.commands)

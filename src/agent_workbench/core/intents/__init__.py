@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from agent_workbench.core.events.knowledge import OfferedNote
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxDecision
@@ -197,6 +198,13 @@ class AnswerQuestion(Struct, frozen=True):
     yes: bool
 
 
+class OfferNotes(Struct, frozen=True):
+    """Offer notes to the user, who takes or leaves each at the gate; `origin` says where they come from."""
+
+    notes: tuple[OfferedNote, ...]
+    origin: str
+
+
 class StepReplay(Struct, frozen=True):
     """Move a replay by `steps` events; back if negative."""
 
@@ -268,6 +276,7 @@ Intent = (
     | CompactContext
     | MergeTask
     | RecordDecision
+    | OfferNotes
     | PlanIntent
     | Leave
     | AnswerQuestion

@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
+from agent_workbench.core.repo.retrieval import Signal
 
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
 MAX_NAME_CHARS = 80
@@ -20,11 +21,16 @@ class KnowledgeNote(Struct, frozen=True):
 
 
 class KnowledgeHit(Struct, frozen=True):
-    """A note that fits a search. Scores compare within one search only; `reasons` say what they are made of."""
+    """A note that fits a search. Scores compare within one search only; `signals` are their parts, largest first."""
 
     note: KnowledgeNote
     score: float
-    reasons: tuple[str, ...] = ()
+    signals: tuple[Signal, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the search that the note contains, best first."""
+        return tuple(dict.fromkeys(word for signal in self.signals for word in signal.words))
 
 
 class Knowledge(Protocol):
@@ -33,14 +39,26 @@ class Knowledge(Protocol):
     async def notes(self) -> tuple[KnowledgeNote, ...]:
         """Return all notes by name, those that cannot be read with their `problem`."""
 
+    async def has_notes(self) -> bool:
+        """Return True if there is a note that can be searched."""
+
+    async def read(self, name: str) -> KnowledgeNote | None:
+        """Return the note with this name, with its `problem` if it cannot be read; None if there is none."""
+
     async def search(self, words: str, limit: int) -> tuple[KnowledgeHit, ...]:
         """Return at most `limit` notes that fit the words, best first and then by name; none if nothing fits."""
+
+    async def problem(self) -> str:
+        """Return in one sentence why some notes, or all, are not searched; empty if all are."""
 
     async def write(self, note: KnowledgeNote, before: str | None) -> None:
         """Put the note's text in place of `before` (None: no such note), whole and durably.
 
         Raises `StorageError` and changes nothing if something else stands there, `UsageError` for a bad name.
         """
+
+    async def close(self) -> None:
+        """Release what the search holds."""
 
 
 def check_note_name(name: str) -> None:

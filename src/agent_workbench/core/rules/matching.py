@@ -68,11 +68,11 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
             return bool(lines) and (rule.any or set(lines) <= set(rule.commands))
         case Permission.COMMAND:
             return proposal.text in rule.commands or runs_only(proposal.text, rule.program)
-        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH:
+        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH | Permission.KNOWLEDGE:
             return rule.any
         case Permission.MERGE:
             return False
-        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return rule.tool == source_tool(proposal)
     assert_never(rule.kind)
 

@@ -32,11 +32,11 @@ def _candidates(proposal: Proposal) -> tuple[Rule, ...]:
         case Permission.COMMAND:
             first = proposal.text.split(" ", 1)[0]
             return Rule(kind, commands=(proposal.text,)), Rule(kind, program=first)
-        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH:
+        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH | Permission.KNOWLEDGE:
             return (Rule(kind, any=True),)
         case Permission.MERGE:
             return ()
-        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return (Rule(kind, tool=source_tool(proposal)),)
     assert_never(kind)
 

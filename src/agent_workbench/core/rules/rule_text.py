@@ -12,7 +12,7 @@ def rule_words(rule: Rule) -> str:
     match rule.kind:
         case Permission.READ:
             return f"tool {rule.tool}"
-        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return f"{rule.kind} tool {rule.tool}"
         case Permission.DIFF:
             return "diff of any file" if EVERY_FILE in rule.paths else f"diff of {' '.join(map(_plain, rule.paths))}"

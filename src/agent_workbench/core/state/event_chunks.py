@@ -9,6 +9,7 @@ from agent_workbench.core.events import (
     CodeRetrieved,
     ContextCompacted,
     Event,
+    KnowledgeFound,
     PatchApplied,
     PromptBuilt,
     Recorded,
@@ -35,6 +36,11 @@ def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
             return (*event.pinned, *event.code, *event.repeated)
         case _:
             return ()
+
+
+def pieces_shown_by(event: Event) -> tuple[Chunk, ...]:
+    """Return what the user can pin or drop of this event: its code, and its notes, which are no code of the task."""
+    return event.notes if isinstance(event, KnowledgeFound) else chunks_shown_by(event)
 
 
 def begins_prompts(event: Event) -> bool:

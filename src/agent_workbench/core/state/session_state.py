@@ -27,6 +27,7 @@ from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.consultation import Consultation
 from agent_workbench.core.state.growing_tuple import GrowingTuple
+from agent_workbench.core.state.note_offer import NoteOffer
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.text.commit_subjects import CommitConvention
@@ -179,8 +180,8 @@ class SessionState(Struct, frozen=True):
     """State of a session after event `seq` (-1: before the first).
 
     `label` is the free name that the session was opened under. `opening` holds the events before the first task; later
-    ones are in the history of a run. `planning` is the newest one. `models` holds the last observed model of each
-    purpose, `ungrammatical` the endpoints that ignore a grammar.
+    ones are in the history of a run. `planning` is the newest one, `note_offer` the newest offer of notes. `models`
+    holds the last observed model of each purpose, `ungrammatical` the endpoints that ignore a grammar.
     """
 
     session: SessionId = NO_SESSION
@@ -206,6 +207,7 @@ class SessionState(Struct, frozen=True):
     past: tuple[TaskRun, ...] = ()
     planning: Planning | None = None
     consultations: tuple[Consultation, ...] = ()
+    note_offer: NoteOffer | None = None
     prompt: PromptBuilt | None = None
     figures: AnswerFigures = field(default_factory=AnswerFigures)
     left: str = ""
@@ -250,14 +252,22 @@ class SessionState(Struct, frozen=True):
         return self.planning if self.planning is not None and self.planning.open else None
 
     @property
+    def open_note_offer(self) -> NoteOffer | None:
+        """The offer of notes that is not decided, None if there is none."""
+        return self.note_offer if self.note_offer is not None and self.note_offer.open else None
+
+    @property
     def at_work(self) -> bool:
-        """True if a task or a planning is not over."""
-        return self.unfinished or self.open_planning is not None
+        """True if a task, a planning or an offer of notes is not over."""
+        return self.unfinished or self.open_planning is not None or self.open_note_offer is not None
 
     @property
     def waiting(self) -> Proposal | None:
-        """The proposal that waits at the gate: of the planning or of the run; None if there is none."""
-        return self.open_planning.waiting if self.open_planning else self.run.waiting if self.run else None
+        """The proposal that waits at the gate: of the planning, the run or an offer of notes; None if there is none."""
+        if self.open_planning is not None:
+            return self.open_planning.waiting
+        of_run = self.run.waiting if self.run is not None else None
+        return of_run or (self.open_note_offer.waiting if self.open_note_offer is not None else None)
 
     @property
     def latest_events(self) -> Sequence[Recorded]:

@@ -61,7 +61,7 @@ PERMISSIONS: Mapping[Permission, PermissionFacts] = MappingProxyType(
         Permission.SUMMARY: PermissionFacts("summaries", _ASK, ("any",), UnattendedRule.WORKBENCH, edits="summary"),
         Permission.FINISH: PermissionFacts("finishes", _ASK, ("any",)),
         Permission.PLAN: PermissionFacts("plan changes", _ASK, ("tool",), skips=True, calls=True),
-        Permission.KNOWLEDGE: PermissionFacts("knowledge changes", _ASK, ("tool",), skips=True, calls=True),
+        Permission.KNOWLEDGE: PermissionFacts("knowledge changes", _ASK, ("any",), edits="notes", skips=True),
         Permission.SCRIPT: PermissionFacts("scripts", _ASK, ("tool",), UnattendedRule.SANDBOX, skips=True, calls=True),
         Permission.EXTERNAL: PermissionFacts("external calls", _ASK, ("tool",), skips=True, calls=True),
     }

@@ -13,6 +13,7 @@ from agent_workbench.core.tools.schema_keywords import SchemaError
 
 BUILTIN = "builtin"
 FINISH, NOTE = "finish", "note"
+QUERY_KNOWLEDGE, REMEMBER = "query_knowledge", "remember"
 """Built-in tools that the engine treats in a way of their own."""
 MAX_SUMMARY_CHARS = 4_000
 MAX_KEYWORDS = 10
@@ -25,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}", re.ASCII)
 _SOURCE = re.compile(r"(?P<kind>skill|consultant|mcp:[A-Za-z0-9][A-Za-z0-9_.-]{0,59})", re.ASCII)
 # A source's own claims widen nothing: which permissions its tools may ask for depends on what kind of source it is.
 _PERMITTED = {
-    "skill": frozenset({Permission.READ, Permission.SCRIPT, Permission.KNOWLEDGE}),
+    "skill": frozenset({Permission.READ, Permission.SCRIPT}),
     "consultant": frozenset({Permission.READ, Permission.PLAN}),
     "mcp": frozenset({Permission.EXTERNAL}),
 }

@@ -15,6 +15,7 @@ from agent_workbench.core.patch.selection.partial_patch import leave_out
 from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import FilePatch, Hunk, HunkFate, LeftOut, Patch
 from agent_workbench.core.proposals import (
+    BY_HUNK,
     HunkVerdict,
     Proposal,
     Verdict,
@@ -23,7 +24,6 @@ from agent_workbench.core.proposals import (
     left_out_hunks,
     with_patch,
 )
-from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.proposals import decide, refuse_if_redacted
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import Draft
@@ -33,7 +33,7 @@ NOTHING_TAKEN = "nothing of it was taken"
 
 async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveProposal, via: str = "") -> Outcome:
     """Approve the rest of a diff, if it is the text that was shown; reject the diff if nothing is left of it."""
-    if waiting.kind is not Permission.DIFF:
+    if waiting.kind not in BY_HUNK:
         return Refused("only of a diff something can be left out")
     try:
         patch = await to_thread(lambda: waiting.patch)
@@ -49,8 +49,8 @@ async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveP
     taken = part_of(waiting, rest, hunks)
     await session.record(ProposalReplaced(taken, hunk_choice_summary(taken.hunks), Author.USER))
     await refuse_if_redacted(session, Draft(taken.text, diff=taken.diff))
-    if session.run.waiting is not None:
-        await decide(session, session.run.waiting, Verdict.APPROVE, "user", via=via)
+    if session.state.waiting is not None:
+        await decide(session, session.state.waiting, Verdict.APPROVE, "user", via=via)
     return Accepted()
 
 

@@ -88,6 +88,8 @@ def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
         return f"these files need a person's approval: {', '.join(proposal.special)}"
     if proposal.plan is not None and proposal.special:
         return f"these acceptance commands need a person's approval: {'; '.join(proposal.special)}"
+    if proposal.kind is Permission.KNOWLEDGE and proposal.special:
+        return f"these notes exist already: {', '.join(proposal.special)}"
     facts = PERMISSIONS[proposal.kind]
     if facts.unattended is UnattendedRule.SANDBOX and not (state.config and state.config.sandbox.holds):
         return f"{facts.plural} need a person's approval where there is no sandbox"

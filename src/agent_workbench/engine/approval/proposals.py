@@ -18,6 +18,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.proposals import (
+    BY_HUNK,
     CHECKS,
     COMMIT,
     END_UNCHANGED,
@@ -123,7 +124,7 @@ async def propose_draft(session: SessionContext, tool: Tool, draft: Draft) -> No
 
 async def refuse_if_redacted(session: SessionContext, draft: Draft) -> None:
     """Reject the new proposal if a secret was redacted in it: only the text in the journal may be carried out."""
-    proposal = session.run.proposal
+    proposal = session.state.waiting
     if proposal is None or proposal.kind is Permission.SUMMARY:  # The text of a summary is not carried out.
         return
     if (proposal.diff, proposal.text) != (draft.diff, draft.text):
@@ -187,6 +188,7 @@ def _proposal(
         spec="" if spec.builtin else spec.digest,
         hints=spec.hints,
         reviewed=draft.reviewed,
+        similar=draft.similar,
     )
     return proposal if draft.patch is None else with_patch(proposal, draft.patch)
 
@@ -247,7 +249,7 @@ async def decide(
 
     `hunks` are the decisions about its hunks if they differ. `via` is the way of a decision from outside the session.
     """
-    approved = verdict is Verdict.APPROVE and proposal.kind is Permission.DIFF
+    approved = verdict is Verdict.APPROVE and proposal.kind in BY_HUNK
     await session.record(
         ActionDecided(
             proposal_id=proposal.id,
@@ -263,7 +265,7 @@ async def decide(
 
 
 def _hunk_verdicts(proposal: Proposal, verdict: Verdict, reason: str) -> tuple[HunkVerdict, ...]:
-    if proposal.kind is not Permission.DIFF or verdict not in {Verdict.APPROVE, Verdict.REJECT}:
+    if proposal.kind not in BY_HUNK or verdict not in {Verdict.APPROVE, Verdict.REJECT}:
         return ()
     if verdict is Verdict.APPROVE and proposal.hunks:
         return proposal.hunks

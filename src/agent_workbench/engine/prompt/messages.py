@@ -18,11 +18,12 @@ from agent_workbench.core.events import (
     SkillsChosen,
 )
 from agent_workbench.core.model import Message, Purpose, Role
-from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by
+from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by, pieces_shown_by
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.prompt.attempts import AttemptCollector
 from agent_workbench.engine.prompt.parts import (
     CODE,
+    KNOWLEDGE,
     PINNED,
     SKILL,
     Part,
@@ -141,7 +142,7 @@ class _Growth:
             case _:
                 grown = [(seq, part) for part in parts_of(event, self._shown, self._wording)]
                 (self._unseen if self._asked else self._parts).extend(grown)
-                self._shown.update(chunk.place for chunk in chunks_shown_by(event))
+                self._shown.update(chunk.place for chunk in pieces_shown_by(event))
 
     def asked(self, purpose: Purpose) -> tuple[Part, ...]:
         """Return the prompt that ends with the question for `purpose`."""
@@ -177,10 +178,11 @@ class _Growth:
         """Remove the code that was dropped before the first prompt, and its heading if none is left."""
         if not self._left_out:
             return
-        out = {f"{CODE} {place}" for place in self._left_out}
+        out = {f"{kind} {place}" for place in self._left_out for kind in (CODE, KNOWLEDGE)}
+        gone = {part.label.partition(" ")[0] for _, part in self._parts if part.label in out}
         self._parts = [(each, part) for each, part in self._parts if part.label not in out]
-        if not any(part.label.startswith(f"{CODE} ") for _, part in self._parts):
-            self._parts = [(each, part) for each, part in self._parts if part.label != CODE]
+        gone -= {part.label.partition(" ")[0] for _, part in self._parts if " " in part.label}
+        self._parts = [(each, part) for each, part in self._parts if part.label not in gone]
         self._shown -= self._left_out
         self._left_out.clear()
 

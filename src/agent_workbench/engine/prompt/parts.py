@@ -5,11 +5,13 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 
 from agent_workbench.core.events import (
+    ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
     Event,
     InterruptCause,
+    KnowledgeFound,
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
@@ -23,6 +25,7 @@ from agent_workbench.core.model import Role
 from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, chunks_shown_by
+from agent_workbench.engine.knowledge.search import HEADING, note_text
 from agent_workbench.engine.prompt.prompt_text import (
     FOUND,
     FOUND_NOTHING,
@@ -42,8 +45,8 @@ from agent_workbench.engine.prompt.step_history import steps_of
 from agent_workbench.engine.prompt.task_text import assignment, skill_text
 from agent_workbench.engine.runtime.text_limits import clip
 
-CODE, PINNED, SKILL = "code", "pinned", "skill"
-"""Names of the parts with found and pinned code, and with skills; those go on with the place or the name."""
+CODE, PINNED, SKILL, KNOWLEDGE = "code", "pinned", "skill", "knowledge"
+"""Names of the parts with found and pinned code, skills and found notes; each goes on with its place or name."""
 MOST_WORDS = 12
 """Number of the user's newest messages that survive a compaction."""
 
@@ -72,6 +75,8 @@ def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Par
         case ModelInterrupted(cause=InterruptCause.LENGTH):
             yield Part(Role.ASSISTANT, "answer", cut_answer_text(event, wording))
             yield Part(Role.USER, "observation", event_text(event, wording))
+        case KnowledgeFound():
+            yield from _knowledge(event)
         case CodeRetrieved():
             if event.map is not None:
                 yield Part(Role.USER, "map", map_text(event.map))
@@ -96,6 +101,7 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
     for recorded in history[:1]:
         if isinstance(recorded.event, TaskStarted):
             yield from _opening(recorded.event, about)
+    yield from _kept_knowledge(history, about)
     if drawn := _map_of(history):
         yield Part(Role.USER, "map", map_text(drawn, about))
     if notes := notes_of(history):
@@ -147,12 +153,30 @@ def _found(chunks: Sequence[Chunk]) -> Iterator[Part]:
         yield Part(Role.USER, f"{CODE} {chunk.place}", chunk.shown)
 
 
+def _knowledge(event: KnowledgeFound, dropped: Collection[str] = (), about_chars: int = 0) -> Iterator[Part]:
+    """Yield the found notes under their heading; each is cut to `about_chars` characters (0: none is)."""
+    notes = [note for note in event.notes if note.place not in dropped]
+    if notes:
+        yield Part(Role.USER, KNOWLEDGE, HEADING)
+    for note in notes:
+        yield Part(Role.USER, f"{KNOWLEDGE} {note.place}", _bounded(note_text(note), about_chars))
+
+
+def _kept_knowledge(history: Sequence[Recorded], about_chars: int) -> Iterator[Part]:
+    """Yield the notes that stay in a compacted prompt: those that the user did not drop."""
+    dropped = {each.event.place for each in history if isinstance(each.event, ChunkDropped)}
+    for recorded in history:
+        if isinstance(recorded.event, KnowledgeFound):
+            yield from _knowledge(recorded.event, dropped, about_chars)
+
+
 def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[Part]:
     """Yield the parts of the steps that the summary does not cover, without older versions of the scratchpad."""
     shown, wording = {chunk.place for chunk in chunks_shown_by(compacted)}, wording_version(history)
     short = shortened_steps(history, compacted) if wording >= 2 else {}
     for recorded in steps_of(history):
-        if recorded.seq > compacted.through_seq and not isinstance(recorded.event, PromptBuilt | ScratchpadChanged):
+        told_above = isinstance(recorded.event, PromptBuilt | ScratchpadChanged | KnowledgeFound)
+        if recorded.seq > compacted.through_seq and not told_above:
             for part in parts_of(recorded.event, shown, wording):
                 yield Part(part.role, part.label, short.get(recorded.seq, part.text))
 

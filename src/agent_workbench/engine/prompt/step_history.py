@@ -24,7 +24,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, Verdict
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import chunks_shown_by
+from agent_workbench.core.state.event_chunks import pieces_shown_by
 
 
 def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
@@ -109,9 +109,9 @@ def steps_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
 
 
 def shown_at(history: Sequence[Recorded], place: str) -> Chunk | None:
-    """Return the newest chunk shown at `place` since the task started, None if there was none."""
+    """Return the newest piece of code or note shown at `place` since the task started, None if there was none."""
     newest = (
-        chunk for recorded in reversed(history) for chunk in chunks_shown_by(recorded.event) if chunk.place == place
+        chunk for recorded in reversed(history) for chunk in pieces_shown_by(recorded.event) if chunk.place == place
     )
     return next(newest, None)
 

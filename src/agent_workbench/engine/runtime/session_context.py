@@ -1,6 +1,7 @@
 """Context of a session: its ports, settings, recorder and publisher, and the workspace that is open."""
 
 import asyncio
+from contextlib import AsyncExitStack
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import Event
@@ -111,21 +112,13 @@ class SessionContext:
             await workspace.release(keep=self.settings.workspace.keep)
 
     async def close(self) -> None:
-        """Release workspace, index, tools and model; an error in one does not keep the others open."""
-        try:
-            await self.file_names.close()
-            await self.release_workspace()
-        finally:
-            try:
-                await self.ports.retriever.close()
-            finally:
-                try:
-                    await self.tools.close()
-                finally:
-                    try:
-                        await self.ports.endpoints.close()
-                    finally:
-                        await self.ports.model.close()
+        """Release workspace, index, tools, notes and model; an error in one does not keep the others open."""
+        ports = self.ports
+        async with AsyncExitStack() as closing:
+            for held in (ports.model, ports.endpoints, ports.knowledge, self.tools, ports.retriever):
+                closing.push_async_callback(held.close)
+            closing.push_async_callback(self.release_workspace)
+            closing.push_async_callback(self.file_names.close)
 
     async def tool_context(self) -> ToolContext:
         """Return the context of a tool call made now."""

@@ -15,11 +15,12 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
+from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.approval.partial_approval import take_part
 from agent_workbench.engine.approval.proposals import choose_method, decide, replace_proposal
+from agent_workbench.engine.knowledge.offers import edit_notes
 from agent_workbench.engine.planning.plan_proposal import edit_plan
 from agent_workbench.engine.runtime.session_context import SessionContext
 
@@ -56,6 +57,8 @@ async def answer_proposal(session: SessionContext, intent: GateIntent, via: str 
             await decide(session, waiting, Verdict.SKIP, "user", via=via)
         case EditProposal() if waiting.plan is not None:
             await edit_plan(session, waiting, intent.text)
+        case EditProposal() if waiting.tool == OFFER_NOTES:
+            await edit_notes(session, waiting, intent.text)
         case EditProposal():
             await replace_proposal(session, waiting, intent.text, "edited", Author.USER)
         case ChooseMergeMethod() if intent.method not in waiting.methods:

@@ -23,6 +23,7 @@ from agent_workbench.core.intents import (
     Intent,
     ListPastActions,
     MergeTask,
+    OfferNotes,
     OpenFile,
     PauseTask,
     PinChunk,
@@ -47,12 +48,13 @@ from agent_workbench.core.intents.plan import (
     OpenPlan,
     ProposePlan,
 )
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase
 from agent_workbench.engine.approval.mode_change import change_mode
 from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.approval.rule_store import change_rules
+from agent_workbench.engine.knowledge.offers import offer_notes
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.completion import complete_code
@@ -74,6 +76,8 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return await answer_proposal(session, intent)
         case RecordDecision():
             return await record_decision(session, intent.decision)
+        case OfferNotes():
+            return await offer_notes(session, intent.notes, intent.origin)
         case MergeTask():
             return await _merge(session, intent.task)
         case AbortTask():
@@ -141,7 +145,7 @@ async def _abort(session: SessionContext) -> Outcome:
     run, waiting = session.state.run, answerable(session.state)
     if session.state.open_planning is not None:
         await _give_up_planning(session, waiting)
-    elif waiting is not None and waiting.kind is Permission.MERGE:
+    elif waiting is not None and (waiting.kind is Permission.MERGE or waiting.tool == OFFER_NOTES):
         await decide(session, waiting, Verdict.SKIP, "user")
     elif run is not None and run.merging:
         return Refused(f"{run.task} is being merged; that is brought to its end")

@@ -26,6 +26,7 @@ from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import Ask, AskPlan, AwaitGo, AwaitRetry, Close, Decide, Execute, Idle, Move, next_move
+from agent_workbench.engine.knowledge.offers import offer_rejections
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.elapsed_time import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -170,6 +171,7 @@ class LiveSession:
             await leave_mode(self._session, ApprovalMode.ACCEPT_UNTIL_DONE)
             await _see_taken(self._session)
             await self._offer_merge()
+            await offer_rejections(self._session)
 
     async def _offer_merge(self) -> None:
         run = self._session.run
@@ -205,6 +207,8 @@ class LiveSession:
         match intent:
             case StartTask() if _merge_waits(self._session.state):
                 return Refused("a merge waits at the gate; approve or skip it first")
+            case StartTask() if _notes_wait(self._session.state):
+                return Refused("notes wait at the gate; decide or skip them first")
             case StartTask() if self._session.state.open_planning is not None:
                 return Refused("a plan is being made; decide it, or stop it, before a task is started")
             case StartTask():
@@ -249,6 +253,10 @@ def is_vain(state: SessionState, intent: Intent) -> bool:
 def _merge_waits(state: SessionState) -> bool:
     waiting = state.run.waiting if state.run is not None else None
     return waiting is not None and waiting.kind is Permission.MERGE
+
+
+def _notes_wait(state: SessionState) -> bool:
+    return state.open_note_offer is not None and state.waiting is state.open_note_offer.waiting
 
 
 async def _see_taken(session: SessionContext) -> None:

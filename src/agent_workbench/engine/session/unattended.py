@@ -183,7 +183,9 @@ async def _work(session: SessionContext) -> SessionEnd:
 
 async def _move(session: SessionContext) -> SessionEnd:
     while True:
-        move = next_move(session.state)
+        # Notes that are offered wait in the inbox: they keep no task from its end.
+        over = not session.state.unfinished and session.state.trouble is None
+        move = Idle() if over else next_move(session.state)
         match move:
             case Idle():
                 run = session.run

@@ -21,6 +21,7 @@ from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.permissions import CALLS, STOPPABLE
 from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal
+from agent_workbench.engine.knowledge.note_diff import moved_note
 from agent_workbench.engine.prompt.prompt_text import user_change_note
 from agent_workbench.engine.runtime.output_tail import TAIL_CHARS
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -140,6 +141,8 @@ async def _moved(context: ToolContext, proposal: Proposal) -> str:
     """Return the path or branch that changed since the proposal was shown, empty if none did."""
     if proposal.kind is Permission.SUMMARY:
         return ""  # the scratchpad is outside the workspace, and checked when it is written
+    if proposal.kind is Permission.KNOWLEDGE:
+        return await moved_note(context.ports.knowledge, proposal)
     if proposal.kind is not Permission.MERGE:
         return await check_unmoved(context, proposal)
     now = await merged_into(context)
@@ -149,7 +152,7 @@ async def _moved(context: ToolContext, proposal: Proposal) -> str:
 async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) -> None:
     reason = f"{moved} changed after this was shown"
     ours = proposal.kind is Permission.MERGE and not proposal.edited  # a generated message names the branch
-    text = proposal.diff if proposal.hunks else proposal.text
+    text = proposal.diff if proposal.hunks and proposal.kind is Permission.DIFF else proposal.text
     try:
         await replace_proposal(session, proposal, "" if ours else text, reason, Author.WORKBENCH)
     except REFUSALS as refusal:
@@ -217,5 +220,7 @@ def _activity(proposal: Proposal) -> str:
             return "making room in the context"
         case Permission.FINISH:
             return "ending the task"
-        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+        case Permission.KNOWLEDGE:
+            return "writing a note"
+        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return f"calling {proposal.tool}"

@@ -4,10 +4,13 @@ import re
 from asyncio import to_thread
 from collections.abc import Sequence
 
-from agent_workbench.core.errors import PlanError, ShellError, WorkspaceError
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import PlanError, ShellError, StorageError, WorkspaceError
 from agent_workbench.core.events import (
     Author,
     CodeRetrieved,
+    KnowledgeFound,
     PlanRead,
     RepoInstructions,
     TaskStarted,
@@ -20,10 +23,11 @@ from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
-from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings import Approval, Settings
 from agent_workbench.core.skills.selection import check_named
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
-from agent_workbench.core.tools.spec import FINISH, ToolSpec, describe_unheld
+from agent_workbench.core.tools.spec import FINISH, QUERY_KNOWLEDGE, REMEMBER, ToolSpec, describe_unheld
+from agent_workbench.engine.knowledge.search import find_knowledge
 from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -150,11 +154,24 @@ async def _tool_specs(session: SessionContext, convention: CommitConvention) -> 
     """
     problems = await session.tools.refresh()
     skills = any(each.has_files and each.usable and not each.role for each in await session.ports.skills.list())
-    allowed = session.tools.allowed_specs(session.settings.tools_allowed, skills=skills)
+    allowed = session.tools.allowed_specs(await _useful_tools(session), skills=skills)
     specs = tuple(finish_spec(convention) if spec.name == FINISH else spec for spec in allowed)
     for notice in (*problems, *describe_unheld(specs)):
         session.publisher.notify(notice)
     return specs
+
+
+async def _useful_tools(session: SessionContext) -> tuple[str, ...]:
+    """Return the allowed tools without those about notes that could do nothing here."""
+    useless = set()
+    if session.settings.approvals.knowledge is Approval.DENY:
+        useless.add(REMEMBER)
+    try:
+        if not await session.ports.knowledge.has_notes():
+            useless.add(QUERY_KNOWLEDGE)
+    except StorageError:
+        useless.add(QUERY_KNOWLEDGE)
+    return tuple(name for name in session.settings.tools_allowed if name not in useless)
 
 
 async def _check_still_startable(session: SessionContext, wanted: TaskId) -> None:
@@ -187,6 +204,7 @@ async def retrieve(session: SessionContext) -> None:
     session.publisher.show_activity("searching the code")
     for remark in await pin_mentions(session, _said(session.run.definition)):
         session.publisher.notify(remark)
+    await _find_knowledge(session)
     query = _query(session)
     chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
     context = await session.tool_context()
@@ -195,6 +213,24 @@ async def retrieve(session: SessionContext) -> None:
     found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
     await session.record(CodeRetrieved(told, found, await _map(context, found, query.text)))
     session.publisher.show_activity("")
+
+
+async def _find_knowledge(session: SessionContext) -> None:
+    """Record the notes that fit the task's words. A problem is told once in a session and stops nothing."""
+    if any(isinstance(each.event, KnowledgeFound) for each in session.run.history):
+        return  # a stop came between this search and that of the code
+    settings = session.settings
+    found = await find_knowledge(
+        session.ports.knowledge,
+        settings.memory.dir,
+        _said(session.run.definition),
+        max_tokens=settings.memory.knowledge_tokens,
+    )
+    past = (each.event for run in session.state.past for each in run.history)
+    if found.problem in {event.problem for event in past if isinstance(event, KnowledgeFound)}:
+        found = replace(found, problem="")
+    if found.notes or found.problem:
+        await session.record(found)
 
 
 async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> RepoMap:

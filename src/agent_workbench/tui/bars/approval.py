@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.patch.selection.choice import PartialDiff
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
+from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.gate.gate_bar import Waiting
@@ -65,6 +65,6 @@ def special_text(proposal: Proposal, special: Sequence[str]) -> str:
 
 def can_select_hunks(waiting: Waiting | None) -> bool:
     """Return True if a proposed diff waits whose hunks can be selected."""
-    if waiting is None or waiting.proposal.kind is not Permission.DIFF:
+    if waiting is None or waiting.proposal.kind not in BY_HUNK:
         return False
     return waiting.proposal.tool != KEEP_CHANGES

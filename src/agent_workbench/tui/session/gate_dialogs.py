@@ -13,6 +13,7 @@ EDIT_TITLES = {
     Permission.COMMIT: "Edit the message",
     Permission.SUMMARY: "Edit the summary",
     Permission.PLAN: "Edit the proposed plan",
+    Permission.KNOWLEDGE: "Edit the note",
 }
 SUFFIXES = {
     Permission.DIFF: ".diff",
@@ -20,6 +21,7 @@ SUFFIXES = {
     Permission.COMMIT: ".txt",
     Permission.SUMMARY: ".md",
     Permission.PLAN: ".yaml",
+    Permission.KNOWLEDGE: ".md",
 }
 
 
@@ -68,7 +70,7 @@ class GateDialogs:
                 EDIT_TITLES[proposal.kind],
                 text,
                 "It is shown again before it counts." if draft is None else "This is the text that was refused.",
-                wraps=proposal.kind is Permission.SUMMARY,
+                wraps=proposal.kind in {Permission.SUMMARY, Permission.KNOWLEDGE},
             ),
             replace,
         )

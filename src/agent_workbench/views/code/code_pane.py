@@ -62,7 +62,7 @@ class CodeRow(Struct, frozen=True):
 
 
 class CodeView(Struct, frozen=True):
-    """Rows of the pane: pieces the user added, results of the first search, then those of the model's own searches.
+    """Rows of the pane: pieces the user added, notes, results of the first search, then of the model's own searches.
 
     Pinning does not move a row. `progress` is the progress of the index in a few words, or empty. `task_running`: a
     task is running that would read an added piece.
@@ -123,6 +123,8 @@ def _pieces(so_far: ShownCode) -> Iterator[tuple[str, Chunk, str]]:
     for chunk in so_far.added.values():
         if chunk.place not in numbered:
             yield "", chunk, ""
+    for note in so_far.notes:
+        yield "", note, "note"
     for number, chunk in enumerate(chunks, 1):
         yield str(number), chunk, ""
     for chunk in list(so_far.searched.values())[-MAX_SEARCHED:]:

@@ -12,12 +12,13 @@ from agent_workbench.core.events import (
     ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
+    KnowledgeFound,
     PromptBuilt,
     Recorded,
     TaskStarted,
 )
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by
+from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, pieces_shown_by
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.views.receipt.counted_parts import counted_parts
@@ -38,13 +39,14 @@ class Cost(Struct, frozen=True):
 class ShownCode(Struct, frozen=True):
     """Fold of a run's events.
 
-    `found` is the result of the first search, `searched` the pieces that the model's own searches found, `added` those
-    the user added, both by location. `in_prompt` are the locations in the next prompt, `costs` their tokens in the
+    `notes` are those found for the task. `found` is the result of the first search, `searched` the pieces that the
+    model's own searches found, `added` those the user added, both by location. `in_prompt` are the locations in the next prompt, `costs` their tokens in the
     newest prompt that holds them. `leaves_out`: dropped code is left out at once. `shown` are locations with the
     event that showed them. `new_events` are the events after the newest prompt.
     `settled` are the locations whose cost is known since the last summary.
     """
 
+    notes: tuple[Chunk, ...] = ()
     found: CodeRetrieved | None = None
     searched: Mapping[str, Chunk] = field(default_factory=dict)
     added: Mapping[str, Chunk] = field(default_factory=dict)
@@ -66,8 +68,9 @@ def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
     event = recorded.event
     after = replace(before, new_events=(*before.new_events, recorded))
     if isinstance(event, ContextCompacted):
-        after = replace(after, in_prompt=_newer_than(event.through_seq, before.shown), settled=frozenset())
-    places = frozenset(chunk.place for chunk in chunks_shown_by(event))
+        kept = frozenset(note.place for note in before.notes) & before.in_prompt
+        after = replace(after, in_prompt=_newer_than(event.through_seq, before.shown) | kept, settled=frozenset())
+    places = frozenset(chunk.place for chunk in pieces_shown_by(event))
     if places:
         after = replace(after, in_prompt=after.in_prompt | places, shown=after.shown.plus((recorded.seq, places)))
     match event:
@@ -77,6 +80,8 @@ def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
             return replace(after, in_prompt=after.in_prompt - {place})
         case ChunkPinned(chunk=chunk, pinned=False) if after.leaves_out and chunk.place in after.added:
             return replace(after, in_prompt=after.in_prompt - {chunk.place})
+        case KnowledgeFound():
+            return replace(after, notes=event.notes)
         case CodeRetrieved():
             return replace(after, found=event)
         case ActionFinished(shown=shown) if any(chunk.score > 0 for chunk in shown):

@@ -21,6 +21,7 @@ from agent_workbench.views.gate.notes import (
     finish_notes,
     folded_files,
     merge_notes,
+    note_notes,
     plan_notes,
 )
 from agent_workbench.views.gate.script_proposal import script_diff, script_notes
@@ -62,6 +63,9 @@ class DiffView(Struct, frozen=True):
 def view_diff(update: SessionUpdate) -> DiffView:
     """Return the content of the diff pane."""
     run, waiting = update.state.run, update.state.waiting
+    if waiting is not None and waiting.kind is Permission.KNOWLEDGE:
+        view = _notes_view(waiting)
+        return view if update.live.replay is None else replace(view, by_hunk=False)
     if waiting is not None and waiting.plan is not None:
         key = proposal_key(waiting)
         return DiffView("Plan · waits", key, plan_notes(waiting, waiting.plan), "", key, source=waiting)
@@ -114,9 +118,19 @@ def _waiting(state: SessionState, run: TaskRun, proposal: Proposal) -> DiffView:
             return DiffView("Finish · waits", key, finish_notes(run, proposal), proposal.diff, key)
         case Permission.COMMAND | Permission.READ:
             return _asked(proposal, key)
-        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+        case Permission.KNOWLEDGE:
+            return _notes_view(proposal)
+        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return DiffView(f"{proposal.kind.capitalize()} tool · waits", key, call_notes(run, proposal), "", key)
     assert_never(proposal.kind)
+
+
+def _notes_view(proposal: Proposal) -> DiffView:
+    """Return the view of proposed notes: a diff of their files, of which each can be left out."""
+    key, edited = proposal_key(proposal), " · edited" if proposal.edited else ""
+    notes = (*note_notes(proposal), *_remarks(replace(proposal, special=())))
+    view = DiffView(f"Knowledge{edited} · waits", key, notes, proposal.diff, key, by_hunk=True)
+    return replace(view, partial=bool(proposal.hunks), source=proposal)
 
 
 def _of_whole_task(title: str, notes: tuple[Block, ...], proposal: Proposal) -> DiffView:

@@ -9,7 +9,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import StopAction, StopAnswer
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, is_too_long, shown_sha
+from agent_workbench.core.proposals import KEEP_CHANGES, OFFER_NOTES, Proposal, ProposalStage, is_too_long, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
@@ -188,8 +188,13 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
         *((GateAct.SKIP,) if skippable else ()),
         *((GateAct.ALWAYS,) if offered_rules(proposal) else ()),
         *((GateAct.METHOD,) if len(proposal.methods) > 1 else ()),
-        *((GateAct.ABORT,) if proposal.kind is not Permission.MERGE and proposal.plan is None else ()),
+        *((GateAct.ABORT,) if _can_abort(proposal) else ()),
     )
+
+
+def _can_abort(proposal: Proposal) -> bool:
+    """Return True if an abort ends the task of a proposal."""
+    return proposal.kind is not Permission.MERGE and proposal.plan is None and proposal.tool != OFFER_NOTES
 
 
 def _has_own_text(proposal: Proposal) -> bool:
@@ -238,7 +243,10 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
             return "plan", f"{count} for: {sanitize_line(plan.goal, 200)}", effect
         case Permission.SCRIPT if (script := script_call(proposal)) is not None:
             return "script", f"with the skill {sanitize_line(script.skill, 80)}", script_size(script)
-        case Permission.PLAN | Permission.KNOWLEDGE | Permission.SCRIPT | Permission.EXTERNAL:
+        case Permission.KNOWLEDGE:
+            many = counted_text(len(proposal.paths), "note")
+            return "knowledge", paths, f"{many} · {diff_stat(proposal.diff)}"
+        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             called = sanitize_line(f"{proposal.tool} {proposal.text}")
             return f"{proposal.kind} tool", called, f"from {sanitize_line(proposal.source, 80)}"
 

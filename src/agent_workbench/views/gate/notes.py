@@ -115,6 +115,21 @@ def _schema_notes(schema: str) -> tuple[Block, ...]:
     )
 
 
+def note_notes(proposal: Proposal) -> tuple[Block, ...]:
+    """Return what an approval of notes writes, where they come from, and the notes that they change or repeat."""
+    many = counted_text(len(proposal.paths), "note")
+    blocks = [Block(f"{many} to keep beyond this task. Later tasks find and read what you take.", Tone.STRONG)]
+    blocks += [Block(f"From: {sanitize_line(origin, 200)}", Tone.DIM) for origin in proposal.origins]
+    blocks += [
+        Block(f"{sanitize_line(path, 200)} exists; this changes it.", Tone.WARN, "!", Tone.WARN)
+        for path in proposal.special
+    ]
+    for each in proposal.similar:
+        said = f"{sanitize_line(each.path, 200)} repeats {sanitize_line(each.existing, 200)}:"
+        blocks += [Block(said, Tone.WARN, "~", Tone.WARN), Block(sanitize_whole(each.text), Tone.DIM)]
+    return tuple(blocks)
+
+
 def folded_files(proposal: Proposal) -> frozenset[int]:
     """Return the numbers, from 0, of the files in a commit's or merge's diff that the user reviewed before."""
     reviewed = frozenset(proposal.reviewed or ())

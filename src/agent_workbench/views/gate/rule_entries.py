@@ -135,7 +135,7 @@ def _past_block(action: PastAction) -> Block:
 
 def _what(proposal: Proposal) -> str:
     match proposal.kind:
-        case Permission.DIFF:
+        case Permission.DIFF | Permission.KNOWLEDGE:
             return sanitize_line(" ".join(proposal.paths), 200)
         case Permission.CHECK:
             return sanitize_line("; ".join(proposal.commands), 200)

@@ -10,6 +10,7 @@ from agent_workbench.core.events import (
     CodeRetrieved,
     ContextCompacted,
     Event,
+    KnowledgeFound,
     ModelAnswered,
     PatchApplied,
     PromptBuilt,
@@ -25,6 +26,7 @@ from agent_workbench.core.state.event_chunks import chunks_shown_by
 
 CODE = "code"
 PINNED = "pinned"
+KNOWLEDGE = "knowledge"
 OBSERVATION = "observation"
 MAP = "map"
 MAX_PIECES = 200
@@ -67,7 +69,7 @@ def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[C
         if part.label == PINNED and pins:
             place = pins.pop(0)
         tokens = part.tokens if counted else _estimate(part.label, events)
-        alone = place if kind in (CODE, PINNED) else ""
+        alone = place if kind in (CODE, PINNED, KNOWLEDGE) else ""
         held = () if alone else _taken(kind, built, waiting)
         yield CountedPart(part.label, tokens, not counted, alone, tuple(_pieces(held, tokens)))
 
@@ -122,6 +124,8 @@ def _letters(label: str, event: Event) -> int:
         case TaskStarted():
             own = (len(each.text) for each in event.instructions if label == shown(each.path))
             return sum(len(skill.text) for skill in event.skills if label == f"skill {skill.name}") + sum(own)
+        case KnowledgeFound() if label.startswith(f"{KNOWLEDGE} "):
+            return sum(len(note.text) for note in event.notes if label == f"{KNOWLEDGE} {note.place}")
         case CodeRetrieved() if label == MAP:
             return sum(len(path) for path in event.map.near) if event.map is not None else 0
         case CodeRetrieved() if label.startswith(CODE):

@@ -17,7 +17,7 @@ TEMPLATE = "template"
 ANSWER = "answer"
 # Parts that a compaction keeps: the first ones as they are, the others rebuilt.
 BEGINNING = ("rules", "task", "skill")
-KEPT = ("map", "scratchpad", "pinned", "code", "user", "change", "failing")
+KEPT = ("map", "knowledge", "scratchpad", "pinned", "code", "user", "change", "failing")
 
 
 class ReceiptRow(Struct, frozen=True):

@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
     CodeRetrieved,
     ContextCompacted,
     Event,
+    KnowledgeFound,
     ModelAnswered,
     ModelInterrupted,
     ProposalReplaced,
@@ -142,6 +143,8 @@ def _done(event: Event) -> Iterable[tuple[str, str]]:
         case TaskStarted():
             task = event.definition
             return (("task", "\n".join((f"{task.id}  {task.description}", task.goal, task.suggested_approach))),)
+        case KnowledgeFound():
+            return tuple(("knowledge", f"{note.path}\n{note.symbol}\n{note.text}") for note in event.notes)
         case CodeRetrieved():
             return (("search", event.query), *(("code", f"{chunk.place}\n{chunk.text}") for chunk in event.chunks))
         case TaskCommitted():
@@ -165,6 +168,8 @@ def _answer(text: str, reasoning: str) -> Iterable[tuple[str, str]]:
 
 def _proposed(proposal: Proposal) -> Iterable[tuple[str, str]]:
     match proposal.kind:
+        case Permission.KNOWLEDGE:
+            return (("knowledge", proposal.diff),)
         case Permission.DIFF if proposal.tool == KEEP_CHANGES:
             return (("diff", proposal.diff),)
         case Permission.COMMIT | Permission.MERGE | Permission.SUMMARY:

@@ -16,8 +16,10 @@ from agent_workbench.core.events import (
     CompactionAsked,
     ContextCompacted,
     ContextFilled,
+    KnowledgeFound,
     ModelAnswered,
     ModelInterrupted,
+    NotesOffered,
     PauseChanged,
     PromptBuilt,
     ProposalReplaced,
@@ -59,6 +61,7 @@ from agent_workbench.views.transcript.model_blocks import (
     compaction_blocks,
     full_context_blocks,
     interrupted_blocks,
+    knowledge_blocks,
     message_blocks,
     pin_blocks,
     prompt_blocks,
@@ -145,6 +148,8 @@ def _model_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
     match event:
         case CodeRetrieved():
             return search_blocks(event)
+        case KnowledgeFound():
+            return knowledge_blocks(event)
         case PromptBuilt():
             return prompt_blocks(event)
         case ModelAnswered():
@@ -174,6 +179,9 @@ def _work_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
             return _decision_blocks(event)
         case AbortAsked():
             return [Block(sanitize_line(event.reason), Tone.BAD, "Abort", Tone.BAD)]
+        case NotesOffered():
+            many = counted_text(len(event.notes), "note")
+            return [Block(f"{many} offered: {sanitize_line(event.origin, 200)}", Tone.DIM, "Knowledge")]
         case PauseChanged():
             said = "you paused: the model is not asked until you resume" if event.paused else "you resumed"
             return [Block(said, Tone.WARN if event.paused else Tone.DIM, "Pause")]

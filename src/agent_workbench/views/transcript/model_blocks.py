@@ -9,6 +9,7 @@ from agent_workbench.core.events import (
     CodeRetrieved,
     ContextCompacted,
     ContextFilled,
+    KnowledgeFound,
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
@@ -36,6 +37,16 @@ def search_blocks(event: CodeRetrieved) -> list[Block]:
     places = "\n".join(sanitize_line(chunk.place) for chunk in event.chunks)
     said = Block(f"{counted_text(many, 'piece')} of code found for the task", Tone.DIM, "Search")
     return [said, *([Block(places, Tone.DIM, fold_lines=2)] if places else [])]
+
+
+def knowledge_blocks(event: KnowledgeFound) -> list[Block]:
+    """Return the blocks of a search of the notes, with what could not be searched."""
+    titles = "\n".join(sanitize_line(f"{note.path}  {note.symbol}", 200) for note in event.notes)
+    many = len(event.notes)
+    found = Block(f"{counted_text(many, 'note')} found for the task", Tone.DIM, "Knowledge")
+    problem = Block(sanitize_line(event.problem, 400), Tone.DIM, "" if many else "Knowledge")
+    named = (Block(titles, Tone.DIM, fold_lines=3),) if titles else ()
+    return [*((found, *named) if many else ()), *((problem,) if event.problem else ())]
 
 
 def prompt_blocks(event: PromptBuilt) -> list[Block]:

@@ -1,0 +1,101 @@
+"""Notes from verdicts: what the user rejected or left out in a task, and why."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import PatchError, UsageError
+from agent_workbench.core.events import ActionDecided, ActionProposed, OfferedNote, ProposalReplaced, Recorded
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.knowledge.note_names import note_name
+from agent_workbench.core.knowledge.note_text import compose_note
+from agent_workbench.core.patch.values import LineKind
+from agent_workbench.core.plan import Task
+from agent_workbench.core.proposals import USER, HunkVerdict, Proposal, Verdict, hunk_location, left_out_hunks
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.text.sanitizer import sanitize_line
+
+NO_REASON = "no reason given"
+MAX_LINES, MAX_PLACES, MAX_NOTES = 12, 5, 8
+TITLE_CHARS, NAME_WORDS, LINE_CHARS = 100, 8, 160
+ABOUT = frozenset({Permission.DIFF, Permission.COMMAND, Permission.COMMIT, Permission.FINISH})
+"""Kinds of proposals of which a rejection says something about the work."""
+
+
+class Rejection(Struct, frozen=True):
+    """Something that the user did not want: the reason, its location in words, and the lines."""
+
+    reason: str
+    where: str
+    lines: tuple[str, ...] = ()
+
+
+def notes_of_rejections(history: Sequence[Recorded], task: Task) -> tuple[OfferedNote, ...]:
+    """Return a note for each reason that the user gave in a task's events, oldest first."""
+    by_reason: dict[str, list[Rejection]] = {}
+    for rejection in _rejections(history):
+        by_reason.setdefault(" ".join(rejection.reason.split()), []).append(rejection)
+    notes: dict[str, OfferedNote] = {}
+    for reason, found in list(by_reason.items())[:MAX_NOTES]:
+        try:
+            name = note_name(" ".join(reason.split()[:NAME_WORDS]))
+        except UsageError:  # a reason without a letter that a file's name may have
+            name = note_name(f"rejected in {task.id}")
+        title = sanitize_line(reason, TITLE_CHARS)
+        text = compose_note(title, _text(reason, found, task), type="correction")
+        notes.setdefault(name, OfferedNote(name, text, f"rejected in {task.id}"))
+    return tuple(notes.values())
+
+
+def _text(reason: str, found: Sequence[Rejection], task: Task) -> str:
+    parts = [reason, "", f"The user rejected this in {task.id} ({sanitize_line(task.description, 120)}):"]
+    for rejection in found[:MAX_PLACES]:
+        parts += ["", f"- {rejection.where}", *(f"      {line[:LINE_CHARS]}" for line in rejection.lines[:MAX_LINES])]
+    return "\n".join(parts)
+
+
+def _rejections(history: Sequence[Recorded]) -> Iterator[Rejection]:
+    proposed: dict[ProposalId, Proposal] = {}
+    newest: dict[ProposalId, Proposal] = {}
+    for event in (each.event for each in history):
+        match event:
+            case ActionProposed(proposal=proposal):
+                proposed[proposal.id] = newest[proposal.id] = proposal
+            case ProposalReplaced(proposal=proposal):
+                newest[proposal.id] = proposal
+            case ActionDecided(by=by) if by == USER and event.proposal_id in newest:
+                first, last = proposed.get(event.proposal_id, newest[event.proposal_id]), newest[event.proposal_id]
+                yield from _of_decision(event, first, last)
+
+
+def _of_decision(event: ActionDecided, first: Proposal, last: Proposal) -> Iterator[Rejection]:
+    if last.kind not in ABOUT:
+        return
+    left = [hunk for hunk in left_out_hunks(event.hunks) if _is_reason(hunk.reason)]
+    if last.kind is Permission.DIFF and left and any(hunk.path for hunk in left):
+        for hunk in left:
+            yield Rejection(hunk.reason, hunk_location(hunk), hunk.left or _lines_of(first, hunk))
+    elif event.verdict is Verdict.REJECT and _is_reason(event.reason):
+        what = f"the diff of {', '.join(last.paths)}" if last.kind is Permission.DIFF else f"the {last.kind}"
+        yield Rejection(event.reason, f"{what}, step {last.step}", _first_lines(last))
+
+
+def _is_reason(reason: str) -> bool:
+    return reason.strip() not in {"", NO_REASON}
+
+
+def _lines_of(proposal: Proposal, wanted: HunkVerdict) -> tuple[str, ...]:
+    """Return the changed lines of a hunk, with their signs; none if the diff has no such hunk any more."""
+    try:
+        hunks = [hunk for file in proposal.patch.files for hunk in file.hunks if hunk.id == wanted.id]
+    except PatchError:
+        return ()
+    changed = (line for hunk in hunks[:1] for line in hunk.lines if line.kind is not LineKind.CONTEXT)
+    return tuple(f"{line.kind}{line.text}" for line in changed)
+
+
+def _first_lines(proposal: Proposal) -> tuple[str, ...]:
+    if proposal.kind is Permission.DIFF:
+        lines = (line for line in proposal.diff.split("\n") if not line.startswith(("+++", "---")))
+        return tuple(line for line in lines if line.startswith(("+", "-")))[:MAX_LINES]
+    return tuple(proposal.text.strip().split("\n")[:MAX_LINES])

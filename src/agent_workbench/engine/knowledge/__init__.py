@@ -1,0 +1,1 @@
+"""Knowledge for a task: notes found for its words, and notes that become proposals and files."""

@@ -1,0 +1,163 @@
+"""Offer of notes at the gate: proposed when nothing else waits, edited by the user, and written."""
+
+from asyncio import to_thread
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import PatchError, StorageError, UsageError, error_text
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionResult,
+    ActionStarted,
+    Author,
+    NotesOffered,
+    OfferedNote,
+    ProposalReplaced,
+    TroubleMet,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.knowledge.rejections import notes_of_rejections
+from agent_workbench.core.patch.diff_text import canonical_patch
+from agent_workbench.core.ports.knowledge import MAX_NAME_CHARS
+from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, with_patch
+from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.engine.knowledge.note_diff import (
+    diff_notes,
+    moved_note,
+    notes_document,
+    read_document,
+    write_notes,
+)
+from agent_workbench.engine.runtime.session_context import SessionContext
+
+MOST_NAMES = 50
+STOPPED = "the workbench was stopped while it wrote the notes; `agent knowledge list` shows which are there"
+
+
+async def offer_notes(session: SessionContext, notes: Sequence[OfferedNote], origin: str, task: str = "") -> Outcome:
+    """Record notes that are offered to the user, or refuse them with the reason."""
+    config = session.state.config
+    if config is not None and config.approvals.of(Permission.KNOWLEDGE) is Approval.DENY:
+        return Refused("the policy does not allow new notes (knowledge: deny in .agent.yml)")
+    try:
+        await diff_notes(session.ports.knowledge, session.settings.memory.dir, notes)
+    except (UsageError, StorageError, PatchError) as error:
+        return Refused(error_text(error))
+    await session.record(NotesOffered(tuple(notes), origin, task))
+    return Accepted()
+
+
+async def offer_rejections(session: SessionContext) -> None:
+    """Offer as notes what the user rejected in the task that just ended, with their reasons; nothing if they did not.
+
+    Names that notes have already are not taken: each of these is a note of its own.
+    """
+    config, run = session.state.config, session.run
+    if config is None or config.headless or config.approvals.of(Permission.KNOWLEDGE) is Approval.DENY:
+        return
+    found = await to_thread(notes_of_rejections, tuple(run.history), run.definition)
+    if not found:
+        return
+    try:
+        notes = [replace(note, name=await _free_name(session, note.name)) for note in found]
+    except StorageError as error:
+        session.publisher.notify(f"nothing of what you rejected can become a note: {error_text(error)}")
+        return
+    await session.record(NotesOffered(tuple(notes), f"what you rejected in {run.task}", run.task))
+
+
+async def _free_name(session: SessionContext, wanted: str) -> str:
+    for number in range(1, MOST_NAMES):
+        name = wanted if number == 1 else f"{wanted[: MAX_NAME_CHARS - 4].rstrip('._-')}-{number}"
+        if await session.ports.knowledge.read(name) is None:
+            return name
+    raise StorageError(f"there are {MOST_NAMES} notes called {wanted}", advice="rename or remove some")
+
+
+async def propose_notes(session: SessionContext) -> None:
+    """Propose the notes of the open offer; what cannot be proposed any more is told and closed."""
+    offer = session.state.open_note_offer
+    if offer is None:
+        return
+    id = ProposalId(f"P-{session.state.seq + 1}")
+    notes = offer.offered.notes
+    try:
+        made = await _proposal(session, id, notes, edited=False)
+    except (UsageError, StorageError, PatchError) as error:
+        text = notes_document(notes, session.settings.memory.dir)
+        failed = Proposal(id, Permission.KNOWLEDGE, OFFER_NOTES, text, 0)
+        await session.record(ActionProposed(failed))
+        await session.record(ActionDecided(id, Verdict.REJECT, "policy:notes", error_text(error)))
+        session.publisher.notify(f"notes were not proposed: {error_text(error)}")
+        return
+    await session.record(ActionProposed(made))
+
+
+async def edit_notes(session: SessionContext, waiting: Proposal, text: str) -> None:
+    """Replace the proposal by one of the notes in the user's text; raise `UsageError`, `StorageError`, `PatchError`."""
+    made = await _proposal(session, waiting.id, read_document(text), edited=True)
+    await session.record(ProposalReplaced(made, "edited", Author.USER))
+
+
+async def take_notes(session: SessionContext, proposal: Proposal, *, begun: bool) -> None:
+    """Write the approved notes; if one changed since it was shown, put them before the gate again.
+
+    `begun`: a stop interrupted that. It is recorded as unknown and not repeated.
+    """
+    if begun:
+        await session.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, STOPPED))
+        session.publisher.notify(STOPPED)
+        return
+    if moved := await moved_note(session.ports.knowledge, proposal):
+        await _ask_again(session, proposal, moved)
+        return
+    session.publisher.show_activity("writing notes")
+    await session.record(ActionStarted(proposal.id))
+    try:
+        paths = await write_notes(session.ports.knowledge, proposal)
+    except (StorageError, PatchError, UsageError) as error:
+        await session.record(ActionFinished(proposal.id, ActionResult.REFUSED, error_text(error)))
+        if isinstance(error, StorageError):
+            await session.record(TroubleMet("knowledge", str(error), error.advice))
+        return
+    told = f"written: {', '.join(paths)}"
+    await session.record(ActionFinished(proposal.id, ActionResult.OK, told))
+    session.publisher.notify(told)
+
+
+async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) -> None:
+    reason = f"{moved} changed after this was shown"
+    try:
+        made = await _proposal(session, proposal.id, read_document(proposal.text), edited=proposal.edited)
+    except (UsageError, StorageError, PatchError) as error:
+        await session.record(ActionFinished(proposal.id, ActionResult.REFUSED, f"{reason}: {error_text(error)}"))
+        return
+    await session.record(ProposalReplaced(made, reason, Author.WORKBENCH))
+    session.publisher.notify(f"{reason}; look at it again")
+
+
+async def _proposal(session: SessionContext, id: ProposalId, notes: Sequence[OfferedNote], *, edited: bool) -> Proposal:
+    memory = session.settings.memory.dir
+    made = await diff_notes(session.ports.knowledge, memory, notes)
+    offer = session.state.open_note_offer
+    offered = {note.name: note for note in offer.offered.notes} if offer is not None else {}
+    told = [offered[note.name].origin for note in notes if note.name in offered and offered[note.name].origin]
+    proposal = Proposal(
+        id=id,
+        kind=Permission.KNOWLEDGE,
+        tool=OFFER_NOTES,
+        text=notes_document(notes, memory),
+        step=0,
+        diff=made.diff,
+        paths=made.paths,
+        special=made.existing,
+        preimages=made.preimages,
+        edited=edited,
+        similar=made.similar,
+        origins=tuple(dict.fromkeys((*((offer.offered.origin,) if offer is not None else ()), *told))),
+    )
+    return with_patch(proposal, canonical_patch(made.patch))

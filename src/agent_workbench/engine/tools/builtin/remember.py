@@ -1,0 +1,77 @@
+"""Tool `remember`: a note that outlives the task, proposed by the model and shown as a diff."""
+
+from agent_workbench.core.errors import StorageError, UsageError
+from agent_workbench.core.events import OfferedNote
+from agent_workbench.core.knowledge.note_names import name_in_path, note_name
+from agent_workbench.core.knowledge.note_text import compose_note, read_head
+from agent_workbench.core.patch.values import LineKind
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments
+from agent_workbench.engine.knowledge.note_diff import diff_notes, write_notes
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.tools.builtin_tool import BuiltinTool
+
+ORIGIN = "written by the model"
+
+
+class Remember(BuiltinTool, frozen=True):
+    """Tool that writes a note. The text of its proposal is the note's body; name and title are in the diff."""
+
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+        """Return the diff of the note's file; raise `UsageError` for a note that cannot be written.
+
+        Without arguments `text` is the body that the user wrote for the proposal that waits.
+        """
+        body = arguments.text("text").strip() if arguments.values else text.strip()
+        if not body:
+            raise UsageError("the note is empty", advice="say what is to be remembered")
+        title = arguments.text("title").strip() if arguments.values else _title_of(context.run.waiting)
+        name = note_name(title) if arguments.values or context.run.waiting is None else _name_of(context.run.waiting)
+        note = OfferedNote(name, compose_note(title, body), ORIGIN)
+        try:
+            made = await diff_notes(context.ports.knowledge, context.settings.memory.dir, (note,))
+        except StorageError as error:
+            raise UsageError(str(error), advice=error.advice) from error
+        return Draft(
+            body,
+            diff=made.diff,
+            paths=made.paths,
+            special=made.existing,
+            preimages=made.preimages,
+            patch=made.patch,
+            similar=made.similar,
+        )
+
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
+        """Write exactly what was approved."""
+        try:
+            paths = await write_notes(context.ports.knowledge, proposal)
+        except StorageError as error:
+            raise UsageError(str(error), advice=error.advice) from error
+        return ToolResult(f"remembered in {', '.join(paths)}")
+
+
+def _name_of(waiting: Proposal) -> str:
+    return name_in_path(waiting.paths[0]) if waiting.paths else ""
+
+
+def _title_of(waiting: Proposal | None) -> str:
+    """Return the title of the note that waits: that of the lines which its diff leads to."""
+    if waiting is None:
+        return ""
+    hunks = [hunk for file in waiting.patch.files[:1] for hunk in file.hunks[:1]]
+    lines = [line.text for hunk in hunks for line in hunk.lines if line.kind is not LineKind.REMOVED]
+    return read_head("\n".join(lines)).title or _name_of(waiting)
+
+
+TOOL = Remember(
+    name="remember",
+    summary="propose a note for later tasks: what was learnt that holds beyond this task",
+    permission=Permission.KNOWLEDGE,
+    arguments=(
+        Argument("title", ArgumentKind.STRING, "", max_length=100),
+        Argument("text", ArgumentKind.STRING, "a few lines of markdown", max_length=4_000),
+    ),
+)
