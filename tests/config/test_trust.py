@@ -153,6 +153,7 @@ HARMLESS = {
     "limits.reflexion": "limits: {reflexion: never}",
     "retrieval.exclude": "retrieval: {exclude: [a]}",
     "memory.summarise_threshold": "memory: {summarise_threshold: 9}",
+    "memory.knowledge_tokens": "memory: {knowledge_tokens: 9}",
     "workspace.keep": "workspace: {keep: false}",
     "sandbox.require": "sandbox: {require: true}",
     "ui.theme": "ui: {theme: nord}",

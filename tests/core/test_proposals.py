@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import fields, replace
 
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.proposals import Proposal, shown_sha
+from agent_workbench.core.proposals import Proposal, SimilarNote, shown_sha
 from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
@@ -15,6 +15,8 @@ OTHERS = {
     "diff": replace(PROPOSAL, diff="other"),
     "commands": replace(PROPOSAL, commands=("other",)),
     "brings": replace(PROPOSAL, brings=("other",)),
+    "similar": replace(PROPOSAL, similar=(SimilarNote("a.md", "b.md", "text"),)),
+    "origins": replace(PROPOSAL, origins=("other",)),
     "method": replace(PROPOSAL, method=MergeMethod.SQUASH),
 }
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from msgspec.structs import replace
+
 from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.core.intents import (
@@ -121,9 +123,13 @@ class Front:
         return await self.until(lambda it: any(words in each.text for each in it.live.notices), f"a notice: {words}")
 
     async def over(self) -> SessionUpdate:
-        """Wait until the task is over and nothing waits."""
+        """Wait until the task is over and nothing of it waits; notes may be offered."""
         return await self.until(
-            lambda it: it.state.run and it.state.run.phase is Phase.OVER and isinstance(next_move(it.state), Idle),
+            lambda it: (
+                it.state.run
+                and it.state.run.phase is Phase.OVER
+                and isinstance(next_move(replace(it.state, note_offer=None)), Idle)
+            ),
             "the task's end",
         )
 

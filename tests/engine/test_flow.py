@@ -178,6 +178,8 @@ def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None
         if state.open_planning is not None:
             assert not isinstance(move, flow.Idle)
         elif state.run is None or (state.run.phase is Phase.OVER and state.run.waiting is None and not state.trouble):
-            assert isinstance(move, flow.Idle | flow.Execute | flow.Recover)
+            notes = flow.ProposeNotes | flow.WriteNotes | flow.Decide
+            assert isinstance(move, flow.Idle | flow.Execute | flow.Recover | notes)
+            assert state.open_note_offer is not None or not isinstance(move, notes)
         else:
             assert not isinstance(move, flow.Idle)

@@ -111,7 +111,7 @@ def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
         (Permission.EXTERNAL, "approve reject skip always abort"),
         (Permission.SCRIPT, "approve reject skip always abort"),
         (Permission.PLAN, "approve reject skip always abort"),
-        (Permission.KNOWLEDGE, "approve reject skip always abort"),
+        (Permission.KNOWLEDGE, "approve reject edit skip always abort"),
     ],
 )
 def test_each_kind_has_its_acts(kind: Permission, acts: str) -> None:

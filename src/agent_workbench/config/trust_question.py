@@ -29,7 +29,13 @@ WHOLE_GROUPS = ("endpoints.", "roles.", "mcp_servers.")
 BOUNDED = {
     *("limits.max_tool_calls_per_task", "limits.max_reflexion_retries", "limits.consecutive_failure_threshold"),
     *("limits.command_seconds", "model.context_tokens", "model.answer_tokens", "model.answer_seconds"),
-    *("retrieval.top_n", "retrieval.chunker.max_tokens", "skills.max_tokens", "memory.summarise_threshold"),
+    *(
+        "retrieval.top_n",
+        "retrieval.chunker.max_tokens",
+        "skills.max_tokens",
+        "memory.summarise_threshold",
+        "memory.knowledge_tokens",
+    ),
     "skills.script_seconds",
 }
 MEANINGS = {

@@ -210,6 +210,7 @@ def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
         Permission.MERGE: [],
         Permission.SUMMARY: ["any summary"],
         Permission.FINISH: ["any finish"],
+        Permission.KNOWLEDGE: ["any knowledge"],
         **{each: [f"{each} tool {source_tool(waits)}"] for each in CALLS},
     }[kind]
 

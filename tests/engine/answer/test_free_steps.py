@@ -12,7 +12,7 @@ from agent_workbench.core.events import ActionFinished, ActionProposed, ActionRe
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.ports.model import Model
-from agent_workbench.core.settings import DEFAULT_TOOLS, Limits, Settings
+from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Limits, Settings
 from tests.engine.stage import OPEN, a_stage
 from tests.engine.test_executor import run
 from tests.llama_fixtures import LlamaServer
@@ -61,9 +61,10 @@ async def test_a_random_model_breaks_nothing(
         limits=Limits(max_tool_calls_per_task=STEPS, max_reflexion_retries=1000, consecutive_failure_threshold=1000),
     )
     client = LlamaCppModel(url, api_key=key)
+    approvals = replace(OPEN, knowledge=Approval.AUTO)
     try:
         model = client if bound else Unbound(client)
-        async with a_stage(tmp_path, settings=settings, approvals=OPEN, headless=True, model=model) as stage:
+        async with a_stage(tmp_path, settings=settings, approvals=approvals, headless=True, model=model) as stage:
             ending = await run(stage, "T-1")
             assert (ending.exit_code, "max_tool_calls_per_task" in ending.reason) == (ExitCode.FAILED, True), ending
             events = stage.events

@@ -62,6 +62,8 @@ RIGHT = {
     "static_analyze": ["{}"],
     "run_command": ['{"command": "ls -l | wc"}'],
     "note": ['{"text": "remember"}'],
+    "query_knowledge": ['{"query": "retry"}'],
+    "remember": ['{"title": "Retries", "text": "- retry\\n- wait"}'],
     "finish": ['{"summary": ""}'],
 }
 WRONG = [

@@ -98,7 +98,7 @@ def test_the_policy(
     state = state_of(kind, rule, always=always, headless=headless, holds=holds)
     found = ruling(state, proposal_of(kind, special=(".gitattributes",) if special else ()))
 
-    needs_a_person = (kind is Permission.DIFF and special) or (
+    needs_a_person = (kind in {Permission.DIFF, Permission.KNOWLEDGE} and special) or (
         kind in {Permission.COMMAND, Permission.SCRIPT} and not holds
     )
     fits = not (kind is Permission.DIFF and special)

@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 from msgspec import field
 
+from agent_workbench.core.events import OfferedNote
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxDecision, Reference
@@ -31,6 +32,7 @@ from agent_workbench.core.intents import (
     Leave,
     ListPastActions,
     MergeTask,
+    OfferNotes,
     OpenFile,
     PauseTask,
     PinChunk,
@@ -105,6 +107,7 @@ INTENTS: tuple[Intent, ...] = (
     *(StepReplay(1), SeekReplay(0.5), GoToEvent(3), JumpReplay(MarkKind.DIFF), PlayReplay(playing=True)),
     ChangeReplaySpeed(faster=True),
     *(ProposePlan(""), ArrangePlan(NOTHING, (T1,)), OpenPlan(proposal=NOTHING)),
+    *(OfferNotes((), "nobody"), OfferNotes((OfferedNote("a-note", "text"),), "nobody")),
     RecordDecision(InboxDecision(Reference(SESSION, NOTHING, "0" * 32), Verdict.APPROVE)),
 )
 SECONDS = 20

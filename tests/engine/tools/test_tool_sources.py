@@ -63,7 +63,6 @@ TOOLS: dict[str, list[dict[str, object]]] = {
 TOOL_OF = {
     Permission.EXTERNAL: "weather",
     Permission.SCRIPT: "run_skill",
-    Permission.KNOWLEDGE: "remember",
     Permission.PLAN: "split_task",
 }
 UNKNOWN = "\nWhat it did until then is unknown."

@@ -256,7 +256,8 @@ def _merge_waits(state: SessionState) -> bool:
 
 
 def _notes_wait(state: SessionState) -> bool:
-    return state.open_note_offer is not None and state.waiting is state.open_note_offer.waiting
+    waiting = state.open_note_offer.waiting if state.open_note_offer is not None else None
+    return waiting is not None and state.waiting == waiting
 
 
 async def _see_taken(session: SessionContext) -> None:

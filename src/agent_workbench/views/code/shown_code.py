@@ -40,9 +40,9 @@ class ShownCode(Struct, frozen=True):
     """Fold of a run's events.
 
     `notes` are those found for the task. `found` is the result of the first search, `searched` the pieces that the
-    model's own searches found, `added` those the user added, both by location. `in_prompt` are the locations in the next prompt, `costs` their tokens in the
-    newest prompt that holds them. `leaves_out`: dropped code is left out at once. `shown` are locations with the
-    event that showed them. `new_events` are the events after the newest prompt.
+    model's own searches found, `added` those the user added, both by location. `in_prompt` are the locations in the
+    next prompt, `costs` their tokens in the newest prompt that holds them. `leaves_out`: dropped code is left out at
+    once. `shown` are locations with the event that showed them. `new_events` are the events after the newest prompt.
     `settled` are the locations whose cost is known since the last summary.
     """
 
