@@ -32,7 +32,6 @@ def serve_http(invocation: Invocation, port: int, on_ready: OnReady) -> None:
     `on_ready` gets the address and the token. Raises `RepoError`, and `UsageError` if the port is not available.
     """
     asyncio.run(_serve(invocation, port, on_ready))
-    end_process(ExitCode.DONE)
 
 
 async def _serve(invocation: Invocation, port: int, on_ready: OnReady) -> None:
@@ -60,6 +59,7 @@ async def _serve(invocation: Invocation, port: int, on_ready: OnReady) -> None:
         async with sdk.session_manager.run():
             on_ready(f"http://{LOOPBACK}:{port}{PATH}", token)
             await first_end(_Server(config).serve(sockets=[listening]))
+    end_process(ExitCode.DONE)
 
 
 class _Server(uvicorn.Server):

@@ -36,7 +36,7 @@ async def _parent_gone() -> None:
 
 
 def end_process(code: int) -> NoReturn:
-    """End this process at once. A thread may still wait for the client's pipe, which Python would wait for."""
+    """End this process at once: Python would wait for threads that read the client's pipe or search."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -38,7 +38,6 @@ def _bounded_line(stream: IO[str]) -> str:
 def serve_stdio(invocation: Invocation) -> None:
     """Serve until the client closes the pipe or is gone; ends the process. Raises `RepoError` before that."""
     asyncio.run(_serve(invocation))
-    end_process(ExitCode.DONE)
 
 
 async def _serve(invocation: Invocation) -> None:
@@ -46,8 +45,12 @@ async def _serve(invocation: Invocation) -> None:
         wire_in, wire_out = _take_wire()
         lines = BoundedLines(io.TextIOWrapper(wire_in, encoding="utf-8", errors="replace"))
         out = anyio.wrap_file(io.TextIOWrapper(wire_out, encoding="utf-8", write_through=True))
-        async with stdio_server(lines, out) as (reading, writing):
-            await first_end(sdk.run(reading, writing, sdk.create_initialization_options()))
+        try:
+            async with stdio_server(lines, out) as (reading, writing):
+                await first_end(sdk.run(reading, writing, sdk.create_initialization_options()))
+        except* OSError:
+            pass  # the client is gone, and nobody reads the answers
+    end_process(ExitCode.DONE)
 
 
 def _take_wire() -> tuple[io.BufferedReader, io.BufferedWriter]:
