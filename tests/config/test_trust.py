@@ -151,6 +151,7 @@ HARMLESS = {
     },
     "approvals.read": "approvals: {read: ask}",
     "limits.reflexion": "limits: {reflexion: never}",
+    "limits.review": "limits: {review: true}",
     "retrieval.exclude": "retrieval: {exclude: [a]}",
     "memory.summarise_threshold": "memory: {summarise_threshold: 9}",
     "memory.knowledge_tokens": "memory: {knowledge_tokens: 9}",

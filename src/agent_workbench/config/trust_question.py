@@ -20,7 +20,7 @@ RULES = "approvals.rules"
 # Keys that are harmless with any value. A key that is neither here nor in `BOUNDED` needs trust.
 HARMLESS = {
     *("ui.theme", "ui.notify", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"),
-    "limits.reflexion",
+    *("limits.reflexion", "limits.review"),
 }
 HARMLESS_GROUPS = ("sampling.",)
 # Groups whose keys belong together and all need trust.

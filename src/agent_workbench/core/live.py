@@ -26,6 +26,13 @@ class Streaming(Struct, frozen=True):
     dollars: float = 0.0
 
 
+class Consulting(Struct, frozen=True):
+    """A consultation that runs: the consultant, and its answer as far as it has come."""
+
+    skill: str
+    streaming: Streaming = field(default_factory=Streaming)
+
+
 class Running(Struct, frozen=True):
     """A running command: its line, the tail of its output, the seconds so far."""
 
@@ -83,6 +90,7 @@ class Live(Struct, frozen=True):
     quiet_seconds: float = 0.0
     streaming: Streaming | None = None
     running: Running | None = None
+    consulting: Consulting | None = None
     question: PreflightQuestion | None = None
     replay: ReplayPosition | None = None
     ui: UiSettings | None = None

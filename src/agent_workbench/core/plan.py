@@ -49,12 +49,16 @@ class PathScope(RecordedValue, frozen=True):
 
 
 class Constraints(RecordedValue, frozen=True):
-    """Limits on what a task may change and run; None is no limit of its own."""
+    """Limits on what a task may change and run; None is no limit of its own.
+
+    `review`: a consultant reviews the change before its commit (None: as `limits.review` says).
+    """
 
     max_files_changed: int | None = None
     max_diff_bytes: int | None = None
     timeout_seconds: float | None = None
     denylisted_commands: tuple[str, ...] = ()
+    review: bool | None = None
 
 
 class Task(RecordedValue, frozen=True):

@@ -94,13 +94,17 @@ class ReflexionTiming(StrEnum):
 
 
 class Limits(RecordedValue, frozen=True):
-    """Limits at which a task ends, finished or not, and the failures that the model reflects on."""
+    """Limits at which a task ends, finished or not, the failures that the model reflects on, and the review of changes.
+
+    `review`: a consultant reviews the whole change before its commit is proposed.
+    """
 
     max_tool_calls_per_task: int = 30
     max_reflexion_retries: int = 3
     consecutive_failure_threshold: int = 5
     command_seconds: float = 120.0
     reflexion: ReflexionTiming = ReflexionTiming.ALWAYS
+    review: bool = False
 
 
 class MemorySettings(Struct, frozen=True):

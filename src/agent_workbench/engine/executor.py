@@ -9,6 +9,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.engine.approval.proposals import propose_checks, propose_commit, propose_end, read_answer
 from agent_workbench.engine.compaction.summary_request import propose_summary, request_summary
+from agent_workbench.engine.consult.required_review import review_change
 from agent_workbench.engine.flow import (
     Ask,
     AskPlan,
@@ -27,6 +28,7 @@ from agent_workbench.engine.flow import (
     ReadPlan,
     Recover,
     Retrieve,
+    ReviewChange,
     RollBack,
     Survey,
     TakePlan,
@@ -76,6 +78,8 @@ async def _perform(session: SessionContext, move: Move) -> None:
             await propose_summary(session)
         case ReadAnswer():
             await read_answer(session)
+        case ReviewChange():
+            await review_change(session)
         case ProposeCommit():
             await propose_commit(session)
         case ProposeEnd():

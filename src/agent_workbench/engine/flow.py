@@ -74,6 +74,10 @@ class ReadAnswer(Struct, frozen=True):
     """Read the model's answer: a step, a reflexion, or a summary."""
 
 
+class ReviewChange(Struct, frozen=True):
+    """Ask a consultant to review the whole change before its commit."""
+
+
 class ProposeCommit(Struct, frozen=True):
     """Propose the approved changes as a commit."""
 
@@ -134,6 +138,7 @@ Move = (
     | Retrieve
     | Ask
     | ReadAnswer
+    | ReviewChange
     | ProposeCommit
     | ProposeEnd
     | RollBack
@@ -216,6 +221,8 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
             return _step(run, limits, Purpose.REFLEXION)
         case Phase.COMPACTING:
             return _step(run, limits, Purpose.SUMMARY)
+        case Phase.COMMITTING if run.changed and run.reviewed != run.tree and _is_reviewed(run, limits):
+            return ReviewChange()
         case Phase.COMMITTING:
             return ProposeCommit() if run.changed else ProposeEnd()
         case Phase.ROLLING_BACK:
@@ -225,6 +232,12 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
         case Phase.OVER:
             return Idle()
     assert_never(run.phase)
+
+
+def _is_reviewed(run: TaskRun, limits: Limits) -> bool:
+    """Return True if a consultant reviews the change before its commit."""
+    own = run.definition.constraints.review
+    return limits.review if own is None else own
 
 
 def _step(run: TaskRun, limits: Limits, purpose: Purpose) -> Move:

@@ -15,7 +15,7 @@ def fold_consult(state: SessionState, event: ConsultEvent, seq: int) -> SessionS
     match event:
         case ConsultantAsked():
             begun = Consultation(event, seq=seq, time=state.time, root=state.repo)
-            return replace(state, consultations=(*state.consultations, begun))
+            return replace(state, consultations=(*state.consultations, begun), run=_reviewed(state, event))
         case ConsultantAnswered():
             ended = tuple(
                 replace(each, answered=event, time=state.time) if each.asked.number == event.number else each
@@ -24,6 +24,12 @@ def fold_consult(state: SessionState, event: ConsultEvent, seq: int) -> SessionS
             run = state.run if state.unfinished else None
             return replace(state, consultations=ended, run=_charged(run, event) if run is not None else state.run)
     assert_never(event)
+
+
+def _reviewed(state: SessionState, event: ConsultantAsked) -> TaskRun | None:
+    """Return the run with the tree that is reviewed, if it is the one that would be committed."""
+    run = state.run
+    return run if run is None or not event.about or event.about != run.tree else replace(run, reviewed=run.tree)
 
 
 def _charged(run: TaskRun, event: ConsultantAnswered) -> TaskRun:

@@ -242,6 +242,18 @@ class ChangeReplaySpeed(Struct, frozen=True):
     faster: bool
 
 
+class AskConsultant(Struct, frozen=True):
+    """Ask a consultant: about the proposal that waits (`review`), the failed checks (`debug`), or a `task` (`spec`)."""
+
+    skill: str
+    proposal: ProposalId | None = None
+    task: TaskId | None = None
+
+
+class StopConsultation(Struct, frozen=True):
+    """Stop the consultation that runs; what came of it is kept."""
+
+
 class RecordDecision(Struct, frozen=True):
     """Record a decision that was put into the inbox by another process."""
 
@@ -275,6 +287,8 @@ Intent = (
     | PreviewPrompt
     | CompactContext
     | MergeTask
+    | AskConsultant
+    | StopConsultation
     | RecordDecision
     | OfferNotes
     | PlanIntent

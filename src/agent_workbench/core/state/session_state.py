@@ -71,7 +71,7 @@ class TaskRun(Struct, frozen=True):
     `undoing` is the proposal whose diff is to be undone. `paused`: the model is not asked. `finish_returned`: a finish
     without changes was sent back to the model. `failures` counts consecutive failed steps, `reflected` those before the
     newest reflexion. `fork` is the suffix of the session that took the run over from its parent, empty if it began
-    here.
+    here. `reviewed` is the newest tree of which a consultant was asked for a review.
     """
 
     task: TaskId
@@ -116,6 +116,7 @@ class TaskRun(Struct, frozen=True):
     undoing: ProposalId | None = None
     paused: bool = False
     finish_returned: bool = False
+    reviewed: str = ""
     checkpoint: Checkpoint | None = None
     fork: str = ""
     commit: CommitId | None = None

@@ -39,6 +39,8 @@ async def read_judged(context: ConsultContext, paths: Sequence[str], diff: str =
     missing, unreadable, binary or very large file.
     """
     patch = _patch(diff)
+    for path in patch.paths if patch is not None else ():
+        _check_shown(context, path, path)
     created = {file.path for file in patch.files} if patch is not None else set()
     present = frozenset(await context.files.list_files())
     wanted = [_checked(context, path, present | created) for path in dict.fromkeys(paths)]
@@ -54,15 +56,19 @@ def _checked(context: ConsultContext, path: str, known: frozenset[str] | set[str
     plain = path.removeprefix("./")
     if PurePosixPath(plain).is_absolute() or ".." in plain.split("/") or "\0" in plain or not plain:
         raise UsageError(f"{quoted(path)} is outside of the repository", advice="name files by their path in it")
-    if holds_secrets(plain):
-        raise UsageError(f"{quoted(path)} holds secrets by its name", advice="it is never shown to a model")
-    if not context.may_read(plain):
-        raise UsageError(f"{quoted(path)} is outside of what this task may read")
+    _check_shown(context, plain, path)
     if plain not in known:
         below = any(each.startswith(f"{plain.rstrip('/')}/") for each in known)
         what = "is a folder" if below else "is not there, or git ignores it"
         raise UsageError(f"{quoted(path)} {what}", advice="name files that git tracks or would add")
     return plain
+
+
+def _check_shown(context: ConsultContext, plain: str, path: str) -> None:
+    if holds_secrets(plain):
+        raise UsageError(f"{quoted(path)} holds secrets by its name", advice="it is never shown to a model")
+    if not context.may_read(plain):
+        raise UsageError(f"{quoted(path)} is outside of what this task may read")
 
 
 async def _content(context: ConsultContext, path: str) -> FileContent:
@@ -89,12 +95,12 @@ def _after(
     """Return the contents after the patch, and the lines that it adds to each file."""
     if patch is None:
         return contents, {}
+    changed = {file.path: tuple(_added(file.hunks)) for file in patch.files}
     try:
         changes = apply_patch(patch, contents, present)
     except PatchError:
-        return contents, {}  # the files moved on: they are shown as they are
-    after = {**contents, **{change.path: change.after for change in changes}}
-    return after, {file.path: tuple(_added(file.hunks)) for file in patch.files}
+        return contents, changed  # the diff is applied already, or the files moved on
+    return {**contents, **{change.path: change.after for change in changes}}, changed
 
 
 def _added(hunks: Sequence[Hunk]) -> Iterator[int]:

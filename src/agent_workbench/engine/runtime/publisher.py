@@ -5,7 +5,16 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.live import Live, Notice, PreflightQuestion, ReplayPosition, Running, SessionUpdate, Streaming
+from agent_workbench.core.live import (
+    Consulting,
+    Live,
+    Notice,
+    PreflightQuestion,
+    ReplayPosition,
+    Running,
+    SessionUpdate,
+    Streaming,
+)
 from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state.session_state import SessionState
@@ -43,6 +52,10 @@ class UpdatePublisher:
     def show_streaming(self, streaming: Streaming) -> None:
         """Publish an answer as far as it has come."""
         self._show(streaming=streaming, quiet_seconds=0.0)
+
+    def show_consulting(self, consulting: Consulting | None) -> None:
+        """Publish a consultation as far as it has come; None when it has ended."""
+        self._show(consulting=consulting)
 
     def show_output(self, tail: str, seconds: float) -> None:
         """Publish the end of a running command's output and how long it has run."""

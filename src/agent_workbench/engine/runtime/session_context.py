@@ -36,6 +36,7 @@ class SessionContext:
         self._workspace_lock = asyncio.Lock()
         self._index_progress = BackgroundTask()
         self.lookup = BackgroundTask()
+        self.consultation = BackgroundTask()
         self.file_names = FileNames(ports.clock)
         self.stoppable = StoppableCall()
 
@@ -119,6 +120,7 @@ class SessionContext:
                 closing.push_async_callback(held.close)
             closing.push_async_callback(self.release_workspace)
             closing.push_async_callback(self.file_names.close)
+            closing.push_async_callback(self.consultation.stop)
 
     async def tool_context(self) -> ToolContext:
         """Return the context of a tool call made now."""

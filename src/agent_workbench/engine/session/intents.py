@@ -10,6 +10,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     AbortTask,
     ApproveProposal,
+    AskConsultant,
     ChangeMode,
     ChangeRule,
     ChooseMergeMethod,
@@ -35,6 +36,7 @@ from agent_workbench.core.intents import (
     SkipProposal,
     StopAction,
     StopAnswer,
+    StopConsultation,
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PastActionsFound, Refused, TaskDrafted
@@ -58,6 +60,7 @@ from agent_workbench.engine.knowledge.offers import offer_notes
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.completion import complete_code
+from agent_workbench.engine.session.consult_intents import ask_consultant
 from agent_workbench.engine.session.context_intents import NO_TASK, handle_context, preview_prompt
 from agent_workbench.engine.session.gate_intents import answer_proposal, answerable, record_decision
 from agent_workbench.engine.session.plan_intents import handle_plan
@@ -84,6 +87,11 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return await _abort(session)
         case StopAnswer() | StopAction():
             return await handle_stop(session, intent)
+        case AskConsultant():
+            return await ask_consultant(session, intent)
+        case StopConsultation():
+            await session.consultation.stop()
+            return Accepted()
         case UndoStep():
             return await ask_undo(session, intent.proposal)
         case PauseTask():

@@ -8,11 +8,13 @@ from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.intents import (
     AbortTask,
+    AskConsultant,
     Intent,
     Leave,
     MergeTask,
     StartTask,
     StopAnswer,
+    StopConsultation,
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
@@ -25,7 +27,19 @@ from agent_workbench.engine.approval.mode_change import leave_mode
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import Ask, AskPlan, AwaitGo, AwaitRetry, Close, Decide, Execute, Idle, Move, next_move
+from agent_workbench.engine.flow import (
+    Ask,
+    AskPlan,
+    AwaitGo,
+    AwaitRetry,
+    Close,
+    Decide,
+    Execute,
+    Idle,
+    Move,
+    ReviewChange,
+    next_move,
+)
 from agent_workbench.engine.knowledge.offers import offer_rejections
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.elapsed_time import show_time
@@ -185,7 +199,10 @@ class LiveSession:
 
     async def _take(self, submitted: Submission) -> None:
         """Execute an intent out and answer it. Questions are answered in the background: a search may take long."""
-        if isinstance(submitted.intent, Question):
+        if isinstance(submitted.intent, AskConsultant):
+            consulting = await self._session.consultation.start(self._answer(submitted))
+            consulting.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
+        elif isinstance(submitted.intent, Question):
             lookup = await self._session.lookup.start(self._answer(submitted))
             # A task that is cancelled before its first step runs none of its own code.
             lookup.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
@@ -229,6 +246,7 @@ class LiveSession:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        await session.consultation.stop()
         try:
             await session.record(SessionLeft(self._leaving or "ended"))
         except WorkbenchError as error:
@@ -273,6 +291,8 @@ def _stoppers(move: Move) -> tuple[type[Intent], ...]:
         return (Leave,)
     if isinstance(move, Execute) and move.proposal.kind is Permission.DIFF:
         return (AbortTask, UndoStep)
+    if isinstance(move, ReviewChange):
+        return (Leave, AbortTask, UndoStep, StopConsultation)
     return (Leave, AbortTask, UndoStep, *((StopAnswer,) if isinstance(move, Ask | AskPlan) else ()))
 
 

@@ -15,6 +15,7 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.views.blocks import Block, Tone
+from agent_workbench.views.gate.consultations import review_notes
 from agent_workbench.views.gate.notes import (
     call_notes,
     commit_notes,
@@ -105,7 +106,7 @@ def _waiting(state: SessionState, run: TaskRun, proposal: Proposal) -> DiffView:
             view = DiffView(title, key, _remarks(proposal), proposal.diff, key, by_hunk=by_hunk, special=special)
             return replace(view, partial=bool(proposal.hunks), source=proposal)
         case Permission.COMMIT:
-            notes = (*commit_notes(state.session, proposal), *_remarks(proposal))
+            notes = (*commit_notes(state.session, proposal), *review_notes(state, proposal), *_remarks(proposal))
             return _of_whole_task("Commit · waits", notes, proposal)
         case Permission.MERGE:
             return _of_whole_task("Merge · waits", merge_notes(proposal), proposal)

@@ -1,0 +1,76 @@
+"""Consultations that the user asks for: a review of what waits, a debug of what failed, a spec of a task."""
+
+from agent_workbench.core.consult.requests import ConsultRequest
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.intents import AskConsultant
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.live import Consulting
+from agent_workbench.core.settings import Permission
+from agent_workbench.engine.consult.consultation import consult
+from agent_workbench.engine.consult.context import consult_context
+from agent_workbench.engine.consult.required_review import purpose_of
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.text_limits import clip
+
+ERROR_CHARS = 20_000
+REVIEWED = frozenset({Permission.DIFF, Permission.COMMIT, Permission.MERGE})
+
+
+async def ask_consultant(session: SessionContext, intent: AskConsultant) -> Outcome:
+    """Ask, and accept when the answer is recorded; the answer is shown from the state."""
+    request = _request(session, intent)
+    if isinstance(request, Refused):
+        return request
+    session.publisher.show_consulting(Consulting(request.skill))
+    try:
+        answer = await consult(await consult_context(session, request.skill), request)
+    finally:
+        session.publisher.show_consulting(None)
+    return Accepted("; ".join(answer.remarks))
+
+
+def _request(session: SessionContext, intent: AskConsultant) -> ConsultRequest | Refused:
+    """Return the request that fits the state, or why there is nothing to ask."""
+    match intent.skill:
+        case "review":
+            return _review(session, intent)
+        case "debug":
+            return _debug(session)
+        case "spec":
+            return _spec(session, intent)
+        case _:
+            raise UsageError(f"{intent.skill!r} is asked with `agent consult`")
+
+
+def _review(session: SessionContext, intent: AskConsultant) -> ConsultRequest | Refused:
+    waiting, run = session.state.waiting, session.state.run
+    if waiting is None or waiting.id != intent.proposal:
+        return Refused("that no longer waits; look at what waits now")
+    if waiting.kind not in REVIEWED or not waiting.diff:
+        return Refused(f"a {waiting.kind} has no diff to review")
+    about = (("context", purpose_of(run.definition)),) if run is not None else ()
+    return ConsultRequest(
+        "review", about, waiting.paths, session=session.state.session, diff=waiting.diff, about=waiting.id
+    )
+
+
+def _debug(session: SessionContext) -> ConsultRequest | Refused:
+    run = session.state.run
+    results = (run.results or run.baseline or ()) if run is not None else ()
+    failed = [each for each in results if not each.passed]
+    if run is None or not failed:
+        return Refused("no check has failed; `agent consult debug -` reads any error")
+    share = ERROR_CHARS // len(failed)
+    error = "\n\n".join(f"$ {each.command}\n{clip(each.output.strip(), share)}" for each in failed)
+    return ConsultRequest(
+        "debug", (("error", error), ("context", purpose_of(run.definition))), session=session.state.session
+    )
+
+
+def _spec(session: SessionContext, intent: AskConsultant) -> ConsultRequest | Refused:
+    task = next((each for each in session.state.plan.tasks if each.id == intent.task), None)
+    if task is None:
+        return Refused("that task is not in the plan any more")
+    wanted = (task.description, task.goal, task.suggested_approach, *task.accept_tests)
+    requirements = "\n".join(each.strip() for each in wanted if each.strip())
+    return ConsultRequest("spec", (("requirements", requirements),), session=session.state.session)
