@@ -42,6 +42,7 @@ from agent_workbench.engine.flow import (
 )
 from agent_workbench.engine.knowledge.offers import offer_rejections
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.runtime.background_task import BackgroundTask
 from agent_workbench.engine.runtime.elapsed_time import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import Submission
@@ -199,13 +200,10 @@ class LiveSession:
 
     async def _take(self, submitted: Submission) -> None:
         """Execute an intent out and answer it. Questions are answered in the background: a search may take long."""
-        if isinstance(submitted.intent, AskConsultant):
-            consulting = await self._session.consultation.start(self._answer(submitted))
-            consulting.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
-        elif isinstance(submitted.intent, Question):
-            lookup = await self._session.lookup.start(self._answer(submitted))
+        if isinstance(submitted.intent, Question | AskConsultant):
             # A task that is cancelled before its first step runs none of its own code.
-            lookup.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
+            running = await _background(self._session, submitted.intent).start(self._answer(submitted))
+            running.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
         else:
             await self._answer(submitted)
 
@@ -245,8 +243,7 @@ class LiveSession:
         session = self._session
         for task in self._background:
             task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
-        await session.consultation.stop()
+        await asyncio.gather(*self._background, session.consultation.stop(), return_exceptions=True)
         try:
             await session.record(SessionLeft(self._leaving or "ended"))
         except WorkbenchError as error:
@@ -261,6 +258,11 @@ class LiveSession:
                     self._queue.close()
                     session.publisher.end(farewell)
         return farewell
+
+
+def _background(session: SessionContext, intent: Intent) -> BackgroundTask:
+    """Return where an intent is carried out that takes long: a search does not end a consultation."""
+    return session.consultation if isinstance(intent, AskConsultant) else session.lookup
 
 
 def is_vain(state: SessionState, intent: Intent) -> bool:
