@@ -116,6 +116,19 @@ def test_the_first_session(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert str(tmp_path / "cache") in index
 
 
+def test_the_example_of_a_skill(tmp_path: Path, shell: Mapping[str, str]) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    (tmp_path / "agent-workbench").symlink_to(ROOT)
+    author = "-c user.name=reader -c user.email=reader@example.invalid"
+    run(f"git init --quiet && git {author} commit --quiet --allow-empty -m start", repo, shell)
+    copied, trusted, done = [run(line, repo, shell) for line in block("calculator")]
+    assert not copied
+    assert "skill files in skills: " in trusted
+    assert done == "the skill calculator declares no packages; its scripts run without a set-up\n"
+    assert "calculator  (about " in run("agent skills list", repo, shell)
+
+
 @pytest.mark.xdist_group("llama")
 def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     folder = tmp_path / "shop"
