@@ -16,6 +16,7 @@ from agent_workbench.core.consult.requests import (
     checked_request,
     consultant_named,
     judged_paths,
+    knowledge_words,
     task_lines,
 )
 from agent_workbench.core.consult.session_log import LogEntry, history_block, log_json
@@ -28,8 +29,10 @@ from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.consult.endpoints import chain_of, model_label
 from agent_workbench.engine.consult.judged_files import JudgedFile, files_block, read_judged
 from agent_workbench.engine.consult.prompt import VERSION
+from agent_workbench.engine.knowledge.search import find_knowledge, knowledge_text
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 
+MOST_NOTES = 3
 MOST_CONTENT_CHARS = 60_000
 LEAST_CONTENT_CHARS = 2_000
 REVIEW_LOG = (
@@ -74,8 +77,19 @@ async def consult(context: ConsultContext, request: ConsultRequest) -> ConsultAn
         await _discipline(context, facts.discipline),
         await read_judged(context, paths, request.diff),
         history_block(_entries(context, request.session), facts.phase),
+        await _knowledge(context, request),
     )
     return await _ask(context, material, chain)
+
+
+async def _knowledge(context: ConsultContext, request: ConsultRequest) -> str:
+    """Return the block of notes for the words of the request, empty without any; missing notes never matter."""
+    words = knowledge_words(request)
+    if not words:
+        return ""
+    memory = context.settings.memory.dir
+    block = knowledge_text(await find_knowledge(context.ports.knowledge, memory, words, limit=MOST_NOTES))
+    return f"{_plain(block)}\n" if block else ""
 
 
 async def _about_session(
