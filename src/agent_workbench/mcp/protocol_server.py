@@ -1,9 +1,10 @@
 """The protocol's requests, answered from the tables of tools, resources and prompts."""
 
+import asyncio
 import json
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +30,8 @@ INSTRUCTIONS = (
     "for a person: no tool approves anything. run_task returns at once; run_status tells how the run goes."
 )
 MAX_CALLS = 16
+PROGRESS_SECONDS = 5
+"""Clients give up on a silent call after a minute or so, and a local model may think for longer."""
 MAX_RESULT_CHARS = 1_000_000
 LIST_SECONDS = 60
 DEFECT = "this is a defect of the workbench; its standard error has the traceback"
@@ -44,6 +47,7 @@ class ProtocolServer:
         self._tools = by_name(tools)
         self._resources = resources
         self._calls = 0
+        self._working: set[asyncio.Task[JsonObject]] = set()
         hint = CacheHint(ttl_ms=LIST_SECONDS * 1_000, scope="private")
         self.sdk: Server[Any] = Server(
             NAME,
@@ -75,7 +79,7 @@ class ProtocolServer:
     async def _list_tools(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
         return wire.ListToolsResult(tools=[_described(tool) for tool in self._tools.values()])
 
-    async def _call_tool(self, _: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+    async def _call_tool(self, context: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
             near = did_you_mean(params.name, self._tools)
@@ -84,7 +88,7 @@ class ProtocolServer:
             return _failed(f"{MAX_CALLS} calls are being answered; wait for one of them, then call again")
         self._calls += 1
         try:
-            return _answer(await tool.call(check_arguments(tool, params.arguments)))
+            return _answer(await self._finish(context, tool.call(check_arguments(tool, params.arguments))))
         except BadArguments as error:
             return _failed(f"{tool.name}: {error}")
         except WorkbenchError as error:
@@ -94,6 +98,28 @@ class ProtocolServer:
             return _failed(f"{tool.name} failed; {DEFECT}")
         finally:
             self._calls -= 1
+
+    async def _finish(self, context: Context, call: Coroutine[Any, Any, JsonObject]) -> JsonObject:
+        """Return the result of a call; meanwhile a client that asks for progress hears that it goes on.
+
+        A call that its client gives up is cancelled, and records that in its own time.
+        """
+        working = asyncio.create_task(call)
+        self._working.add(working)
+        working.add_done_callback(self._ended)
+        seconds = 0
+        try:
+            while not (await asyncio.wait({working}, timeout=PROGRESS_SECONDS))[0]:
+                seconds += PROGRESS_SECONDS
+                await context.session.report_progress(seconds, None, f"{seconds} s")
+        finally:
+            working.cancel()
+        return working.result()
+
+    def _ended(self, working: "asyncio.Task[JsonObject]") -> None:
+        self._working.discard(working)
+        if not working.cancelled():
+            working.exception()  # seen: whoever waits for the call is told
 
     async def _list_resources(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
         with _as_protocol_errors():

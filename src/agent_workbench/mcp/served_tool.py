@@ -1,8 +1,8 @@
 """Tools that the server offers, and the check of the arguments that a client sends."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -54,7 +54,7 @@ class Arguments(Struct, frozen=True):
         return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
-Call: TypeAlias = Callable[[Arguments], Awaitable[JsonObject]]
+Call: TypeAlias = Callable[[Arguments], Coroutine[Any, Any, JsonObject]]
 
 
 class ServedTool(Struct, frozen=True):
