@@ -24,6 +24,8 @@ from agent_workbench.core.events import (
     ScratchpadChanged,
     SessionConfigured,
     SessionStarted,
+    SkillLeftOut,
+    SkillsChosen,
     SkillText,
     TaskCommitted,
     TaskFinished,
@@ -330,16 +332,19 @@ def up_to_preview() -> tuple[Event, ...]:
     *first, task = started()
     assert isinstance(configured, SessionConfigured)
     assert isinstance(task, TaskStarted)
-    skilled = replace(task, skills=(SkillText("python-style", "Types everywhere.\n"),), wording=2)
+    skills = (SkillText("python-style", "Types everywhere.\n", "python, refactor", 41),)
+    left_out = (SkillLeftOut("git-workflow", "357 tokens do not fit into the 59 of 100 that are left (history)", 357),)
+    chosen = SkillsChosen(task.task, skills, left_out, max_tokens=100, counted=True)
+    skilled = replace(task, wording=3)
     noted = ScratchpadChanged(T1, "# T-1\n\n- prices are whole cents\n", Author.USER)
     checked = tested("P-10", CheckPurpose.BASELINE, good=False)
     reviewed = replace(configured, review_context=True)
-    return (begun, reviewed, *observed, *first, skilled, noted, *checked, *retrieved())
+    return (begun, reviewed, *observed, *first, skilled, noted, *checked, chosen, *retrieved())
 
 
 def preview(seq: int, *dropped: str) -> PromptPreviewed:
     """Return the prompt that waits in `up_to_preview`, without the code at these places."""
-    counted = {"rules": 612, "task": 88, "skill python-style": 41, "scratchpad": 17, "observation": 96, "code": 6}
+    counted = {"rules": 612, "skill python-style": 41, "task": 88, "scratchpad": 17, "observation": 96, "code": 6}
     pieces = {f"code {chunk.place}": chunk.tokens + 9 for chunk in retrieved()[0].chunks if chunk.place not in dropped}
     parts = tuple(PromptPart(label, tokens) for label, tokens in (counted | pieces).items())
     tokens = sum(part.tokens for part in parts)

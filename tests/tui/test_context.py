@@ -176,7 +176,7 @@ async def test_code_is_pinned_and_dropped_in_the_receipt_with_what_that_saves() 
     async with driving(ScriptedSession(*runs.up_to_first_diff()), LARGE) as bench:
         await bench.press("c", "p")
         assert bench.session.intents == []
-        assert "only pieces of code" in bench.text()
+        assert "only code and skills" in bench.text()
         await bench.press("j", "j")
         assert "x drop (frees" in bench.text()
         await bench.press("p", "x")

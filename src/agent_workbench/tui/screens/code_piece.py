@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from textual.content import Content
 from textual.widget import Widget
 
-from agent_workbench.core.intents import DropChunk, Intent, PinChunk
+from agent_workbench.core.intents import Intent
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
@@ -121,11 +121,11 @@ class PieceScreen(Dialog[None]):
 
     async def action_pin(self) -> None:
         if self._changeable() and self._piece is not None:
-            await self._want(PinChunk(self._piece.place, self._piece.state is not CodeState.PINNED))
+            await self._want(self._piece.pin)
 
     async def action_drop(self) -> None:
         if self._changeable() and self._piece is not None:
-            await self._want(DropChunk(self._piece.place))
+            await self._want(self._piece.drop)
 
     def action_next_hit(self) -> None:
         self.query_one(PieceLines).go_to_hit(1)

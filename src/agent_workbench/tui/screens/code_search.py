@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from agent_workbench.core.intents import FindCode, Intent, PinChunk
+from agent_workbench.core.intents import FindCode, Intent
 from agent_workbench.core.intents.outcomes import CodeFound, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize
@@ -130,7 +130,7 @@ class CodeSearchScreen(Dialog[None]):
     async def action_take(self) -> None:
         piece = self.query_one(ResultList).selected_piece
         if piece is not None and not self._fixed:
-            await self._want(PinChunk(piece.place, piece.state is not CodeState.PINNED))
+            await self._want(piece.pin)
 
     def action_expand(self) -> None:
         self.query_one(ResultList).action_expand()

@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.core.intents import DropChunk, Intent, PauseTask, PinChunk, PreviewPrompt
+from agent_workbench.core.intents import Intent, PauseTask, PreviewPrompt
 from agent_workbench.core.intents.outcomes import Outcome, PromptPreviewed, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.machine import Clock
@@ -157,19 +157,19 @@ class ReceiptScreen(Dialog[None]):
     async def action_pin(self) -> None:
         row = self._piece()
         if row is not None:
-            await self._want(PinChunk(row.place, not row.pinned))
+            await self._want(row.pin)
 
     async def action_drop(self) -> None:
         row = self._piece()
         if row is not None and not row.dropped:
-            await self._want(DropChunk(row.place))
+            await self._want(row.drop)
 
     def _piece(self) -> ReceiptRow | None:
         row = self.query_one(ReceiptList).selected_row
         if self._fixed:
             self.show_keys(self._fixed)
-        elif row is None or not row.place:
-            self.show_keys("only pieces of code can be pinned and dropped: select one")
+        elif row is None or not row.changeable:
+            self.show_keys("only code and skills can be pinned and dropped: select one")
         else:
             return row
         return None
@@ -229,8 +229,10 @@ PREVIEW = "preview"
 
 def _row_hints(row: ReceiptRow | None, key: dict[str, str], *, saved: bool = True) -> tuple[str, ...]:
     """Return the hints for a row; `saved`: with the tokens that dropping it frees at the next summary."""
-    if row is None or not row.place:
+    if row is None or not row.changeable:
         return ()
+    if row.skill:
+        return (f"{key['pin']} add" if row.dropped else f"{key['drop']} drop",)
     pin = f"{key['pin']} {'unpin' if row.pinned else 'pin'}"
     if row.dropped:
         return (pin,)

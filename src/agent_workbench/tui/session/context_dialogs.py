@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.intents import CompactContext, DropChunk, PinChunk
+from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.panes.code import CodeAction
 from agent_workbench.tui.session.window import SessionWindow, has_open_task
-from agent_workbench.views.code.code_pane import CodeRow, CodeState
+from agent_workbench.views.code.code_pane import CodeRow
 
 if TYPE_CHECKING:
     from agent_workbench.views.receipt.receipt import CompactionEstimate
@@ -60,9 +60,9 @@ class ContextDialogs:
             case CodeAction.OPEN, CodeRow() as row:
                 self._show_piece(row.key)
             case CodeAction.PIN, CodeRow() as row if has_open_task(self._window):
-                await self._window.want(PinChunk(row.place, row.state is not CodeState.PINNED))
+                await self._window.want(row.pin)
             case CodeAction.DROP, CodeRow() as row if has_open_task(self._window):
-                await self._window.want(DropChunk(row.place))
+                await self._window.want(row.drop)
             case CodeAction.ADD, _ if has_open_task(self._window):
                 self._search_code()
 

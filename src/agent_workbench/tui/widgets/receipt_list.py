@@ -75,7 +75,8 @@ def _name(row: ReceiptRow, width: int) -> tuple[Span, ...]:
     elif row.dropped:
         glyph, tone = "✗ ", Tone.GONE
     if not row.place:
-        return ((_fit(row.label, width), Tone.STRONG),)
+        label = f"{row.label} · {row.note}" if row.note else row.label
+        return ((_fit(label, width), tone if row.dropped else Tone.STRONG),)
     lead = f" {glyph}" if row.inside or glyph.strip() else ""
     label, room = row.label, width - len(lead)
     if cell_len(label) > room:  # the end of a path tells more than its beginning
@@ -100,7 +101,8 @@ def _figures(row: ReceiptRow, total: int, bar: int, words: int) -> tuple[Span, .
 
 def _said(row: ReceiptRow, cells: int) -> str:
     """Return what the server read of a part; the token counts alone if there is no room for more."""
-    mark = "pinned" if row.pinned else "dropped" if row.dropped else ""
+    dropped = "left out" if row.skill else "dropped"
+    mark = "pinned" if row.pinned else dropped if row.dropped else ""
     said = ", ".join(filter(None, (mark, row.read)))
     if cell_len(said) <= cells:
         return said

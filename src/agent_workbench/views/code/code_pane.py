@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.events import CodeRetrieved
+from agent_workbench.core.intents import ChooseSkill, DropChunk, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound
 from agent_workbench.core.repo.retrieval import Chunk, IndexStatus
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
@@ -18,6 +19,7 @@ from agent_workbench.views.code.reasons import Reason, index_line, matched_words
 from agent_workbench.views.code.shown_code import Cost, ShownCode, shown_code_snapshots
 
 PREVIEW_CHARS = 20_000
+REASON_CHARS = 300
 MAX_SEARCHED = 30
 """Maximum number of rows from the model's own searches; the newest are shown."""
 
@@ -42,7 +44,8 @@ class CodeRow(Struct, frozen=True):
     """One piece of code: its state, cost and reasons, and its text from line `first_line` on.
 
     `tokens` begin with `~` if they are estimated. `number` is its rank in the search result, empty for others. `words`
-    are the matched words of the query. `remark` is a further remark; `context` is that of the piece.
+    are the matched words of the query. `remark` is a further remark; `context` is that of the piece. `skill` is the
+    name of a skill, whose row has no code.
     """
 
     key: str
@@ -59,10 +62,21 @@ class CodeRow(Struct, frozen=True):
     state: CodeState = CodeState.IN_PROMPT
     remark: str = ""
     context: str = ""
+    skill: str = ""
+
+    @property
+    def pin(self) -> PinChunk | ChooseSkill:
+        """The intent of the key that pins: it pins or unpins a piece, and takes a skill into the prompt."""
+        return ChooseSkill(self.skill) if self.skill else PinChunk(self.place, self.state is not CodeState.PINNED)
+
+    @property
+    def drop(self) -> DropChunk | ChooseSkill:
+        """The intent of the key that drops."""
+        return ChooseSkill(self.skill, chosen=False) if self.skill else DropChunk(self.place)
 
 
 class CodeView(Struct, frozen=True):
-    """Rows of the pane: pieces the user added, notes, results of the first search, then of the model's own searches.
+    """Rows of the pane: skills, pieces the user added, notes, results of the first search, then of the model's own ones.
 
     Pinning does not move a row. `progress` is the progress of the index in a few words, or empty. `task_running`: a
     task is running that would read an added piece.
@@ -85,8 +99,8 @@ def view_code(
     run = state.run
     progress = index_line(index) if index is not None else ""
     so_far = (shown_code_snapshots() if trail is None else trail).at(run.history) if run is not None else ShownCode()
-    pieces = tuple(_pieces(so_far))
-    if run is None or not pieces:
+    pieces, skills = tuple(_pieces(so_far)), skill_rows(so_far)
+    if run is None or not (pieces or skills):
         return CodeView("Retrieved code", (), _nothing(state), progress, state.unfinished)
     rows = []
     for number, chunk, came in pieces:
@@ -94,7 +108,9 @@ def view_code(
         cost = so_far.costs.get(chunk.place, Cost(chunk.tokens, counted=False))
         remark = " · ".join(filter(None, (row.state.value[2], came)))
         rows.append((replace(row, tokens=cost.text, remark=remark), cost))
-    return CodeView(_title(rows), tuple(row for row, _ in rows), "", progress, state.unfinished)
+    there = sum(row.state.in_prompt for row in skills)
+    title = " · ".join(filter(None, (_title(rows), counted_text(there, "skill") if there else "")))
+    return CodeView(title, (*skills, *(row for row, _ in rows)), "", progress, state.unfinished)
 
 
 def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
@@ -130,6 +146,37 @@ def _pieces(so_far: ShownCode) -> Iterator[tuple[str, Chunk, str]]:
     for chunk in list(so_far.searched.values())[-MAX_SEARCHED:]:
         if chunk.place not in numbered | so_far.added.keys():
             yield "", chunk, "found by the model"
+
+
+def skill_rows(so_far: ShownCode) -> tuple[CodeRow, ...]:
+    """Return a row for each skill in the prompt, then for each that is left out."""
+    choice = so_far.skills
+    if choice is None:
+        return ()
+    taken = (
+        replace(
+            _skill_row(skill.name, Cost(skill.tokens, choice.counted)),
+            preview=sanitize(skill.text, limit_chars=PREVIEW_CHARS),
+            state=CodeState.IN_PROMPT,
+            remark=sanitize_line(skill.reason, REASON_CHARS),
+        )
+        for skill in choice.skills
+    )
+    left_out = (
+        replace(
+            _skill_row(out.name, Cost(out.tokens, choice.counted)),
+            state=CodeState.DROPPED if out.name in so_far.sent_skills else CodeState.OFFERED,
+            remark=f"left out: {sanitize_line(out.reason, REASON_CHARS)}",
+        )
+        for out in choice.left_out
+    )
+    return (*taken, *left_out)
+
+
+def _skill_row(name: str, cost: Cost) -> CodeRow:
+    name = sanitize_line(name, 100)
+    place = f"skill {name}"
+    return CodeRow(f"skill:{name}", "", place, f"{name}.md", "", 1, "", cost.text, "", (), (), skill=name)
 
 
 def _state(run: TaskRun, place: str, there: frozenset[str]) -> CodeState:

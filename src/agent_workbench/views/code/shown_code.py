@@ -15,6 +15,7 @@ from agent_workbench.core.events import (
     KnowledgeFound,
     PromptBuilt,
     Recorded,
+    SkillsChosen,
     TaskStarted,
 )
 from agent_workbench.core.repo.retrieval import Chunk
@@ -43,7 +44,8 @@ class ShownCode(Struct, frozen=True):
     model's own searches found, `added` those the user added, both by location. `in_prompt` are the locations in the
     next prompt, `costs` their tokens in the newest prompt that holds them. `leaves_out`: dropped code is left out at
     once. `shown` are locations with the event that showed them. `new_events` are the events after the newest prompt.
-    `settled` are the locations whose cost is known since the last summary.
+    `settled` are the locations whose cost is known since the last summary. `skills` is the newest choice of
+    skills, `sent_skills` the names of those in the newest prompt.
     """
 
     notes: tuple[Chunk, ...] = ()
@@ -56,6 +58,8 @@ class ShownCode(Struct, frozen=True):
     leaves_out: bool = False
     shown: GrowingTuple[tuple[int, frozenset[str]]] = field(default_factory=GrowingTuple)
     new_events: tuple[Recorded, ...] = ()
+    skills: SkillsChosen | None = None
+    sent_skills: frozenset[str] = frozenset()
 
 
 def shown_code_snapshots() -> FoldSnapshots[ShownCode]:
@@ -69,13 +73,17 @@ def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
     after = replace(before, new_events=(*before.new_events, recorded))
     if isinstance(event, ContextCompacted):
         kept = frozenset(note.place for note in before.notes) & before.in_prompt
-        after = replace(after, in_prompt=_newer_than(event.through_seq, before.shown) | kept, settled=frozenset())
+        in_prompt = _newer_than(event.through_seq, before.shown) | kept
+        after = replace(after, in_prompt=in_prompt, settled=frozenset(), sent_skills=frozenset())
     places = frozenset(chunk.place for chunk in pieces_shown_by(event))
     if places:
         after = replace(after, in_prompt=after.in_prompt | places, shown=after.shown.plus((recorded.seq, places)))
     match event:
         case TaskStarted():
-            return replace(after, leaves_out=event.wording >= LEAVES_OUT)
+            chosen = SkillsChosen(event.task, event.skills) if event.skills else None
+            return replace(after, leaves_out=event.wording >= LEAVES_OUT, skills=chosen)
+        case SkillsChosen():
+            return replace(after, skills=event)
         case ChunkDropped(place=place) if after.leaves_out:
             return replace(after, in_prompt=after.in_prompt - {place})
         case ChunkPinned(chunk=chunk, pinned=False) if after.leaves_out and chunk.place in after.added:
@@ -89,7 +97,8 @@ def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
         case ChunkPinned(chunk=chunk, pinned=True) if chunk.place not in after.searched:
             return replace(after, added=_with(after.added, (chunk,)))
         case PromptBuilt():
-            return _counted(after, event)
+            names = {each.name for each in after.skills.skills} if after.skills is not None else set()
+            return _counted(replace(after, sent_skills=after.sent_skills | names), event)
         case _:
             return after
 

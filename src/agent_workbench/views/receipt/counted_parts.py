@@ -16,6 +16,7 @@ from agent_workbench.core.events import (
     PromptBuilt,
     Recorded,
     ScratchpadChanged,
+    SkillsChosen,
     TaskStarted,
     UserSaid,
 )
@@ -126,6 +127,8 @@ def _letters(label: str, event: Event) -> int:
             return sum(len(skill.text) for skill in event.skills if label == f"skill {skill.name}") + sum(own)
         case KnowledgeFound() if label.startswith(f"{KNOWLEDGE} "):
             return sum(len(note.text) for note in event.notes if label == f"{KNOWLEDGE} {note.place}")
+        case SkillsChosen():
+            return sum(len(skill.text) for skill in event.skills if label == f"skill {skill.name}")
         case CodeRetrieved() if label == MAP:
             return sum(len(path) for path in event.map.near) if event.map is not None else 0
         case CodeRetrieved() if label.startswith(CODE):

@@ -7,6 +7,7 @@ from agent_workbench.core.events import (
     ModelObserved,
     PromptBuilt,
     Recorded,
+    SkillsChosen,
 )
 from agent_workbench.core.intents.outcomes import PromptPreviewed
 from agent_workbench.core.model import Purpose
@@ -21,6 +22,7 @@ from agent_workbench.views.receipt.rows import (
     ReceiptRow,
     part_kind,
     receipt_rows,
+    with_skills,
 )
 from agent_workbench.views.receipt.sent_prompts import SentPrompt, has_answers, prompts_in_context, sent_prompts
 
@@ -111,6 +113,7 @@ def _receipt(run: TaskRun, sent: tuple[SentPrompt, ...], count: int, *, newest: 
     tells = facts is None or facts.tells_cache
     reads = _reads(sent)
     rows = tuple(receipt_rows(run, sent, figures, reads, tells=tells))
+    shown = with_skills(rows, _skills_of(run, last))
     answered = bool(figures.prompt_tokens)
     end = last.end
     return ReceiptView(
@@ -123,7 +126,7 @@ def _receipt(run: TaskRun, sent: tuple[SentPrompt, ...], count: int, *, newest: 
         seed=last.built.seed,
         tokens=figures.prompt_tokens or last.built.tokens or sum(row.tokens for row in rows if not row.inside),
         context_tokens=facts.context_tokens if facts else 0,
-        rows=rows,
+        rows=shown,
         answered=answered,
         tells_cache=tells,
         cached=figures.cached_tokens,
@@ -135,6 +138,13 @@ def _receipt(run: TaskRun, sent: tuple[SentPrompt, ...], count: int, *, newest: 
         compacting=_compacting(rows, sent) if newest else None,
         grammar_sha=last.built.grammar_sha,
     )
+
+
+def _skills_of(run: TaskRun, prompt: SentPrompt) -> SkillsChosen | None:
+    """Return the choice of skills as of this prompt, None if none was recorded."""
+    newest = prompt.since[-1].seq if prompt.since else -1
+    choices = (each.event for each in reversed(run.history) if each.seq <= newest)
+    return next((event for event in choices if isinstance(event, SkillsChosen)), None)
 
 
 def _reads(sent: tuple[SentPrompt, ...]) -> PromptReads:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.core.events import SkillLeftOut, SkillsChosen
+from agent_workbench.core.intents import ChooseSkill, DropChunk, PinChunk
 from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.state.session_state import TaskRun
@@ -13,10 +15,12 @@ from agent_workbench.views.receipt.counted_parts import PartPiece, counted_parts
 from agent_workbench.views.receipt.sent_prompts import SentPrompt
 
 LABEL_CHARS = 300
+NOTE_CHARS = 200
 TEMPLATE = "template"
 ANSWER = "answer"
 # Parts that a compaction keeps: the first ones as they are, the others rebuilt.
-BEGINNING = ("rules", "task", "skill")
+SKILL = "skill"
+BEGINNING = ("rules", "task", SKILL)
 KEPT = ("map", "knowledge", "scratchpad", "pinned", "code", "user", "change", "failing")
 
 
@@ -26,7 +30,7 @@ class ReceiptRow(Struct, frozen=True):
     `tokens` is the sum of `cached`, `new` and `again` if the server reports its cache. `prompt` is the number of the
     prompt in which the part first appeared, `seconds` its share of the reading time. A piece has a `place`, by which it
     is pinned or dropped; dropping it frees `saves` tokens at the next compaction. `estimated`: not counted by the
-    server.
+    server. `skill` is the name of a skill, `note` says why it is in the prompt, or why it is left out.
     """
 
     label: str
@@ -42,6 +46,23 @@ class ReceiptRow(Struct, frozen=True):
     dropped: bool = False
     saves: int = 0
     estimated: bool = False
+    skill: str = ""
+    note: str = ""
+
+    @property
+    def changeable(self) -> bool:
+        """True if the user may pin or drop the part."""
+        return bool(self.place or self.skill)
+
+    @property
+    def pin(self) -> PinChunk | ChooseSkill:
+        """The intent of the key that pins."""
+        return ChooseSkill(self.skill) if self.skill else PinChunk(self.place, not self.pinned)
+
+    @property
+    def drop(self) -> DropChunk | ChooseSkill:
+        """The intent of the key that drops."""
+        return ChooseSkill(self.skill, chosen=False) if self.skill else DropChunk(self.place)
 
     @property
     def read(self) -> str:
@@ -145,6 +166,25 @@ def _plus(row: ReceiptRow, other: ReceiptRow) -> ReceiptRow:
 
 def _overlap(start: int, end: int, low: int, high: int) -> int:
     return max(0, min(end, high) - max(start, low))
+
+
+def with_skills(rows: tuple[ReceiptRow, ...], choice: SkillsChosen | None) -> tuple[ReceiptRow, ...]:
+    """Return the rows with the reasons for skills, followed by a row for each skill that is left out."""
+    if choice is None:
+        return rows
+    why = {f"{SKILL} {each.name}": each for each in choice.skills}
+    told = (
+        replace(row, skill=why[row.label].name, note=sanitize_line(why[row.label].reason, NOTE_CHARS))
+        if row.label in why
+        else row
+        for row in rows
+    )
+    return (*told, *(_left_out(each) for each in choice.left_out))
+
+
+def _left_out(skill: SkillLeftOut) -> ReceiptRow:
+    note = f"left out: {sanitize_line(skill.reason, NOTE_CHARS)}"
+    return ReceiptRow(f"{SKILL} {skill.name}", 0, dropped=True, skill=skill.name, note=note)
 
 
 def part_kind(row: ReceiptRow) -> str:

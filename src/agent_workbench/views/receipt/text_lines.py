@@ -51,6 +51,8 @@ def table_lines(view: ReceiptView) -> Iterator[str]:
 
 
 def _mark(row: ReceiptRow) -> str:
+    if row.note:
+        return f"  ({row.note})"
     if row.pinned:
         return "  (pinned)"
     if row.dropped:

@@ -28,6 +28,7 @@ from agent_workbench.core.events import (
     RepoInstructions,
     ScratchpadChanged,
     SessionEvent,
+    SkillsChosen,
     StepUndone,
     TaskCommitted,
     TaskFinished,
@@ -66,6 +67,7 @@ from agent_workbench.views.transcript.model_blocks import (
     pin_blocks,
     prompt_blocks,
     search_blocks,
+    skill_blocks,
 )
 from agent_workbench.views.transcript.plan_blocks import plan_blocks, proposed_plan_blocks
 from agent_workbench.views.transcript.session_blocks import session_blocks
@@ -146,6 +148,8 @@ def _instructions(found: RepoInstructions) -> str:
 def _model_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
     event = recorded.event
     match event:
+        case SkillsChosen():
+            return skill_blocks(event)
         case CodeRetrieved():
             return search_blocks(event)
         case KnowledgeFound():

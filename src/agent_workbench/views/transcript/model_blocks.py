@@ -13,6 +13,7 @@ from agent_workbench.core.events import (
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
+    SkillsChosen,
     UserSaid,
 )
 from agent_workbench.core.model import AnswerFigures, Purpose
@@ -47,6 +48,15 @@ def knowledge_blocks(event: KnowledgeFound) -> list[Block]:
     problem = Block(sanitize_line(event.problem, 400), Tone.DIM, "" if many else "Knowledge")
     named = (Block(titles, Tone.DIM, fold_lines=3),) if titles else ()
     return [*((found, *named) if many else ()), *((problem,) if event.problem else ())]
+
+
+def skill_blocks(event: SkillsChosen) -> list[Block]:
+    """Return the blocks of a choice of skills."""
+    taken = ", ".join(f"{each.name} ({each.reason})" for each in event.skills) or "none"
+    who = "your choice: " if event.by is Author.USER else ""
+    said = Block(f"{who}{sanitize_line(taken)}", Tone.DIM, "Skills")
+    left_out = "\n".join(f"left out: {each.name}: {each.reason}" for each in event.left_out)
+    return [said, *([Block(sanitize(left_out), Tone.DIM, fold_lines=1)] if left_out else [])]
 
 
 def prompt_blocks(event: PromptBuilt) -> list[Block]:
