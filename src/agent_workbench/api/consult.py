@@ -111,7 +111,7 @@ async def tier(invocation: Invocation, say: Say = say_nothing) -> TierReport:
     from agent_workbench.core.diagnostics.endpoints import endpoint_lines, tier_of
 
     repo, settings = await repo_or_folder(invocation, say)
-    names = tuple(dict.fromkeys(line.name for line in endpoint_lines(settings, invocation.environ)))
+    names = tuple(dict.fromkeys(line.name for line in endpoint_lines(settings, repo.invocation.environ)))
     registry = repo.endpoints(settings, say_nothing)
 
     async def look(name: str) -> TierLine:

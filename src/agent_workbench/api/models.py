@@ -58,8 +58,8 @@ async def listed_endpoints(invocation: Invocation, say: Say) -> "tuple[EndpointL
     """Return every endpoint of every role in the order of its chain. No request is sent."""
     from agent_workbench.core.diagnostics.endpoints import endpoint_lines
 
-    _, settings = await repo_or_folder(invocation, say)
-    return endpoint_lines(settings, invocation.environ)
+    repo, settings = await repo_or_folder(invocation, say)
+    return endpoint_lines(settings, repo.invocation.environ)
 
 
 async def model_named(invocation: Invocation, named: str, say: Say = say_nothing) -> "Model":
@@ -87,7 +87,7 @@ async def embedded_server(invocation: Invocation, say: Say) -> "EmbeddedServer":
     repo, settings = await repo_or_folder(invocation, say)
     if not settings.model.path:
         raise UsageError("no model file is named", advice="say which: `agent model serve FILE`")
-    return server_for(settings.model, invocation.environ, repo.model_log, say)
+    return server_for(settings.model, repo.invocation.environ, repo.model_log, say)
 
 
 async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
@@ -116,7 +116,7 @@ async def _examine_chains(invocation: Invocation, repo: RepoContext, settings: "
     from agent_workbench.core.model_settings import SHORT_FORM
     from agent_workbench.engine.diagnostics.endpoint_findings import Spending, examine_endpoints, examine_spending
 
-    lines = endpoint_lines(settings, invocation.environ)
+    lines = endpoint_lines(settings, repo.invocation.environ)
     if {line.name for line in lines} == {SHORT_FORM}:
         return ()
     endpoints = repo.endpoints(settings, say_nothing)

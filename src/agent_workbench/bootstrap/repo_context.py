@@ -86,10 +86,22 @@ class RepoContext:
         return RepoTrust(self.root, await asyncio.to_thread(self.load), TrustStore(state_dir()))
 
     def in_force(self, *, trusted: bool) -> "LoadedSettings":
-        """Return the settings with their origins, without those that need trust if it is missing; blocks."""
+        """Return the settings with their origins, without those that need trust if it is missing; blocks.
+
+        With trust, the key in the repo's `.env` becomes part of this context's environment, and of no process's own.
+        """
+        from msgspec.structs import replace
+
+        from agent_workbench.config.env_file import API_KEY
         from agent_workbench.config.trust_question import with_trust, without_untrusted
 
-        return with_trust(self.root, self.load()) if trusted else without_untrusted(self.load())
+        if not trusted:
+            return without_untrusted(self.load())
+        loaded = with_trust(self.root, self.load())
+        if key := loaded.env_file.key:
+            environ = {**self.invocation.environ, API_KEY: key}
+            self.invocation = replace(self.invocation, environ=environ)
+        return loaded
 
     def settings(self, *, trusted: bool) -> "Settings":
         """Return the settings, without those that need trust if it is missing; blocks."""

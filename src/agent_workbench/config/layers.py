@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from agent_workbench.config.env_file import API_KEY, SETTING_OF, EnvFile
 from agent_workbench.config.schema import (
     ANY,
     NOT_YET,
@@ -93,6 +94,16 @@ def flag_layer(overrides: Mapping[str, str]) -> Layer:
         key: SourcedValue(_from_text(key, text, places[key], known), "flag", places[key])
         for key, text in overrides.items()
     }
+
+
+def env_file_layer(file: EnvFile) -> Layer:
+    """Return the layer of a `.env` file; raise `ConfigError` that names its line."""
+    known = setting_keys()
+    found: dict[str, SourcedValue] = {}
+    for name, value in file.values.items():
+        key, text = SETTING_OF[name], API_KEY if name == API_KEY else value.text
+        found[key] = SourcedValue(_from_text(key, text, f"{value.origin}: {name}", known), value.origin)
+    return found
 
 
 def server_layer(environ: Mapping[str, str]) -> Layer:

@@ -37,7 +37,8 @@ def load_policy(path: Path) -> Layer:
 def with_policy(loaded: LoadedSettings, policy: Path, environ: Mapping[str, str]) -> LoadedSettings:
     """Return the settings with the policy above files and environment and below the flags. Blocks."""
     layers = replace(loaded.layers, flags={**load_policy(policy), **loaded.layers.flags})
-    return combine_layers(layers, environ.get("HOME", ""))
+    combined = combine_layers(layers, environ.get("HOME", ""))
+    return replace(combined, left_out=loaded.left_out, env_file=loaded.env_file)
 
 
 def _read(path: Path) -> bytes:

@@ -3,10 +3,19 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.config.layers import Layer, SourcedValue, environment_layer, file_layer, flag_layer, server_layer
+from agent_workbench.config.env_file import EnvFile, read_env_file
+from agent_workbench.config.layers import (
+    Layer,
+    SourcedValue,
+    env_file_layer,
+    environment_layer,
+    file_layer,
+    flag_layer,
+    server_layer,
+)
 from agent_workbench.config.own_settings import OWN_FILE, own_layer, without_replaced_models
 from agent_workbench.config.role_chains import (
     chain_names,
@@ -35,30 +44,36 @@ USER_ONLY = {"ui.mode": "a repository cannot choose how much is approved without
 
 
 class Layers(Struct, frozen=True):
-    """Layers of all sources, lowest priority first: llama.cpp's variables, the user's file, `.agent.yml`, …"""
+    """Layers of all sources, lowest priority first: llama.cpp's variables, the user's file, `.agent.yml`, …
+
+    `env_file` is the repo's `.env`, between `.agent.yml` and the environment, and empty without trust.
+    """
 
     server: Layer
     own: Layer
     repo: Layer
     environment: Layer
     flags: Layer
+    env_file: Layer = field(default_factory=dict)
 
     @property
     def lowest_first(self) -> tuple[Layer, ...]:
         """All layers."""
-        return self.server, self.own, self.repo, self.environment, self.flags
+        return self.server, self.own, self.repo, self.env_file, self.environment, self.flags
 
 
 class LoadedSettings(Struct, frozen=True):
     """Settings with the origin of each value (`.agent.yml:3`, `environment …`, `flag`, `default`).
 
-    `left_out` tells which servers of `.mcp.json` cannot be used, and why.
+    `left_out` tells which servers of `.mcp.json` cannot be used, and why. `env_file` is the repo's `.env`, which counts
+    with trust only.
     """
 
     settings: Settings
     origins: Mapping[str, str]
     layers: Layers
     left_out: tuple[str, ...] = ()
+    env_file: EnvFile = field(default_factory=EnvFile)
 
     @property
     def unused(self) -> Mapping[str, str]:
@@ -87,10 +102,10 @@ def load_settings(
             advice=f"remove it; your own is set in {(own_folder or Path()) / OWN_FILE}",
         )
     own = own_layer(own_folder) if own_folder is not None else {}
-    shared = shared_servers(root)
+    shared, env_file = shared_servers(root), read_env_file(root, environ)
     repo = {**shared.layer, **file}
     layers = Layers(server_layer(environ), own, repo, environment_layer(environ), flag_layer(overrides))
-    return replace(combine_layers(layers, environ.get("HOME", "")), left_out=shared.problems)
+    return replace(combine_layers(layers, environ.get("HOME", "")), left_out=shared.problems, env_file=env_file)
 
 
 def _read_file(root: Path) -> bytes | None:
@@ -104,12 +119,25 @@ def _read_file(root: Path) -> bytes | None:
     return data
 
 
+def with_env_file(loaded: LoadedSettings) -> LoadedSettings:
+    """Return the settings with the repo's `.env` in force; raise `ConfigError` that names its line."""
+    if not loaded.env_file.values:
+        return loaded
+    layer = dict(env_file_layer(loaded.env_file))
+    if loaded.layers.server.keys() & {"model.url"}:  # LLAMA_SERVER_URL is a variable of the environment too
+        layer.pop("model.url", None)
+    combined = combine_layers(replace(loaded.layers, env_file=layer), home="")
+    return replace(combined, left_out=loaded.left_out, env_file=loaded.env_file)
+
+
 def combine_layers(layers: Layers, home: str, *, partial: bool = False) -> LoadedSettings:
     """Return the settings of all layers together; `~` in paths of models becomes `home`.
 
     With `partial` a part of the repo's file was left out, and chains that name its endpoints are left out too.
     """
-    layers = Layers(*(_expand_home(layer, home) for layer in layers.lowest_first))
+    layers = replace(layers, server=_expand_home(layers.server, home), own=_expand_home(layers.own, home))
+    layers = replace(layers, repo=_expand_home(layers.repo, home), flags=_expand_home(layers.flags, home))
+    layers = replace(layers, environment=_expand_home(layers.environment, home))
     for layer in layers.lowest_first:
         for both in _alternatives(layer):
             if all(key in layer and layer[key].value for key in both):
@@ -132,8 +160,9 @@ def _alternatives(layer: Layer) -> list[tuple[str, ...]]:
 
 def _merge(layers: Layers) -> Layer:
     merged: dict[str, SourcedValue] = {}
-    own = without_servers(without_replaced_models(layers.own, layers.repo), server_names(layers.repo))
-    others = (own, layers.repo, layers.environment, layers.flags)
+    named = {**layers.repo, **layers.env_file}
+    own = without_servers(without_replaced_models(layers.own, named), server_names(layers.repo))
+    others = (own, layers.repo, layers.env_file, layers.environment, layers.flags)
     for layer in (_server_variables(layers.server, others), *others):
         for both in _alternatives(layer):
             if any(key in layer and layer[key].value for key in both):

@@ -8,11 +8,13 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from agent_workbench.config.env_file import meaning_of
 from agent_workbench.config.layers import Layer
 from agent_workbench.config.schema import known_key, setting_keys
-from agent_workbench.config.settings_loader import LoadedSettings, combine_layers
+from agent_workbench.config.settings_loader import LoadedSettings, combine_layers, with_env_file
 from agent_workbench.config.skill_digest import digest_folder
 from agent_workbench.config.tool_servers import server_files
+from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval, Rule, Settings
 
@@ -102,7 +104,8 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     """
     values = {key: said.value for key, said in sorted(loaded.layers.repo.items()) if not _is_harmless(key, said.value)}
     values |= dict(server_files(root, loaded.layers.repo))
-    for folder in loaded.settings.skills.folders:
+    values |= dict(loaded.env_file.trust_items())
+    for folder in _skill_folders(loaded):
         if found := digest_folder(root, folder):
             values[f"skill files in {folder}"] = found
     texts = tuple(each for each in AGENTS_FILES if (root / each).exists())
@@ -115,9 +118,21 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     return TrustQuestion(items, lines, _changes(before, items), digest)
 
 
+def _skill_folders(loaded: LoadedSettings) -> tuple[str, ...]:
+    """Return the folders of skills once the repo is trusted; a `.env` that cannot be used is told of then."""
+    try:
+        return with_env_file(loaded).settings.skills.folders
+    except ConfigError:
+        return loaded.settings.skills.folders
+
+
 def with_trust(root: Path, loaded: LoadedSettings) -> LoadedSettings:
-    """Return the settings of a trusted repo; its instructions for agents are read only if the user was asked."""
-    return loaded if trust_question(root, loaded).items else replace(loaded, settings=_without_instructions(loaded))
+    """Return the settings of a trusted repo, with its `.env`; raise `ConfigError` that names a faulty line of it.
+
+    The repo's instructions for agents are read only if the user was asked.
+    """
+    asked = trust_question(root, loaded).items
+    return with_env_file(loaded) if asked else replace(loaded, settings=_without_instructions(loaded))
 
 
 def _without_instructions(loaded: LoadedSettings) -> Settings:
@@ -162,7 +177,7 @@ def _is_harmless(key: str, value: object) -> bool:
 def _line(name: str, text: str) -> str:
     if name.startswith("approvals.") and name != RULES:
         return f"{name}: {text} (no question before each {name.removeprefix('approvals.')})"
-    meaning = MEANINGS.get(known_key(name, setting_keys()), "")
+    meaning = meaning_of(name) or MEANINGS.get(known_key(name, setting_keys()), "")
     return f"{name}: {text} ({meaning})" if meaning else f"{name}: {text}"
 
 

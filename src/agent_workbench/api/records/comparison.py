@@ -28,7 +28,7 @@ async def compare_sessions(invocation: Invocation, session: str, other: str) -> 
         raise UsageError("a session is compared with another one", advice="`agent sessions` lists them")
     repo, settings = await trusted_repo(invocation)
     found = await _with_files(repo, comparison)
-    return replace(found, diff=found.diff and redactor_of(invocation, settings).redact(found.diff))
+    return replace(found, diff=found.diff and redactor_of(repo.invocation, settings).redact(found.diff))
 
 
 async def _with_files(repo: "RepoContext", comparison: "Comparison") -> "Comparison":

@@ -69,8 +69,11 @@ async def exported_events(invocation: Invocation, session: str, *, whole: bool =
     """
     from agent_workbench.core.events.codec import change_texts
 
-    _, settings = await trusted_repo(invocation)
-    redact, events = redactor_of(invocation, settings).redact, await recorded_events(invocation, session, whole=whole)
+    repo, settings = await trusted_repo(invocation)
+    redact, events = (
+        redactor_of(repo.invocation, settings).redact,
+        await recorded_events(invocation, session, whole=whole),
+    )
     return await asyncio.to_thread(
         lambda: tuple(replace(each, event=change_texts(each.event, redact)) for each in events)
     )
