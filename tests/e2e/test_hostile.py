@@ -50,8 +50,6 @@ COMMANDS = (
         "--version",
         "run --all --policy policy.yml",
         "skills list",
-        "skills choose obey",
-        "skills check",
     ),
 )
 

@@ -76,7 +76,7 @@ class CodeRow(Struct, frozen=True):
 
 
 class CodeView(Struct, frozen=True):
-    """Rows of the pane: skills, pieces the user added, notes, results of the first search, then of the model's own ones.
+    """Rows: skills, pieces the user added, notes, results of the first search, then those of the model's own searches.
 
     Pinning does not move a row. `progress` is the progress of the index in a few words, or empty. `task_running`: a
     task is running that would read an added piece.
