@@ -151,7 +151,7 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
 
 @pytest.mark.xdist_group("llama")
 def test_the_python_example_runs_a_task_under_its_policy(tmp_path: Path, shell: Mapping[str, str]) -> None:
-    (body,) = PYTHON.findall(README)
+    body, _ = PYTHON.findall(README)
     program, folder = tmp_path / "example.py", tmp_path / "shop"
     program.write_text(AS_IN_THE_DEMO + body)
     run(f"python -c {shlex.quote(WRITE_DEMO)} {folder}", tmp_path, shell)
@@ -161,6 +161,15 @@ def test_the_python_example_runs_a_task_under_its_policy(tmp_path: Path, shell: 
     assert said[-2].endswith("SessionLeft")
     assert said[-1].startswith("DONE T-1 done: committed")
     assert run("git log -1 --format=%s agent/T-1", folder, shell)
+
+
+@pytest.mark.xdist_group("llama")
+def test_the_python_example_of_a_conversation_gets_a_reply(tmp_path: Path, shell: Mapping[str, str]) -> None:
+    _, body = PYTHON.findall(README)
+    program, folder = tmp_path / "example.py", tmp_path / "shop"
+    program.write_text(AS_IN_THE_DEMO + body)
+    run(f"python -c {shlex.quote(WRITE_DEMO)} {folder}", tmp_path, shell)
+    assert run(f"python {program}", folder, shell).startswith("['grep'] `total()` in `shop/cart.py` adds up")
 
 
 @pytest.mark.parametrize("line", sorted(told_in_blocks()))

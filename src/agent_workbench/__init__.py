@@ -9,6 +9,7 @@ The API of the workbench, which its own screen and command line use too:
     session.live()                 the newest state with its transient part, for a screen
     session.wait()                 the session's end
     host.inbox(...), host.decide() proposals that wait in any session of the repository
+    open_conversation(folder)      a chat, for `async with`; `await conversation.send("…")` returns the reply
 
 `agent_workbench.core.intents` and `agent_workbench.core.events` list all intents and events.
 """
@@ -17,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent_workbench.api.sessions.conversation import Conversation, Reply, ToolCall, open_conversation
     from agent_workbench.api.sessions.session_host import LocalSessionHost, open_host
     from agent_workbench.core.errors import WorkbenchError
     from agent_workbench.core.ids import SessionId, TaskId
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.version import __version__
 
 _MODULES = {
+    "agent_workbench.api.sessions.conversation": ("Conversation", "Reply", "ToolCall", "open_conversation"),
     "agent_workbench.api.sessions.session_host": ("LocalSessionHost", "open_host"),
     "agent_workbench.core.errors": ("WorkbenchError",),
     "agent_workbench.core.ids": ("SessionId", "TaskId"),
@@ -44,6 +47,7 @@ _MODULES = {
 __all__ = [
     "Accepted",
     "ApproveProposal",
+    "Conversation",
     "InboxChoice",
     "InboxFilter",
     "Leave",
@@ -52,6 +56,7 @@ __all__ = [
     "Outcome",
     "Refused",
     "RejectProposal",
+    "Reply",
     "SessionEnd",
     "SessionHandle",
     "SessionHost",
@@ -60,9 +65,11 @@ __all__ = [
     "StartTask",
     "TaskId",
     "TaskOutcome",
+    "ToolCall",
     "Unattended",
     "WorkbenchError",
     "__version__",
+    "open_conversation",
     "open_host",
 ]
 

@@ -46,6 +46,7 @@ VERBS = (
         "list what past work left (branches, worktrees, checkpoints, sessions) and remove it",
         "verbs.records.clean",
     ),
+    Verb("chat", "talk with the model about this repository; it reads, and changes nothing", "verbs.models.chat"),
     Verb("search", "search the code of this repository as the model does", "verbs.repo.search"),
     Verb("index", "show, build or clear the index of the code search", "verbs.repo.index"),
     Verb("consult", "ask a consultant: review, debug, spec, tdd, retrospective, trainer", "verbs.models.consult"),

@@ -29,6 +29,7 @@ class Purpose(StrEnum):
     REFLEXION = "reflexion"
     PLANNER = "planner"
     SUMMARY = "summary"
+    CHAT = "chat"
     CONSULTANT = "consultant"
 
 

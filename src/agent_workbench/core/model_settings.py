@@ -88,7 +88,7 @@ class RoleSampling(Struct, frozen=True):
 
 
 class SamplingSettings(Struct, frozen=True):
-    """Sampling of each role; a summary is sampled like the executor."""
+    """Sampling of each role; a summary and a chat are sampled like the executor."""
 
     planner: RoleSampling = field(default_factory=RoleSampling)
     executor: RoleSampling = field(default_factory=RoleSampling)
@@ -101,5 +101,5 @@ class SamplingSettings(Struct, frozen=True):
                 return self.planner
             case Purpose.REFLEXION:
                 return self.reflexion
-            case Purpose.EXECUTOR | Purpose.SUMMARY | Purpose.CONSULTANT:
+            case Purpose.EXECUTOR | Purpose.SUMMARY | Purpose.CONSULTANT | Purpose.CHAT:
                 return self.executor

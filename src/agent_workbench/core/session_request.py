@@ -34,6 +34,8 @@ class SessionRequest(Struct, frozen=True):
     show first (None: the last to fork, the first to show). An attended session asks its user, an `unattended` one
     stops where somebody is needed. `words` are entered in the input line of an attended one when it is open. Without
     the `preflight` nobody is asked about set-up and trust: nothing is set up, and what is not trusted does not count.
+    A `chat` works on no task: a new session becomes one, and one that is resumed has to be one. If it is `unattended`,
+    calls that ask for approval are rejected.
     """
 
     mode: OpenMode = OpenMode.RESUME
@@ -42,6 +44,7 @@ class SessionRequest(Struct, frozen=True):
     unattended: Unattended | None = None
     words: str = ""
     preflight: bool = True
+    chat: bool = False
 
     @property
     def replayed(self) -> bool:

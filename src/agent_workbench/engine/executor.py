@@ -6,8 +6,12 @@ It is not the model role `executor`, which writes the steps.
 from typing import assert_never
 
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.engine.approval.proposals import propose_checks, propose_commit, propose_end, read_answer
+from agent_workbench.engine.chat.chat_answer import take_answer
+from agent_workbench.engine.chat.chat_call import execute_call, recover_call
+from agent_workbench.engine.chat.chat_request import ask_chat
 from agent_workbench.engine.compaction.summary_request import propose_summary, request_summary
 from agent_workbench.engine.consult.required_review import review_change
 from agent_workbench.engine.flow import (
@@ -57,6 +61,9 @@ async def perform(session: SessionContext, move: Move) -> None:
 
 
 async def _perform(session: SessionContext, move: Move) -> None:
+    if session.state.chat is not None and not isinstance(move, ProposeNotes | WriteNotes):
+        await _converse(session, session.state.chat, move)
+        return
     match move:
         case Idle() | Decide() | AwaitRetry() | AwaitGo():
             raise AssertionError(f"{move} waits for a decision and cannot be performed")
@@ -96,6 +103,21 @@ async def _perform(session: SessionContext, move: Move) -> None:
             await _plan(session, move)
         case _:
             assert_never(move)
+
+
+async def _converse(session: SessionContext, chat: Chat, move: Move) -> None:
+    """Perform a move of a chat."""
+    match move:
+        case Ask():
+            await ask_chat(session, chat)
+        case ReadAnswer():
+            await take_answer(session, chat)
+        case Execute():
+            await execute_call(session, move.proposal)
+        case Recover():
+            await recover_call(session, move.proposal)
+        case _:
+            raise AssertionError(f"{move} is no move of a chat")
 
 
 async def _plan(session: SessionContext, move: Survey | AskPlan | ReadPlan | TakePlan) -> None:

@@ -10,6 +10,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.settings import Limits
+from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.note_offer import NoteOffer
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
@@ -155,32 +156,48 @@ Move = (
 def next_move(state: SessionState) -> Move:
     """Return the next move."""
     run, offer = state.run, state.open_note_offer
-    if run is None and state.open_planning is None and offer is None:
+    if run is None and state.open_planning is None and state.chat is None and offer is None:
         return Idle()
     if state.trouble is not None:
         return AwaitRetry(state.trouble)
     if state.open_planning is not None:
         return _plan_move(state.open_planning)
-    move = _run_move(run, state.config.limits if state.config else Limits()) if run is not None else Idle()
+    move: Move = Idle()
+    if state.chat is not None:
+        move = _chat_move(state.chat)
+    elif run is not None:
+        move = _run_move(run, state.config.limits if state.config else Limits())
     return _note_move(offer) if isinstance(move, Idle) and offer is not None else move
 
 
 def _run_move(run: TaskRun, limits: Limits) -> Move:
     if run.undoing is not None and run.stage is not ProposalStage.RUNNING:
         return Undo(run.undoing)
-    if run.proposal is not None:
-        match run.stage:
-            case ProposalStage.WAITING:
-                return Decide(run.proposal)
-            case ProposalStage.APPROVED:
-                return Execute(run.proposal)
-            case ProposalStage.RUNNING:
-                return Recover(run.proposal)
-            case ProposalStage.REFUSED | ProposalStage.FINISHED | ProposalStage.UNKNOWN:
-                pass
-            case _:
-                assert_never(run.stage)
-    return _by_phase(run, limits)
+    return _gate_move(run.proposal, run.stage) or _by_phase(run, limits)
+
+
+def _chat_move(chat: Chat) -> Move:
+    if (move := _gate_move(chat.proposal, chat.stage)) is not None:
+        return move
+    if not chat.due:
+        return Idle()
+    return ReadAnswer() if chat.answer is not None else Ask(Purpose.CHAT)
+
+
+def _gate_move(proposal: Proposal | None, stage: ProposalStage) -> Move | None:
+    """Return the next move of a proposal, None without one, or if it is over."""
+    if proposal is None:
+        return None
+    match stage:
+        case ProposalStage.WAITING:
+            return Decide(proposal)
+        case ProposalStage.APPROVED:
+            return Execute(proposal)
+        case ProposalStage.RUNNING:
+            return Recover(proposal)
+        case ProposalStage.REFUSED | ProposalStage.FINISHED | ProposalStage.UNKNOWN:
+            return None
+    assert_never(stage)
 
 
 def _note_move(offer: NoteOffer) -> Move:

@@ -222,7 +222,7 @@ async def test_a_tool_that_changes_during_a_task_is_not_called(tmp_path: Path) -
             await front.approve(Permission.EXTERNAL)
             await front.gate(Permission.MERGE)
             told = [each.observation for each in again.events if isinstance(each, ActionFinished)]
-            assert "the definition of weather of mcp:test changed after the task started" in told[1]
+            assert "the definition of weather of mcp:test changed after the start" in told[1]
         assert calls_of(brought) == []
 
 

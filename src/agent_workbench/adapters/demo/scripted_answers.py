@@ -115,7 +115,18 @@ T2_SUMMARY = """\
 Summary: The cart is to get a discount in percent, beside total() in shop/cart.py; prices are whole cents.
 Left to do: write discounted(cents, percent), rounded half up, with its tests in tests/test_discount.py, and finish."""
 
+CHAT_SEARCH = """\
+Thought: I look for the function that adds up the cart.
+Action: grep
+{"text": "def total", "glob": "**/*.py"}"""
+
+CHAT_ANSWER = """\
+Answer: `total()` in `shop/cart.py` adds up the prices of the lines.
+
+It forgets the **quantity** of each line; task `T-1` of the plan is about that."""
+
 SCRIPTS = {
+    "chat:chat": (CHAT_SEARCH, CHAT_ANSWER),
     "T-1": (T1_READ, T1_WRONG, T1_REFLEXION, T1_RIGHT, T1_FINISH),
     "T-1:1": (T1_AT_ONCE,),
     "T-2:2": (T2_OTHERWISE,),

@@ -123,6 +123,7 @@ def summarize_session(directory: Path) -> SessionSummary:
         problem=problems[0] if problems else "",
         consultations=facts.consultations,
         label=label if isinstance(label := header.get("label"), str) else "",
+        chat=facts.chat,
     )
 
 
@@ -147,6 +148,7 @@ class _Facts(Struct):
     step: int = 0
     tokens: int = 0
     consultations: int = 0
+    chat: bool = False
 
 
 def _facts(lines: Sequence[bytes], problems: list[str]) -> _Facts:
@@ -160,6 +162,7 @@ def _facts(lines: Sequence[bytes], problems: list[str]) -> _Facts:
         elif kind in _ANSWERS:
             facts.tokens += sum(int(count) for count in _TOKENS.findall(raw))
         facts.consultations += kind == "consultant_answered"
+        facts.chat = facts.chat or kind == "chat_started"
         if kind in _OPENS_GATE:
             facts.waits = True
         elif kind in _CLOSES_GATE:

@@ -53,6 +53,14 @@ async def stopped_session(invocation: Invocation, session: str) -> "tuple[Sessio
     raise UsageError(f"session {named} has no task to go on with", advice=advice)
 
 
+async def named_chat(invocation: Invocation, session: str) -> "SessionId":
+    """Return the chat named so; raise `UsageError` for a session that is none."""
+    sessions, found = await named_session(invocation, session)
+    if not any(each.id == found and each.chat for each in await sessions.summaries()):
+        raise UsageError(f"session {found} is no chat", advice="`agent sessions` lists them; `agent chat` begins one")
+    return found
+
+
 async def recorded_events(invocation: Invocation, session: str, *, whole: bool = False) -> "tuple[Recorded, ...]":
     """Return the events of a session, long outputs as digests or `whole`.
 

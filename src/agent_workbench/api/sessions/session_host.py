@@ -50,6 +50,8 @@ class LocalSessionHost:
 
     async def open(self, request: SessionRequest) -> LocalSession:
         """Open a session. For one that is not attended, an error that prevents its opening is raised here."""
+        if request.chat:
+            return await self._open_chat(request)
         if request.unattended is not None:
             query = SessionQuery(request.session, request.mode is OpenMode.NEW, request.unattended.tasks)
             return await self.open_unattended(await find_repo(self.invocation, self._shared), query)
@@ -64,6 +66,17 @@ class LocalSessionHost:
             case OpenMode.NEW | OpenMode.RESUME:
                 query = SessionQuery(request.session, request.mode is OpenMode.NEW, plans=True)
                 return self._attend(query) if request.preflight else await self._attend_now(query)
+
+    async def _open_chat(self, request: SessionRequest) -> LocalSession:
+        """Open a chat; raise `UsageError` for a session that is none."""
+        if request.mode is OpenMode.RESUME:
+            from agent_workbench.api.records.session_queries import named_chat
+
+            query = SessionQuery(await named_chat(self.invocation, request.session), chat=True)
+        else:
+            query = SessionQuery(fresh=True, chat=True)
+        unattended = request.unattended is not None
+        return self._attend(query) if request.preflight else await self._attend_now(query, headless=unattended)
 
     async def open_unattended(
         self,
@@ -153,14 +166,14 @@ class LocalSessionHost:
 
         return self._start(LocalSession(Preflight(repo, UpdatePublisher(updates.publish)), updates, events))
 
-    async def _attend_now(self, query: SessionQuery) -> LocalSession:
+    async def _attend_now(self, query: SessionQuery, *, headless: bool = False) -> LocalSession:
         """Open an attended session without questions; raise what prevents it."""
         from agent_workbench.engine.runtime.publisher import UpdatePublisher
 
         updates, events = UpdateFeed(), EventFeed()
         repo = await find_repo(self.invocation, self._shared)
         trusted = await asyncio.to_thread((await repo.trust()).is_trusted)
-        opened = AttendedRepo(repo, query, events)
+        opened = AttendedRepo(repo, query, events, headless=headless)
         return self._start(
             LocalSession(await opened.open(UpdatePublisher(updates.publish), trusted=trusted), updates, events)
         )

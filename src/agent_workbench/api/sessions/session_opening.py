@@ -33,8 +33,10 @@ UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands 
 class AttendedRepo:
     """The repository of an attended session, which `open` opens. Implements `engine.session.preflight.Repo`."""
 
-    def __init__(self, repo: RepoContext, query: "SessionQuery", events: EventFeed) -> None:
+    def __init__(self, repo: RepoContext, query: "SessionQuery", events: EventFeed, *, headless: bool = False) -> None:
+        """Prepare the opening of a session; `headless`: nobody can be asked in it."""
         self._repo = repo
+        self._headless = headless
         self._query = query
         self._events = events
 
@@ -51,9 +53,11 @@ class AttendedRepo:
         """Open the session; it lives when its `run()` is awaited."""
         from agent_workbench.engine.session.live_session import LiveSession
 
-        session, recorder = await open_session(self._repo, self._query, publisher, self._events, trusted=trusted)
+        session, recorder = await open_session(
+            self._repo, self._query, publisher, self._events, trusted=trusted, headless=self._headless
+        )
         publisher.show_ui(session.settings.ui)
-        return LiveSession(session, recorder)
+        return LiveSession(session, recorder, chat=self._query.chat)
 
 
 async def open_session(
@@ -69,8 +73,8 @@ async def open_session(
 ) -> "tuple[SessionContext, Recorder]":
     """Open the session that `query` selects, or begin one; `held` is one whose journal is given.
 
-    `say` is told what it waits for (None: the publisher is). Raises `LockedError`, `JournalError`, `ConfigError`,
-    `StorageError`, and `ShellError` for a headless session without a sandbox.
+    `headless`: nobody can be asked in it. `say` is told what it waits for (None: the publisher is). Raises
+    `LockedError`, `JournalError`, `ConfigError`, `StorageError`, and `ShellError` for headless tasks without a sandbox.
     """
     from agent_workbench.core.events import SessionConfigured, SessionStarted
     from agent_workbench.core.settings import ApprovalMode
@@ -83,7 +87,7 @@ async def open_session(
         stack.push_async_callback(ports.model.close)
         stack.push_async_callback(ports.retriever.close)
         sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
-        if headless and not sandbox.holds and not repo.invocation.unconfined:
+        if headless and not query.chat and not sandbox.holds and not repo.invocation.unconfined:
             raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
         if headless and not sandbox.holds and say is not None:
             say(f"tests and commands are not confined here: {sandbox.why}")

@@ -5,6 +5,7 @@ A body's field may be added with a default; anything else is a new schema versio
 
 from msgspec import Struct
 
+from agent_workbench.core.events.chat import ChatReplied, ChatShortened, ChatStarted
 from agent_workbench.core.events.consult import ConsultantAnswered, ConsultantAsked, ConsultStatus
 from agent_workbench.core.events.gate import (
     AbortAsked,
@@ -132,7 +133,8 @@ WorkEvent = (
     | TaskFinished
 )
 ConsultEvent = ConsultantAsked | ConsultantAnswered
-Event = SessionEvent | PlanEvent | StepEvent | GateEvent | WorkEvent | ConsultEvent
+ChatEvent = ChatStarted | ChatReplied | ChatShortened
+Event = SessionEvent | PlanEvent | StepEvent | GateEvent | WorkEvent | ConsultEvent | ChatEvent
 
 
 class Recorded(Struct, frozen=True):
@@ -155,6 +157,10 @@ __all__ = [
     "ActionStarted",
     "ApprovalChanged",
     "Author",
+    "ChatEvent",
+    "ChatReplied",
+    "ChatShortened",
+    "ChatStarted",
     "CheckpointTaken",
     "ChunkDropped",
     "ChunkPinned",

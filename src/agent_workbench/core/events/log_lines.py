@@ -9,6 +9,9 @@ from agent_workbench.core.events import (
     ActionRejected,
     ActionResult,
     Author,
+    ChatReplied,
+    ChatShortened,
+    ChatStarted,
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
@@ -111,7 +114,11 @@ def _said(event: Event) -> str:
             return f"the user said: {event.text}"
         case _:
             return (
-                _said_of_context(event) or _said_of_plan(event) or _said_of_consultation(event) or _said_of_work(event)
+                _said_of_context(event)
+                or _said_of_plan(event)
+                or _said_of_consultation(event)
+                or _said_of_chat(event)
+                or _said_of_work(event)
             )
 
 
@@ -177,6 +184,20 @@ def _said_of_consultation(event: Event) -> str:
             return ""
 
 
+def _said_of_chat(event: Event) -> str:
+    match event:
+        case ChatStarted():
+            return f"a chat with {len(event.specs)} tools: {', '.join(spec.name for spec in event.specs)}"
+        case ChatReplied(cut=True):
+            return f"the reply was cut at the token limit: {event.text}"
+        case ChatReplied():
+            return f"reply: {event.text}"
+        case ChatShortened():
+            return "the context is full: the older part of the conversation is no longer sent"
+        case _:
+            return ""
+
+
 def _said_of_work(event: Event) -> str:
     match event:
         case ActionProposed():
@@ -219,7 +240,7 @@ def _said_of_work(event: Event) -> str:
 def detail(event: Event) -> str:
     """Return the full text that belongs to an event, not sanitized; empty if its line says everything."""
     match event:
-        case ModelAnswered() | PlanAnswered() | ConsultantAnswered():
+        case ModelAnswered() | PlanAnswered() | ConsultantAnswered() | ChatReplied():
             return event.text
         case ModelInterrupted():
             return event.partial

@@ -171,9 +171,14 @@ class ReflexionNoted(RecordedValue, frozen=True):
 
 
 class UserSaid(RecordedValue, frozen=True):
-    """The user added a message to the next prompt."""
+    """The user added a message to the next prompt.
+
+    In a chat its `files` and `skills`, which it mentions, go with it.
+    """
 
     text: str
+    files: tuple[Chunk, ...] = ()
+    skills: tuple[SkillText, ...] = ()
 
 
 class ChunkPinned(RecordedValue, frozen=True):

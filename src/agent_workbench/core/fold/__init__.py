@@ -6,6 +6,7 @@ from functools import reduce
 from msgspec.structs import replace
 
 from agent_workbench.core.events import (
+    ChatEvent,
     ConsultEvent,
     GateEvent,
     NotesOffered,
@@ -15,6 +16,7 @@ from agent_workbench.core.events import (
     StepEvent,
     WorkEvent,
 )
+from agent_workbench.core.fold.chat import fold_chat, fold_chat_gate, fold_chat_step
 from agent_workbench.core.fold.consult import fold_consult
 from agent_workbench.core.fold.gate import fold_gate
 from agent_workbench.core.fold.note_offer import fold_note_gate, fold_offered, is_about_notes
@@ -34,8 +36,10 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
         after = fold_session(before, event)
     elif isinstance(event, PlanEvent):
         after = fold_plan(before, event)
+    elif isinstance(event, ChatEvent):
+        after = fold_chat(before, event)
     elif isinstance(event, StepEvent):
-        after = fold_step(before, event)
+        after = fold_step(before, event) if before.chat is None else fold_chat_step(before, event)
     elif isinstance(event, ConsultEvent):
         after = fold_consult(before, event, recorded.seq)
     elif isinstance(event, NotesOffered):
@@ -43,17 +47,21 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
     else:
         after = _fold_proposal(before, event)
     run = after.run
+    if after.chat is not None:
+        return replace(after, chat=replace(after.chat, history=after.chat.history.plus(recorded)))
     if run is None:
         return replace(after, opening=(*after.opening, recorded))
     return replace(after, run=replace(run, history=run.history.plus(recorded)))
 
 
 def _fold_proposal(state: SessionState, event: GateEvent | WorkEvent) -> SessionState:
-    """Return the state after an event about a proposal: of the planning, of an offer of notes, or of the run."""
+    """Return the state after an event about a proposal: of the planning, an offer of notes, the chat, or the run."""
     if state.open_planning is not None:
         return fold_plan_gate(state, event)
     if is_about_notes(state, event):
         return fold_note_gate(state, event)
+    if state.chat is not None:
+        return fold_chat_gate(state, event)
     return fold_gate(state, event) if isinstance(event, GateEvent) else fold_work(state, event)
 
 

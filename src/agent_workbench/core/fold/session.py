@@ -19,6 +19,7 @@ from agent_workbench.core.events import (
     SessionStarted,
     TroubleMet,
 )
+from agent_workbench.core.fold.chat import retried_chat
 from agent_workbench.core.fold.planning import retried
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.rules.modes import ActiveMode
@@ -59,7 +60,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case TroubleMet():
             return replace(state, trouble=event)
         case RetryAsked():
-            return replace(state, trouble=None, planning=retried(state.planning))
+            return replace(state, trouble=None, planning=retried(state.planning), chat=retried_chat(state.chat))
         case ApprovalChanged():
             kept = StoredRule(event.rule or Rule(event.kind, any=True), event.kept)
             rules = tuple(each for each in state.rules if each != kept)

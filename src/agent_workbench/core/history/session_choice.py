@@ -25,6 +25,7 @@ class SessionQuery(Struct, frozen=True):
     tasks: tuple[TaskId, ...] | None = None
     passing: frozenset[TaskId] = frozenset()
     plans: bool = False
+    chat: bool = False
     label: str = ""
 
 
@@ -44,7 +45,7 @@ def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery)
         if task in query.passing:
             newer = True
             continue
-        plan_waits = query.plans and not summary.tasks and summary.waits
+        plan_waits = query.plans and not summary.tasks and not summary.chat and summary.waits
         if (summary.status is TaskStatus.IN_PROGRESS or plan_waits) and not summary.problem:
             return summary
         if not newer and _is_damaged(summary):

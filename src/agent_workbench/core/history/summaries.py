@@ -21,7 +21,7 @@ class SessionSummary(Struct, frozen=True):
     for nobody. `steps` and `tokens` count all tasks, including what a fork copied from its `parent` (events up to
     `parent_seq`). `ours`: the session was started here, so it can be resumed. `problem` is the first invalid line among
     those read; only a verification reads all lines. `label` is the free name that the session was begun
-    under, `consultations` the number of answers by consultants.
+    under, `consultations` the number of answers by consultants. A `chat` has no tasks.
     """
 
     id: SessionId
@@ -42,6 +42,7 @@ class SessionSummary(Struct, frozen=True):
     problem: str = ""
     label: str = ""
     consultations: int = 0
+    chat: bool = False
 
 
 class PastSessions(Protocol):

@@ -41,7 +41,14 @@ class Sources(Protocol):
         """Return the newest past commits, newest first, at most `limit` and none from commit `until` on."""
 
 
-class Workspace(Sources, Protocol):
+class ReadableFiles(Sources, Protocol):
+    """Files that a tool may read one by one. A `Workspace` is such a folder."""
+
+    async def read(self, path: str) -> FileContent | None:
+        """Return a regular file's content, None if there is none; raise `WorkspaceError`."""
+
+
+class Workspace(ReadableFiles, Protocol):
     """A git worktree outside the user's checkout. Paths are repo-relative POSIX; errors are `WorkspaceError`."""
 
     @property

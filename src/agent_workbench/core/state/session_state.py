@@ -25,6 +25,7 @@ from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, Worksp
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.consultation import Consultation
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.core.state.note_offer import NoteOffer
@@ -180,9 +181,10 @@ class TaskRun(Struct, frozen=True):
 class SessionState(Struct, frozen=True):
     """State of a session after event `seq` (-1: before the first).
 
-    `label` is the free name that the session was opened under. `opening` holds the events before the first task; later
-    ones are in the history of a run. `planning` is the newest one, `note_offer` the newest offer of notes. `models`
-    holds the last observed model of each purpose, `ungrammatical` the endpoints that ignore a grammar.
+    `label` is the free name that the session was opened under. `opening` holds the events before the first task or the
+    chat; later ones are in the history of a run or of the chat. `planning` is the newest one. A session with a `chat`
+    works on no task and makes no plan. `note_offer` is the newest offer of notes. `models` holds the last observed model of each purpose, `ungrammatical` the
+    endpoints that ignore a grammar.
     """
 
     session: SessionId = NO_SESSION
@@ -207,6 +209,7 @@ class SessionState(Struct, frozen=True):
     run: TaskRun | None = None
     past: tuple[TaskRun, ...] = ()
     planning: Planning | None = None
+    chat: Chat | None = None
     consultations: tuple[Consultation, ...] = ()
     note_offer: NoteOffer | None = None
     prompt: PromptBuilt | None = None
@@ -259,18 +262,34 @@ class SessionState(Struct, frozen=True):
 
     @property
     def at_work(self) -> bool:
-        """True if a task, a planning or an offer of notes is not over."""
-        return self.unfinished or self.open_planning is not None or self.open_note_offer is not None
+        """True if a task, a planning or an offer of notes is not over, or a message of the chat has no reply."""
+        due = self.chat is not None and self.chat.due
+        return due or self.unfinished or self.open_planning is not None or self.open_note_offer is not None
 
     @property
     def waiting(self) -> Proposal | None:
-        """The proposal that waits at the gate: of the planning, the run or an offer of notes; None if there is none."""
-        if self.open_planning is not None:
-            return self.open_planning.waiting
-        of_run = self.run.waiting if self.run is not None else None
-        return of_run or (self.open_note_offer.waiting if self.open_note_offer is not None else None)
+        """The proposal that waits at the gate: of chat, planning, run or an offer of notes; None if there is none."""
+        at_work = self.chat or self.open_planning or self.run
+        of_work = at_work.waiting if at_work is not None else None
+        if of_work is not None or self.open_planning is not None:
+            return of_work
+        return self.open_note_offer.waiting if self.open_note_offer is not None else None
+
+    @property
+    def step(self) -> int:
+        """Number of the step of the chat or of the run, 0 without one."""
+        at_work = self.chat or self.run
+        return at_work.step if at_work is not None else 0
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools of the chat or of the run."""
+        at_work = self.chat or self.run
+        return at_work.specs if at_work is not None else ()
 
     @property
     def latest_events(self) -> Sequence[Recorded]:
-        """Events since the newest run started, or all of them without a run."""
+        """Events since the chat or the newest run started, or all of them without one."""
+        if self.chat is not None:
+            return self.chat.history
         return self.run.history if self.run is not None else self.opening

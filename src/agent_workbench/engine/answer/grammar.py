@@ -1,6 +1,7 @@
 """Builder of the GBNF grammars for a step, a reflexion and a summary.
 
-GBNF is llama.cpp's grammar format (its `grammars/README.md`). Every repetition is bounded, and so is an answer.
+GBNF is llama.cpp's grammar format (its `grammars/README.md`). Every repetition is bounded, and so is an answer; only
+the length of a reply in a chat is left to the token limit of its request.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,21 +24,28 @@ SHARED = (
 
 
 def step_grammar(
-    specs: Iterable[ToolSpec], diff: Sequence[str] = (), choices: Mapping[str, Choices] = MappingProxyType({})
+    specs: Iterable[ToolSpec],
+    diff: Sequence[str] = (),
+    choices: Mapping[str, Choices] = MappingProxyType({}),
+    *,
+    replies: bool = False,
 ) -> str:
     """Return the grammar whose sentences are the steps that may be taken with these tools.
 
-    `diff` are the rules of the diffs that may be written (`core.patch.grammar`); without them no tool that takes one is
-    offered. `choices` holds, by tool, the values that its arguments may have now.
+    With `replies` a reply to the user is a sentence too. `diff` are the rules of the diffs that may be written
+    (`core.patch.grammar`); without them no tool that takes one is offered. `choices` holds, by tool, the values that
+    its arguments may have now.
     """
     rules = GrammarRules("v")
     values = ArgumentRules(rules)
     offered = [(_rule_name(spec, at), spec) for at, spec in enumerate(specs) if diff or not spec.raw]
-    lines = [
-        r'root ::= "Thought: " thought "\nAction: " action',
-        rf"thought ::= text{{1,{THOUGHT_CHARS}}}",
-        "action ::= " + " | ".join(name for name, _ in offered),
-    ]
+    calls = r'"Thought: " thought "\nAction: " action'
+    roots = [calls] if not replies else [*([calls] if offered else []), r'("Thought: " thought "\n")? "Answer: " reply']
+    lines = ["root ::= " + " | ".join(roots), rf"thought ::= text{{1,{THOUGHT_CHARS}}}"]
+    if offered:
+        lines.append("action ::= " + " | ".join(name for name, _ in offered))
+    if replies:
+        lines.append(r"reply ::= [^\x00-\x20\x7F] [^\x00-\x08\x0B-\x1F\x7F]*")
     for name, spec in offered:
         body = "diff" if spec.raw else values.arguments(read_spec_schema(spec).shape, choices.get(spec.name, {}))
         lines.append(f'{name} ::= "{spec.name}\\n" {body}')

@@ -1,14 +1,17 @@
 """Choice of the GBNF grammar that is sent with a prompt; `grammar` builds the text."""
 
 import asyncio
+from collections.abc import Sequence
 
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.grammar.diff_grammar import diff_rules
 from agent_workbench.core.patch.values import FileContent
+from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.answer.offered_lines import edit_scope
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.registry import builtin_tools
 
 
@@ -25,6 +28,15 @@ def fixed_grammar(purpose: Purpose) -> str:
     if purpose is Purpose.SUMMARY:
         return summary_grammar()
     return reflexion_grammar() if purpose is Purpose.REFLEXION else ""
+
+
+async def chat_grammar(context: ToolContext, specs: Sequence[ToolSpec]) -> str:
+    """Return the grammar for an answer in a chat: a reply, or a call of one of these tools that is possible now."""
+    present, tools = _ListedOnce(context.files), builtin_tools()
+    choices = {spec.name: await tools[spec.name].choices(context.scope, present) for spec in specs if spec.builtin}
+    sensible = {name: found for name, found in choices.items() if found is not None}
+    offered = [spec for spec in specs if spec.name in sensible or spec.name not in choices]
+    return await asyncio.to_thread(step_grammar, offered, (), sensible, replies=True)
 
 
 async def possible_steps_grammar(scope: TaskBounds, present: TaskFiles) -> str:

@@ -12,9 +12,7 @@ def grammar_ignored(state: SessionState, answer: ModelAnswered, read: StepCall |
 
     A diff that fits no file is no evidence. Scripted answers are not checked.
     """
-    if state.run is None:
-        return None
-    events = (recorded.event for recorded in reversed(state.run.history))
+    events = (recorded.event for recorded in reversed(state.latest_events))
     asked = next((event for event in events if isinstance(event, PromptBuilt)), None)
     facts = state.model_for(asked.purpose) if asked else None
     if asked is None or not asked.grammar_sha or facts is None or facts.scripted:

@@ -25,7 +25,12 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 
 NEVER_WRITTEN = "it holds the value of a secret environment variable, which is never written anywhere"
-ACTIVITIES = {Purpose.REFLEXION: "reflecting", Purpose.SUMMARY: "summarizing", Purpose.PLANNER: "planning"}
+ACTIVITIES = {
+    Purpose.REFLEXION: "reflecting",
+    Purpose.SUMMARY: "summarizing",
+    Purpose.PLANNER: "planning",
+    Purpose.CHAT: "answering",
+}
 
 
 class AnswerLog(Protocol):

@@ -13,6 +13,9 @@ from agent_workbench.core.state.applied_diffs import checks_reviewed
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
 
+UNATTENDED = "policy:unattended"
+NOBODY = "nobody is there to approve it"
+
 
 class PolicyDecision(Struct, frozen=True):
     """A decision made without a person."""
@@ -35,11 +38,16 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
         return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
     by = _opened_by(state, approval, proposal)
     if facts.unattended is UnattendedRule.PARKED or not by:
-        return None
+        return PolicyDecision(Verdict.REJECT, UNATTENDED, NOBODY) if _is_lone_chat(state) else None
     refusal = _needs_a_person(state, proposal)
     if refusal and state.config.headless:
-        return PolicyDecision(Verdict.REJECT, "policy:unattended", refusal)
+        return PolicyDecision(Verdict.REJECT, UNATTENDED, refusal)
     return None if refusal else PolicyDecision(Verdict.APPROVE, by)
+
+
+def _is_lone_chat(state: SessionState) -> bool:
+    """Return True for a chat in which nobody can be asked; a task is parked there, a chat goes on without the call."""
+    return state.chat is not None and state.config is not None and state.config.headless
 
 
 def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal) -> PolicyDecision | None:

@@ -169,7 +169,7 @@ def _proposal(
         kind=spec.permission,
         tool=spec.name,
         text=draft.text,
-        step=session.run.step,
+        step=session.state.step,
         diff=draft.diff,
         commands=draft.commands,
         paths=draft.paths,

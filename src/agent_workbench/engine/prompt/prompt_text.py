@@ -129,13 +129,18 @@ FOUND_NOTHING = "No code was found for the task's words."
 def rules(specs: Iterable[ToolSpec], version: int = VERSION) -> str:
     """Return the first part of every prompt: the form of an answer, and the tools."""
     specs = tuple(specs)
-    tools = "Tools:\n" + "\n".join(_tool_lines(specs) if version < 2 else map(_tool_text, specs))
+    tools = "Tools:\n" + "\n".join(_tool_lines(specs) if version < 2 else tool_texts(specs))
     if version < 2:
         return f"{RULES}\n\n{tools}"
     if not any(spec.raw for spec in specs):
         return "\n\n".join((FORM, CHECKS, tools))
     examples = "\n".join(("Two steps of another task, in another repository:\n", *EXAMPLES)).rstrip("\n")
     return "\n\n".join((FORM, DIFFS, CHECKS, tools, examples))
+
+
+def tool_texts(specs: Iterable[ToolSpec]) -> Iterator[str]:
+    """Yield the text of each tool for the model."""
+    return map(_tool_text, specs)
 
 
 def _tool_text(spec: ToolSpec) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
+    ChatReplied,
     ContextCompacted,
     ModelAnswered,
     ModelInterrupted,
@@ -21,20 +22,24 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.history.reproduced_prompts import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import Message, Purpose
 from agent_workbench.core.proposals import COMPACT, OURS
+from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.model_request import text_sha
-from agent_workbench.engine.answer.step_protocol import StepFault, read_step
+from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step
 from agent_workbench.engine.answer.streaming import NEVER_WRITTEN
 from agent_workbench.engine.approval.proposals import REFLEXION_PREFIX
+from agent_workbench.engine.chat.chat_answer import Reply, read_chat_answer
+from agent_workbench.engine.chat.chat_prompt import chat_parts, most_calls
 from agent_workbench.engine.compaction.summary_request import parse_summary
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
+from agent_workbench.engine.prompt.parts import Part
 
 SHOWN_LINES = 12
 SHOWN_CHARS = 160
 SHOWN_HASH = 12
-Outcome = ActionProposed | ActionRejected | ReflexionNoted | ContextCompacted
+Outcome = ActionProposed | ActionRejected | ReflexionNoted | ContextCompacted | ChatReplied
 
 
 class RecordedPrompt(Struct, frozen=True):
@@ -77,7 +82,13 @@ def _recorded_prompt(
 
 def messages_of(asked: RecordedPrompt) -> tuple[Message, ...]:
     """Return the messages of a prompt, rebuilt from the journal."""
-    return to_messages(build_parts(asked.before, asked.built.purpose))
+    return to_messages(_parts(asked))
+
+
+def _parts(asked: RecordedPrompt) -> tuple[Part, ...]:
+    if asked.built.purpose is Purpose.CHAT:
+        return chat_parts(asked.before)
+    return build_parts(asked.before, asked.built.purpose)
 
 
 def rerun(events: Iterable[Recorded]) -> Iterator[ReproducedPrompt]:
@@ -104,11 +115,12 @@ def _position_difference(asked: RecordedPrompt) -> PromptDifference | None:
 
 def _prompt_difference(asked: RecordedPrompt) -> PromptDifference | None:
     built = asked.built
-    parts = build_parts(asked.before, built.purpose)
+    parts = _parts(asked)
     if prompt_sha(to_messages(parts)) == built.sha:
         return None
-    run = asked.before.run
-    fresh = parts[run.known_parts(built.purpose) if run is not None else 0 :]
+    run, chat = asked.before.run, asked.before.chat
+    known = chat.prompt_parts if chat is not None else run.known_parts(built.purpose) if run is not None else 0
+    fresh = parts[known:]
     again = tuple(PromptPart(part.label, 0, text_sha(part.text)) for part in fresh)
     for position, (then, now) in enumerate(zip_longest(built.parts, again)):
         if then is None or now is None or then.label != now.label or (then.sha and then.sha != now.sha):
@@ -146,6 +158,8 @@ def _answer_difference(asked: RecordedPrompt) -> PromptDifference | None:
             return None if same else PromptDifference("the reflexion is read as another one", "answer")
         case Purpose.SUMMARY:
             return _summary_difference(parse_summary(answer.text), outcome)
+        case Purpose.CHAT:
+            return _reply_read(asked, answer, outcome)
         case Purpose.PLANNER | Purpose.CONSULTANT:
             return None
 
@@ -193,11 +207,25 @@ def _state_with(asked: RecordedPrompt, answer: ModelAnswered) -> SessionState:
     return state
 
 
+def _reply_read(asked: RecordedPrompt, answer: ModelAnswered, outcome: Outcome) -> PromptDifference | None:
+    state = _state_with(asked, answer)
+    read = read_chat_answer(answer.text, state.chat or Chat(), most_calls(state))
+    if not isinstance(read, Reply):
+        return _call_read(read, outcome)
+    same = isinstance(outcome, ChatReplied) and outcome.text == read.text
+    return (
+        None if same else PromptDifference(f"the reply is read as another one, {_said(outcome)} was recorded", "answer")
+    )
+
+
 def _step_read(asked: RecordedPrompt, answer: ModelAnswered, outcome: Outcome) -> PromptDifference | None:
     run = asked.before.run
-    call = read_step(answer.text, by_name(run.specs if run is not None else ()))
     if isinstance(outcome, ActionRejected) and outcome.reason == NEVER_WRITTEN:
         return None
+    return _call_read(read_step(answer.text, by_name(run.specs if run is not None else ())), outcome)
+
+
+def _call_read(call: StepCall | StepFault, outcome: Outcome) -> PromptDifference | None:
     if isinstance(call, StepFault):
         if isinstance(outcome, ActionRejected) and outcome.reason == call.reason:
             return None
@@ -230,6 +258,8 @@ def _said(outcome: Outcome) -> str:
             return "a reflexion"
         case ContextCompacted():
             return "a summary"
+        case ChatReplied():
+            return "a reply"
 
 
 def short_diff(then: list[str], now: list[str]) -> str:

@@ -5,7 +5,8 @@ from contextlib import AsyncExitStack
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import Event
-from agent_workbench.core.ports.workspace import Sources, Workspace
+from agent_workbench.core.plan import Task
+from agent_workbench.core.ports.workspace import ReadableFiles, Sources, Workspace
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -124,14 +125,20 @@ class SessionContext:
 
     async def tool_context(self) -> ToolContext:
         """Return the context of a tool call made now."""
+        workspace = await self.workspace()
+        return self.context_of(self.run.definition, workspace, workspace)
+
+    def context_of(self, task: Task, files: ReadableFiles, workspace: Workspace | None = None) -> ToolContext:
+        """Return the context of a call that reads `files`, and may change those of `workspace` (None: nothing)."""
         return ToolContext(
             self.ports,
             self.settings,
-            self.run.definition,
-            await self.workspace(),
+            task,
+            files,
             self.state,
             OutputTail(self.publisher, self.ports.clock),
             self.stoppable,
             self.record,
             lambda: self.state,
+            workspace,
         )

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import PatchError
+from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import Event
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.patch.values import PatchBounds
@@ -17,9 +17,10 @@ from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore
 from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
-from agent_workbench.core.ports.workspace import Shell, Workspace, Workspaces
+from agent_workbench.core.ports.workspace import ReadableFiles, Shell, Workspace, Workspaces
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.runtime.output_tail import OutputTail
 from agent_workbench.engine.runtime.scope import TaskBounds
 from agent_workbench.engine.runtime.stoppable import StoppableCall
@@ -53,20 +54,34 @@ class Ports(Struct, frozen=True):
 
 
 class ToolContext(Struct, frozen=True):
-    """The task that a tool is called for; `state` is the session as it was at the call.
+    """The task or chat that a tool is called for; `state` is the session as it was at the call.
 
+    `files` are the files that may be read: those of the task's workspace, or in a chat those of the user's checkout.
     `record` adds an event while the tool runs, and `newest_state` returns the session as it is then.
     """
 
     ports: Ports
     settings: Settings
     task: Task
-    workspace: Workspace
+    files: ReadableFiles
     state: SessionState
     on_output: OutputTail
     stoppable: StoppableCall
     record: Callable[[Event], Awaitable[None]]
     newest_state: Callable[[], SessionState]
+    opened: Workspace | None = None
+
+    @property
+    def workspace(self) -> Workspace:
+        """The task's workspace; raise `WorkspaceError` in a chat, which has none."""
+        if self.opened is None:
+            raise WorkspaceError("a chat has no workspace, so nothing can be changed or run in one")
+        return self.opened
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools that the task or the chat was started with."""
+        return self.state.specs
 
     @property
     def scope(self) -> TaskBounds:
@@ -75,7 +90,7 @@ class ToolContext(Struct, frozen=True):
 
     @property
     def run(self) -> TaskRun:
-        """The task's run, which every tool call has."""
+        """The task's run; raise `WorkspaceError` in a chat."""
         return self.scope.run
 
     def may_read(self, path: str) -> bool:

@@ -7,6 +7,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.prompt_reads import reading_speed
 from agent_workbench.core.state.session_state import ENDED, Phase, TaskRun
 from agent_workbench.engine.answer.model_request import observe_model, prompt_event
+from agent_workbench.engine.chat.chat_intents import REDACTED, say_in_chat
 from agent_workbench.engine.prompt.prompt_size import draft_prompt
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, shown_at
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -14,7 +15,6 @@ from agent_workbench.engine.task.code_lookup import pin_mentions, read_code
 from agent_workbench.engine.task.skill_choice import change_skill
 
 NO_TASK = "no task is being worked on, so nobody would read that"
-REDACTED = "that holds the value of a secret environment variable; the model is told its name instead"
 PURPOSES = {Phase.REFLECTING: Purpose.REFLEXION, Phase.COMPACTING: Purpose.SUMMARY}
 ContextIntent = SayToModel | PinChunk | DropChunk | ChooseSkill | CompactContext
 
@@ -24,7 +24,9 @@ async def handle_context(session: SessionContext, intent: ContextIntent) -> Outc
 
     Raises `WorkspaceError`, and `ConfigError` for an unknown skill.
     """
-    run = session.state.run
+    run, chat = session.state.run, session.state.chat
+    if chat is not None and isinstance(intent, SayToModel):
+        return await say_in_chat(session, chat, intent.text.strip())
     if run is None or run.phase in ENDED:
         return Refused(NO_TASK)
     match intent:

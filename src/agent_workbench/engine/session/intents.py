@@ -56,6 +56,7 @@ from agent_workbench.core.state.session_state import ENDED, Phase
 from agent_workbench.engine.approval.mode_change import change_mode
 from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.approval.rule_store import change_rules
+from agent_workbench.engine.chat.chat_intents import STOPPED
 from agent_workbench.engine.knowledge.offers import offer_notes
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -151,6 +152,8 @@ async def _merge(session: SessionContext, task: TaskId) -> Outcome:
 
 async def _abort(session: SessionContext) -> Outcome:
     run, waiting = session.state.run, answerable(session.state)
+    if session.state.chat is not None:
+        return await _end_turn(session, waiting)
     if session.state.open_planning is not None:
         await _give_up_planning(session, waiting)
     elif waiting is not None and (waiting.kind is Permission.MERGE or waiting.tool == OFFER_NOTES):
@@ -165,6 +168,17 @@ async def _abort(session: SessionContext) -> Outcome:
         await decide(session, waiting, Verdict.ABORT, "user", "aborted by the user")
     else:
         await session.record(AbortAsked("aborted by the user"))
+    return Accepted()
+
+
+async def _end_turn(session: SessionContext, waiting: Proposal | None) -> Outcome:
+    """Leave the newest message of a chat without a reply."""
+    if waiting is not None:
+        await decide(session, waiting, Verdict.ABORT, "user", STOPPED)
+    elif session.state.at_work:
+        await session.record(AbortAsked(STOPPED))
+    else:
+        return Refused("nothing is being answered")
     return Accepted()
 
 

@@ -18,6 +18,7 @@ from agent_workbench.core.intents import (
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import ApprovalMode, Permission
@@ -26,6 +27,8 @@ from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.approval.mode_change import leave_mode
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide, propose_merge
+from agent_workbench.engine.chat.chat_context import start_chat
+from agent_workbench.engine.chat.chat_intents import IS_CHAT
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import (
     Ask,
@@ -60,10 +63,11 @@ STOPPED = "it was stopped before it was done"
 
 
 class LiveSession:
-    """A session with a person; `run()` is its life and must be awaited by its owner."""
+    """A session with a person; `run()` is its life and must be awaited by its owner. `chat` makes a new one a chat."""
 
-    def __init__(self, session: SessionContext, recorder: Recorder) -> None:
+    def __init__(self, session: SessionContext, recorder: Recorder, *, chat: bool = False) -> None:
         self._session = session
+        self._chat = chat
         self._recorder = recorder
         self._queue = IntentQueue()
         self._leaving = ""
@@ -92,12 +96,15 @@ class LiveSession:
     async def _begin(self) -> None:
         publisher = self._session.publisher
         publisher.show_activity("")
+        if self._chat and self._session.state.chat is None:
+            await start_chat(self._session)
         self._background.append(in_background(self._warm_up()))
         self._background.append(in_background(show_time(publisher, self._session.ports.clock)))
         try:
             await read_again(self._session)
         except WorkbenchError as error:
-            publisher.notify(error_text(error))
+            if self._session.state.chat is None:
+                publisher.notify(error_text(error))
             if not self._session.state.plan_path:
                 publisher.show_plan_problem(error_text(error))
         await record_pending(self._session)  # a person's decision comes before any policy
@@ -106,7 +113,7 @@ class LiveSession:
     async def _warm_up(self) -> None:
         """Make the model ready behind the first screen, so that the first step need not wait for it."""
         try:
-            await observe_model(self._session)
+            await observe_model(self._session, Purpose.EXECUTOR if self._session.state.chat is None else Purpose.CHAT)
         except WorkbenchError as error:
             self._session.publisher.notify(error_text(error))
         if not self._session.state.at_work:
@@ -116,7 +123,7 @@ class LiveSession:
         move = next_move(self._session.state)
         if isinstance(move, Idle):
             submitted = self._checked.resumed(self._session.state) or await self._queue.get()
-            if isinstance(submitted.intent, StartTask):
+            if isinstance(submitted.intent, StartTask) and self._session.state.chat is None:
                 starting = self._start(submitted, submitted.intent)
                 await self._listen_during(starting, stopped_by=(Leave, AbortTask, StopAnswer))
             else:
@@ -220,14 +227,8 @@ class LiveSession:
         if isinstance(intent, Question):
             return await look_up(self._session, intent)
         match intent:
-            case StartTask() if _merge_waits(self._session.state):
-                return Refused("a merge waits at the gate; approve or skip it first")
-            case StartTask() if _notes_wait(self._session.state):
-                return Refused("notes wait at the gate; decide or skip them first")
-            case StartTask() if self._session.state.open_planning is not None:
-                return Refused("a plan is being made; decide it, or stop it, before a task is started")
             case StartTask():
-                return Refused("a task is being worked on; finish or abort it first")
+                return Refused(_why_no_start(self._session.state))
             case MergeTask() if self._starting:
                 # It would be proposed in the run that begins.
                 return Refused(f"a task is being started; merge with `agent merge {intent.task}`")
@@ -270,6 +271,19 @@ def is_vain(state: SessionState, intent: Intent) -> bool:
     return isinstance(intent, UndoStep) and bool(why_not_undo(state, intent.proposal))
 
 
+def _why_no_start(state: SessionState) -> str:
+    """Return why no task can be started now."""
+    if state.chat is not None:
+        return IS_CHAT
+    if _merge_waits(state):
+        return "a merge waits at the gate; approve or skip it first"
+    if _notes_wait(state):
+        return "notes wait at the gate; decide or skip them first"
+    if state.open_planning is not None:
+        return "a plan is being made; decide it, or stop it, before a task is started"
+    return "a task is being worked on; finish or abort it first"
+
+
 def _merge_waits(state: SessionState) -> bool:
     waiting = state.run.waiting if state.run is not None else None
     return waiting is not None and waiting.kind is Permission.MERGE
@@ -300,6 +314,8 @@ def _stoppers(move: Move) -> tuple[type[Intent], ...]:
 
 def farewell_of(state: SessionState) -> str:
     """Return the last words of a session: how to go on with it, or look at it again."""
+    if state.chat is not None:
+        return f"session {state.session} is kept; `agent chat --session {state.session}` goes on with it"
     if state.at_work:
         return f"session {state.session} is kept; `agent tui` takes it up again"
     return f"session {state.session} is kept; `agent replay {state.session}` shows it"

@@ -16,6 +16,7 @@ from agent_workbench.core.intents.plan import (
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.engine.chat.chat_intents import IS_CHAT
 from agent_workbench.engine.planning.plan_prompt import VERSION
 from agent_workbench.engine.planning.plan_proposal import arrange_plan, open_proposed
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -72,6 +73,8 @@ async def _propose(session: SessionContext, intent: ProposePlan) -> Outcome:
         return Refused(f"the goal has {len(goal):,} characters, at most {MOST_GOAL_CHARS:,} are allowed; shorten it")
     if state.config is not None and state.config.approvals.of(Permission.PLAN) is Approval.DENY:
         return Refused("the policy does not allow plans of the model (plan: deny in .agent.yml)")
+    if state.chat is not None:
+        return Refused(IS_CHAT)
     if state.open_planning is not None:
         return Refused("a plan is being made already; decide it, or stop it, first")
     if state.unfinished and state.run is not None:

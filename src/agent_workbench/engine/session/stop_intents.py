@@ -6,6 +6,7 @@ from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.state.session_state import ENDED
 from agent_workbench.core.tools.permissions import STOPPABLE
+from agent_workbench.engine.chat.chat_intents import stop_chat
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 BEGUN = frozenset({ProposalStage.APPROVED, ProposalStage.RUNNING})
@@ -18,6 +19,8 @@ async def handle_stop(session: SessionContext, intent: StopAnswer | StopAction) 
     An action that began meanwhile goes on, because the user has not seen it. While a proposal waits, nothing runs.
     """
     run = session.state.run
+    if session.state.chat is not None:
+        return await stop_chat(session, session.state.chat, intent)
     if session.state.waiting is not None:
         return Refused(f"{TOO_LATE}; look at what waits now")
     planning = session.state.open_planning

@@ -56,7 +56,7 @@ async def pin_mentions(session: SessionContext, words: str) -> tuple[str, ...]:
     room, remarks = MOST_CHARS, []
     for each in asked:
         try:
-            found = await _mentioned(context, each, paths)
+            found = await mentioned_code(context, each, paths)
         except WorkspaceError as error:
             remarks.append(f"not pinned: {error}")
             continue
@@ -70,12 +70,13 @@ async def pin_mentions(session: SessionContext, words: str) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-async def _mentioned(context: ToolContext, asked: str, paths: frozenset[str]) -> Chunk | None:
+async def mentioned_code(context: ToolContext, asked: str, paths: frozenset[str]) -> Chunk | None:
     """Return the code that a mention names, None for one that is not meant for a file; raise `WorkspaceError`."""
     place = mentioned_range(asked, paths)
     if place is None:
         if looks_like_path(asked):
-            raise WorkspaceError(f"{mention_of(asked)} is no file of the task's base")
+            where = "the task's base" if context.opened is not None else "this repository"
+            raise WorkspaceError(f"{mention_of(asked)} is no file of {where}")
         return None
     found = await _at(context, place)
     if len(found) > 1:
@@ -122,9 +123,9 @@ def parse_code_place(asked: str, paths: tuple[str, ...]) -> FileRange | None:
 async def _search(context: ToolContext, words: str, limit: int) -> tuple[Chunk, ...]:
     """Return the best matches for the words, from what is indexed so far."""
     retriever = context.ports.retriever
-    status = retriever.status(context.workspace)
+    status = retriever.status(context.files)
     built = status.complete and status.files > 0
-    found = await retriever.search(context.workspace, CodeQuery(words), limit, complete=built)
+    found = await retriever.search(context.files, CodeQuery(words), limit, complete=built)
     return tuple(chunk for chunk in found if context.may_read(chunk.path))
 
 
@@ -150,7 +151,7 @@ async def _at(context: ToolContext, place: FileRange) -> tuple[Chunk, ...]:
 
 
 async def _lines(context: ToolContext, path: str) -> list[str]:
-    content = await context.workspace.read(path)
+    content = await context.files.read(path)
     if content is None:
         raise WorkspaceError(f"there is no file {path!r} any more")
     if b"\0" in content.data:

@@ -50,18 +50,20 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
     if moved := await _moved(context, proposal):
         await _ask_again(session, proposal, moved)
         return
-    session.publisher.show_activity(_activity(proposal))
+    session.publisher.show_activity(describe_activity(proposal))
     if proposal.kind in PUTS_BACK:
         await checkpoint_unapproved(session)
     await session.record(ActionStarted(proposal.id))
     started = session.ports.clock.monotonic_seconds()
     refusal: WorkbenchError | None = None
     try:
-        outcome = await _run(session, context, proposal)
+        outcome = await run_tool(session, context, proposal)
+        if proposal.kind is Permission.READ and outcome.result is ActionResult.OK and not outcome.effects:
+            outcome = without_repeat(session.run, proposal, outcome)
     except REFUSALS as error:
         refusal, outcome = error, ToolResult(error_text(error), ActionResult.REFUSED)
     except StoppedByUser:
-        outcome = _stopped(context, session.ports.clock.monotonic_seconds() - started)
+        outcome = stopped_result(context, session.ports.clock.monotonic_seconds() - started)
     kept, told = await _take_changes(session, context) if proposal.kind in CHANGES_FILES else (None, "")
     for effect in outcome.effects:
         await session.record(effect)
@@ -90,20 +92,17 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
         await propose_draft(session, KEEP, kept)
 
 
-async def _run(session: SessionContext, context: ToolContext, proposal: Proposal) -> ToolResult:
+async def run_tool(session: SessionContext, context: ToolContext, proposal: Proposal) -> ToolResult:
     """Return the result of the tool; raise one of `REFUSALS`, or `StoppedByUser`."""
     tool = await session.tools.tool(proposal.tool)
     with session.stoppable.begin(proposal.id):
         running = tool.run(context, proposal)
         # Checks and commands stop their own processes, and restore the files after it.
         whole = proposal.kind in STOPPABLE - {Permission.CHECK, Permission.COMMAND}
-        outcome = await (session.stoppable.run(running) if whole else running)
-    if proposal.kind is Permission.READ and outcome.result is ActionResult.OK and not outcome.effects:
-        return without_repeat(session.run, proposal, outcome)
-    return outcome
+        return await (session.stoppable.run(running) if whole else running)
 
 
-def _stopped(context: ToolContext, seconds: float) -> ToolResult:
+def stopped_result(context: ToolContext, seconds: float) -> ToolResult:
     """Return the result of a call that the user stopped: how long it ran, and the end of its output."""
     tail = clip(context.on_output.text.strip(), TAIL_CHARS)
     said = f"\nThe end of its output until then:\n{tail}" if tail else ""
@@ -204,7 +203,8 @@ def _decodes(data: bytes) -> bool:
     return True
 
 
-def _activity(proposal: Proposal) -> str:
+def describe_activity(proposal: Proposal) -> str:
+    """Return a text about a running action."""
     match proposal.kind:
         case Permission.CHECK:
             return f"running {len(proposal.commands)} check{'s' if len(proposal.commands) != 1 else ''}"

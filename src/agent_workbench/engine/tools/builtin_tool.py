@@ -43,7 +43,7 @@ class BuiltinTool(Struct, frozen=True):
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the call as requested; raise `UsageError` for a value that is not among the choices."""
         try:
-            check_choices(arguments, await self.choices(context.scope, context.workspace) or {})
+            check_choices(arguments, await self.choices(context.scope, context.files) or {})
         except ArgumentFault as fault:
             raise UsageError(str(fault)) from fault
         return Draft(text)

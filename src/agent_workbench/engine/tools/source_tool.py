@@ -63,9 +63,9 @@ class SourceTool:
         return ToolResult(f"{what}\nWhat it did until then is unknown.", ActionResult.FAILED)
 
     def _check_unchanged(self, context: ToolContext) -> None:
-        """Raise `ToolError` if the task did not start with this spec."""
-        if self.spec not in context.run.specs:
+        """Raise `ToolError` if the task or the chat did not start with this spec."""
+        if self.spec not in context.specs:
             raise ToolError(
-                f"the definition of {self.spec.name} of {self.spec.source} changed after the task started",
+                f"the definition of {self.spec.name} of {self.spec.source} changed after the start",
                 advice="use another tool; a new task starts with the new definition",
             )

@@ -11,6 +11,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.intents.outcomes import PromptPreviewed
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.prompt_reads import PromptReads, reads_of, reusable_figures
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -19,6 +20,7 @@ from agent_workbench.views.receipt.rows import (
     KEPT,
     LABEL_CHARS,
     TEMPLATE,
+    ReceiptMarks,
     ReceiptRow,
     part_kind,
     receipt_rows,
@@ -103,17 +105,21 @@ def view_next_prompt(state: SessionState, preview: PromptPreviewed) -> ReceiptVi
     return replace(view, rows=(*view.rows, *left_out), seconds=preview.reading_seconds, compacting=None, sent=False)
 
 
-def _runs(state: SessionState) -> tuple[TaskRun, ...]:
+def _runs(state: SessionState) -> tuple[TaskRun | Chat, ...]:
+    if state.chat is not None:
+        return (state.chat,)
     return (*state.past, state.run) if state.run is not None else state.past
 
 
-def _receipt(run: TaskRun, sent: tuple[SentPrompt, ...], count: int, *, newest: bool) -> ReceiptView:
+def _receipt(run: TaskRun | Chat, sent: tuple[SentPrompt, ...], count: int, *, newest: bool) -> ReceiptView:
     last = sent[-1]
     figures, facts = last.figures, last.facts
     tells = facts is None or facts.tells_cache
     reads = _reads(sent)
-    rows = tuple(receipt_rows(run, sent, figures, reads, tells=tells))
-    shown = with_skills(rows, _skills_of(run, last))
+    pinned, dropped = ((), ()) if isinstance(run, Chat) else (run.pinned, run.dropped)
+    marks = ReceiptMarks(frozenset(chunk.place for chunk in pinned), frozenset(dropped))
+    rows = tuple(receipt_rows(marks, sent, figures, reads, tells=tells))
+    shown = with_skills(rows, _skills_of(run, last)) if isinstance(run, TaskRun) else rows
     answered = bool(figures.prompt_tokens)
     end = last.end
     return ReceiptView(
@@ -135,7 +141,7 @@ def _receipt(run: TaskRun, sent: tuple[SentPrompt, ...], count: int, *, newest: 
         seconds=figures.prompt_seconds,
         answer_tokens=figures.answer_tokens,
         dollars=figures.dollars,
-        compacting=_compacting(rows, sent) if newest else None,
+        compacting=_compacting(rows, sent) if newest and isinstance(run, TaskRun) else None,
         grammar_sha=last.built.grammar_sha,
     )
 

@@ -9,7 +9,6 @@ from agent_workbench.core.events import SkillLeftOut, SkillsChosen
 from agent_workbench.core.intents import ChooseSkill, DropChunk, PinChunk
 from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.state.prompt_reads import PromptReads
-from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.receipt.counted_parts import PartPiece, counted_parts
 from agent_workbench.views.receipt.sent_prompts import SentPrompt
@@ -72,8 +71,15 @@ class ReceiptRow(Struct, frozen=True):
         return said[0][1] if len(said) == 1 else ", ".join(f"{tokens:,} {word}" for tokens, word in said)
 
 
+class ReceiptMarks(Struct, frozen=True):
+    """Places of the code that the user pinned, or dropped."""
+
+    pinned: frozenset[str]
+    dropped: frozenset[str]
+
+
 def receipt_rows(
-    run: TaskRun, sent: tuple[SentPrompt, ...], figures: AnswerFigures, reads: PromptReads, *, tells: bool
+    marks: ReceiptMarks, sent: tuple[SentPrompt, ...], figures: AnswerFigures, reads: PromptReads, *, tells: bool
 ) -> Iterator[ReceiptRow]:
     """Yield the rows in the prompt's order; a row's position decides what was cached."""
     told = bool(figures.prompt_tokens) and tells
@@ -95,9 +101,9 @@ def receipt_rows(
         if row.label == TEMPLATE:
             template = _plus(template, part)
             continue
-        yield _marked(run, part, kept=True) if part.place else part
+        yield _marked(marks, part, kept=True) if part.place else part
         for piece in pieces:
-            inside = _marked(run, _piece_row(piece, row), kept=part_kind(row) in KEPT)
+            inside = _marked(marks, _piece_row(piece, row), kept=part_kind(row) in KEPT)
             yield measured(inside, start + piece.offset)
     if template.tokens:
         yield template
@@ -143,14 +149,14 @@ def _piece_row(piece: PartPiece, part: ReceiptRow) -> ReceiptRow:
     )
 
 
-def _marked(run: TaskRun, row: ReceiptRow, *, kept: bool) -> ReceiptRow:
+def _marked(marks: ReceiptMarks, row: ReceiptRow, *, kept: bool) -> ReceiptRow:
     """Return the row of a piece of code with the user's marks.
 
     Dropping a piece that the compaction removes anyway (not `kept`, not pinned) saves nothing more.
     """
-    pinned = any(chunk.place == row.place for chunk in run.pinned)
+    pinned = row.place in marks.pinned
     saves = row.tokens if kept or pinned else 0
-    return replace(row, pinned=pinned, dropped=row.place in run.dropped, saves=saves)
+    return replace(row, pinned=pinned, dropped=row.place in marks.dropped, saves=saves)
 
 
 def _plus(row: ReceiptRow, other: ReceiptRow) -> ReceiptRow:

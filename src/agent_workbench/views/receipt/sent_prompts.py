@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.events import (
+    ChatShortened,
     ContextCompacted,
     ContextFilled,
     InterruptCause,
@@ -55,7 +56,7 @@ def sent_prompts(history: Iterable[Recorded], before: int, met: dict[Purpose, Mo
         match event:
             case ModelObserved():
                 met[event.purpose] = event.facts
-            case ContextCompacted():
+            case ContextCompacted() | ChatShortened():
                 compacted = True
             case ContextFilled():
                 notes = event.notes

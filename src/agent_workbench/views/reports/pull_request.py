@@ -6,6 +6,7 @@ from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.markdown import cell, code, plain
+from agent_workbench.views.reports.chat_report import chat_report
 from agent_workbench.views.reports.task_report import GateDecision, TaskReport, UndoneChange
 
 MAX_CHANGES = 20
@@ -16,6 +17,8 @@ MAX_DECISIONS = 30
 def pull_request(state: SessionState, accounts: Sequence[TaskReport]) -> str:
     """Return the document; every foreign text in it renders literally."""
     lines = [line for account in accounts for line in (*_task(account), "")]
+    if state.chat is not None:
+        lines = [*chat_report(state.chat), ""]
     return "\n".join([*(lines or ["No task was started in this session.", ""]), *_proof(state, accounts)]) + "\n"
 
 
@@ -83,8 +86,9 @@ def _rest(count: int, shown: int) -> list[str]:
 
 
 def _proof(state: SessionState, accounts: Sequence[TaskReport]) -> Iterator[str]:
-    steps, tokens = sum(each.run.step for each in accounts), sum(each.run.tokens for each in accounts)
-    dollars = sum(each.run.dollars for each in accounts)
+    work = [each.run for each in accounts] if state.chat is None else [state.chat]
+    steps, tokens = sum(each.step for each in work), sum(each.tokens for each in work)
+    dollars = sum(each.dollars for each in work)
     cost = f", {dollars_text(dollars)}" if dollars else ""
     model = f" by {code(state.model.model)}" if state.model is not None and state.model.model else ""
     yield from ("---", "", f"{counted_text(steps, 'step')}, {counted_text(tokens, 'token')}{cost}{model}.", "")

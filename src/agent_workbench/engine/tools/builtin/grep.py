@@ -31,7 +31,7 @@ class Grep(BuiltinTool, frozen=True):
         if not words.strip():
             raise WorkspaceError("grep needs a text to look for")
         hits: list[Chunk] = []
-        for path in (await context.workspace.list_files())[:MAX_FILES]:
+        for path in (await context.files.list_files())[:MAX_FILES]:
             if context.may_read(path) and matches_glob(path, glob):
                 hits += await self._search(context, path, words)
             if len(hits) >= MAX_HITS:
@@ -44,7 +44,7 @@ class Grep(BuiltinTool, frozen=True):
 
     async def _search(self, context: ToolContext, path: str, words: str) -> list[Chunk]:
         try:
-            content = await context.workspace.read(path)
+            content = await context.files.read(path)
         except WorkspaceError:
             return []
         if content is None or len(content.data) > MAX_BYTES or b"\0" in content.data:

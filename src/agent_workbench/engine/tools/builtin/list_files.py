@@ -16,7 +16,7 @@ class ListFiles(BuiltinTool, frozen=True):
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the matching paths, one per line."""
         glob = self.read(proposal.text).text("glob", "**")
-        files = await context.workspace.list_files()
+        files = await context.files.list_files()
         found = [path for path in files if matches_glob(path, glob) and context.may_read(path)]
         if not found:
             return ToolResult(f"no file matches {glob!r}")

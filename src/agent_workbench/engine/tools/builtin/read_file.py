@@ -38,9 +38,9 @@ class ReadFile(BuiltinTool, frozen=True):
         asked = self.read(proposal.text)
         path = asked.text("path")
         context.check_readable(path)
-        content = await context.workspace.read(path)
+        content = await context.files.read(path)
         if content is None:
-            readable = filter(context.may_read, await context.workspace.list_files())
+            readable = filter(context.may_read, await context.files.list_files())
             near = ", ".join(await to_thread(similar_paths, path, readable))
             advice = f"near it are: {near}" if near else "list_files shows those there are"
             raise WorkspaceError(f"there is no file {path!r}", advice=advice)

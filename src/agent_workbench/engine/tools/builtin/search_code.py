@@ -17,8 +17,10 @@ class SearchCode(BuiltinTool, frozen=True):
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the best chunks with their locations."""
         query = self.read(proposal.text).text("query")
+        run = context.state.run
+        failures = latest_failures(run) if run is not None else ""
         chunks = await context.ports.retriever.search(
-            context.workspace, CodeQuery(query, latest_failures(context.run), floor=RELEVANT), MAX_CHUNKS
+            context.files, CodeQuery(query, failures, floor=RELEVANT), MAX_CHUNKS
         )
         readable = [chunk for chunk in chunks if context.may_read(chunk.path)]
         if not readable:

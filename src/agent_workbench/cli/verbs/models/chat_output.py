@@ -1,0 +1,136 @@
+"""Output of a chat in the shell: the reply as it streams, calls with their results, and the line that is typed."""
+
+import sys
+from collections.abc import Sequence
+from textwrap import indent
+
+from agent_workbench.cli.output import say, say_aside, say_document
+from agent_workbench.core.events import ActionFinished, ActionProposed, ActionResult, ChatReplied, Recorded
+from agent_workbench.core.live import SessionUpdate, Streaming
+from agent_workbench.core.proposals import Proposal, is_too_long
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.text.chat_form import split_streamed
+from agent_workbench.core.text.mentions import mention_of
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+
+MOST_RESULT_LINES = 20
+MOST_COMPLETIONS = 50
+COMMANDS = ("/help", "/quit", "/task")
+_PREFIX = "  "
+
+
+class ChatPrinter:
+    """Prints what is new in each update. Text of the model and of tools cannot control the terminal.
+
+    Events up to the number `seen` are not printed.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self.seen = -1
+        self._reply = ""
+        self._open_line = False
+        self._shown_notice = 0
+
+    def show(self, update: SessionUpdate) -> None:
+        """Print the events and the text that came since the last update."""
+        state = update.state
+        if state.seq > self.seen:
+            history = state.chat.history if state.chat is not None else ()
+            for recorded in (*state.opening, *history):
+                if recorded.seq > self.seen:
+                    self._print(recorded, update)
+            self.seen = state.seq
+        if not self._as_json and update.live.streaming is not None:
+            self._stream(update.live.streaming)
+        for notice in update.live.notices:
+            if notice.number > self._shown_notice:
+                self._shown_notice = notice.number
+                say_aside(notice.text)
+
+    def end_line(self) -> None:
+        """End the line of a reply that streamed."""
+        if self._open_line:
+            say_document("")
+            self._open_line = False
+        self._reply = ""
+
+    def show_call(self, call: Proposal) -> bool:
+        """Print a call that waits, in full; return False if it is too long to be shown."""
+        if is_too_long(call):
+            say_aside(f"{call.tool} is not called: it is too long to be shown in full")
+            return False
+        source = f" of {sanitize_line(call.source)}" if call.source else ""
+        say(f"{call.tool}{source} waits for your approval:\n{indent(call.text, _PREFIX)}")
+        return True
+
+    def _print(self, recorded: Recorded, update: SessionUpdate) -> None:
+        if self._as_json:
+            from agent_workbench.cli.verbs.tasks.run import print_json
+
+            print_json(recorded, update.state.session)
+            return
+        event = recorded.event
+        match event:
+            case ActionProposed():
+                self.end_line()
+                if event.proposal.kind is Permission.READ:
+                    say(f"{event.proposal.tool} {sanitize_line(event.proposal.text)}")
+                else:
+                    say(f"{event.proposal.tool} {sanitize(event.proposal.text)}")
+            case ActionFinished():
+                self._print_result(event)
+            case ChatReplied():
+                self._finish(event.text)
+            case _:
+                pass
+
+    def _print_result(self, event: ActionFinished) -> None:
+        lines = event.observation.strip().split("\n")
+        shown = lines[:MOST_RESULT_LINES]
+        if len(lines) > MOST_RESULT_LINES:
+            shown.append(f"… {len(lines) - MOST_RESULT_LINES} more lines, recorded in the session")
+        if event.result is not ActionResult.OK:
+            shown[0] = f"{event.result}: {shown[0]}"
+        say(indent("\n".join(shown), _PREFIX))
+
+    def _stream(self, streaming: Streaming) -> None:
+        """Print what is new of a reply that streams; a line that grows is printed as far as it is safe."""
+        reply = split_streamed(streaming.text).reply
+        if reply is not None and (text := reply.lstrip()):
+            self._write(sanitize(text))
+
+    def _finish(self, reply: str) -> None:
+        self._write(sanitize(reply))
+        self.end_line()
+
+    def _write(self, text: str) -> None:
+        if text.startswith(self._reply):
+            fresh = text[len(self._reply) :]
+        else:  # what was printed reads otherwise now: it is printed again below
+            self.end_line()
+            fresh = text
+        if fresh:
+            sys.stdout.write(fresh)
+            sys.stdout.flush()
+            self._reply, self._open_line = text, not text.endswith("\n")
+
+
+def prepare_line(files: Sequence[str]) -> None:
+    """Give `input` an editor with a history, and completion of files behind `@` and of commands."""
+    try:
+        import readline
+    except ImportError:  # some builds of Python have none; then the line is plain
+        return
+
+    def complete(word: str, number: int) -> str | None:
+        if word.startswith("@"):
+            wanted = word[1:].lower()
+            found = [mention_of(path) for path in files if wanted in path.lower()][:MOST_COMPLETIONS]
+        else:
+            found = [each for each in COMMANDS if each.startswith(word)] if word.startswith("/") else []
+        return f"{found[number]} " if number < len(found) else None
+
+    readline.set_completer_delims(" \t\n")
+    readline.set_completer(complete)
+    readline.parse_and_bind("tab: complete")

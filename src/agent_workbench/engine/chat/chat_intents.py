@@ -1,0 +1,85 @@
+"""Intents in a chat: a message with the files that it mentions, and stops by the user."""
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.events import AbortAsked, UserSaid
+from agent_workbench.core.intents import MOST_SAID_CHARS, StopAction, StopAnswer
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.proposals import ProposalStage
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.state.chat import Chat
+from agent_workbench.core.text.mentions import mention_of, mentions
+from agent_workbench.engine.chat.chat_context import NO_TASK
+from agent_workbench.engine.chat.tracked_files import TrackedFiles, holds_secrets
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.task.code_lookup import MOST_CHARS, mentioned_code
+
+STOPPED = "stopped by the user"
+REDACTED = "that holds the value of a secret environment variable; the model is told its name instead"
+IS_CHAT = "this session is a chat; it changes no files. Start the task in another tab, or with `agent run`"
+
+
+class MentionedFiles(Struct, frozen=True):
+    """The files that a message mentions, as they are sent, and a remark on each that is not sent."""
+
+    files: tuple[Chunk, ...]
+    remarks: tuple[str, ...]
+
+
+async def say_in_chat(session: SessionContext, chat: Chat, text: str) -> Outcome:
+    """Record a message of the user; the model answers it. Refused while the message before has no reply."""
+    if not text:
+        return Refused("there is nothing to say in that")
+    if len(text) > MOST_SAID_CHARS:
+        advice = "put it into a file and mention it with @"
+        return Refused(f"that has {len(text)} characters, at most {MOST_SAID_CHARS} can be said at once; {advice}")
+    if chat.waiting is not None:
+        return Refused(f"a call of {chat.waiting.tool} waits; decide it first")
+    if chat.due and session.state.trouble is None:
+        return Refused("your last message is being answered; stop that first, or wait")
+    found = await mentioned_files(session, text)
+    await session.record(UserSaid(text, found.files))
+    redacted = (REDACTED,) if session.ports.redacted(text) != text else ()
+    return Accepted("; ".join((*redacted, *found.remarks)))
+
+
+async def mentioned_files(session: SessionContext, text: str) -> MentionedFiles:
+    """Return the files that the user mentions: of the checkout, also untracked ones, but none that git ignores."""
+    asked = mentions(text)
+    if not asked:
+        return MentionedFiles((), ())
+    sources = await session.ports.workspaces.checkout_files()
+    paths = await sources.list_files()
+    context = session.context_of(NO_TASK, TrackedFiles(sources, paths))
+    readable = frozenset(await context.files.list_files())
+    room, files, remarks = MOST_CHARS, list[Chunk](), list[str]()
+    for each in asked:
+        if holds_secrets(each.partition(":")[0]):
+            remarks.append(f"not sent: {mention_of(each)} is a file that usually holds secrets")
+            continue
+        try:
+            found = await mentioned_code(context, each, readable)
+        except WorkspaceError as error:
+            remarks.append(f"not sent: {error}")
+            continue
+        if found is None:
+            continue
+        room -= len(found.text)
+        if room < 0:
+            remarks.append(f"not sent: with {mention_of(each)} it would be more than {MOST_CHARS:,} characters")
+        else:
+            files.append(found)
+    return MentionedFiles(tuple(files), tuple(remarks))
+
+
+async def stop_chat(session: SessionContext, chat: Chat, intent: StopAnswer | StopAction) -> Outcome:
+    """End the turn: what the model was saying was cut before this, a running call is stopped."""
+    if chat.waiting is not None:
+        return Refused("it had ended before it was stopped; look at what waits now")
+    if chat.due:
+        await session.record(AbortAsked(STOPPED))
+    running = chat.proposal if chat.stage is ProposalStage.RUNNING else None
+    if isinstance(intent, StopAction) and running is not None and running.id == intent.proposal:
+        session.stoppable.stop(intent.proposal)
+    return Accepted()

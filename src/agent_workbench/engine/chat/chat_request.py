@@ -1,0 +1,135 @@
+"""Request to the model in a chat: its prompt is recorded and sent, and its answer recorded."""
+
+from math import ceil
+
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import ContextOverflow, ModelError
+from agent_workbench.core.events import (
+    ChatReplied,
+    ChatShortened,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    PromptPart,
+    TroubleMet,
+    UserSaid,
+)
+from agent_workbench.core.live import Streaming
+from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts, ModelRequest, Purpose, StopCause
+from agent_workbench.core.state.chat import Chat
+from agent_workbench.core.text.chat_form import split_chat_answer
+from agent_workbench.engine.answer.grammar_choice import chat_grammar
+from agent_workbench.engine.answer.model_request import observe_model, record_failure, seed_of, text_sha
+from agent_workbench.engine.answer.streaming import AnswerLog, stream
+from agent_workbench.engine.chat.chat_answer import stop_at_misses
+from agent_workbench.engine.chat.chat_context import chat_context
+from agent_workbench.engine.chat.chat_prompt import chat_parts, most_calls
+from agent_workbench.engine.prompt.messages import prompt_sha, to_messages
+from agent_workbench.engine.prompt.prompt_size import least_answer_tokens, template_tokens
+from agent_workbench.engine.runtime.session_context import SessionContext
+
+SUBJECT = "chat"
+"""Subject of the requests; a scripted model finds its answers by it."""
+
+
+async def ask_chat(session: SessionContext, chat: Chat) -> None:
+    """Ask for the next answer. Errors of the endpoint become events; cancelling frees the server."""
+    session.publisher.show_activity("waiting for the model")
+    try:
+        await _send(session, chat, await observe_model(session, Purpose.CHAT))
+    except ContextOverflow as full:
+        await _shorten(session, chat, str(full))
+    except ModelError as error:
+        await record_failure(session, Purpose.CHAT, error)
+
+
+async def _send(session: SessionContext, chat: Chat, facts: ModelFacts) -> None:
+    parts = chat_parts(session.state)
+    messages = to_messages(parts)
+    counts = await session.ports.model.count_tokens([part.text for part in parts], Purpose.CHAT)
+    size = sum(counts) + ceil(template_tokens(chat.history) * len(messages)) if facts.counts_tokens else 0
+    context = facts.context_tokens if facts.counts_tokens else 0
+    room = context - size if context else None
+    if room is not None and room < least_answer_tokens(context):
+        await _shorten(session, chat, f"the conversation has {size:,} tokens, the context {context:,}")
+        return
+    wanted = session.settings.model.answer_tokens
+    answer_tokens = wanted if room is None else min(wanted, room // 2 if facts.thinks else room)
+    held = facts.takes_grammar and facts.endpoint not in session.state.ungrammatical
+    calls = chat.specs if chat.calls < most_calls(session.state) else ()
+    grammar = await chat_grammar(await chat_context(session), calls) if held else ""
+    chosen = session.settings.sampling.of(Purpose.CHAT)
+    seed = seed_of(session.state) if chosen.seed is None else chosen.seed
+    measured = tuple(
+        PromptPart(part.label, count, text_sha(part.text)) for part, count in zip(parts, counts, strict=True)
+    )
+    built = PromptBuilt(
+        step=chat.answered_step + 1,
+        purpose=Purpose.CHAT,
+        messages=len(messages),
+        tokens=sum(counts),
+        sha=prompt_sha(messages),
+        parts=measured[chat.prompt_parts :],
+        endpoint=facts.endpoint,
+        seed=seed,
+        grammar_sha=text_sha(grammar) if grammar else "",
+        sampling=chosen.sampling,
+        answer_tokens=answer_tokens,
+    )
+    await session.record(built, after=session.state.seq)
+    request = ModelRequest(
+        messages=messages,
+        purpose=Purpose.CHAT,
+        grammar=grammar,
+        answer_tokens=answer_tokens,
+        answer_seconds=session.settings.model.answer_seconds,
+        subject=SUBJECT,
+        sampling=chosen.sampling,
+        seed=seed,
+        prompt_tokens=size,
+        answered=sum(isinstance(each.event, ModelAnswered) for each in chat.history),
+    )
+    await stream(session, request, ChatAnswerLog(session, built.step))
+
+
+async def _shorten(session: SessionContext, chat: Chat, why: str) -> None:
+    """Leave the older half of the messages out of the prompt; with one message left the session waits for the user."""
+    said = [each.seq for each in chat.history if isinstance(each.event, UserSaid) and each.seq > chat.shortened_seq]
+    if len(said) < 2:
+        what = f"the context is full with the newest message and its results: {why}"
+        await session.record(TroubleMet("model", what, "ask for less at once, or raise context_tokens"))
+        return
+    await session.record(ChatShortened(said[(len(said) + 1) // 2] - 1))
+    session.publisher.notify("the context is full: the older half of the conversation is no longer sent")
+
+
+class ChatAnswerLog(AnswerLog):
+    """Records the answer in a chat; a reply that was cut at the limit of its length is a reply all the same."""
+
+    def __init__(self, session: SessionContext, step: int) -> None:
+        self._session = session
+        self._step = step
+
+    async def ended(self, shown: Streaming, end: AnswerEnd) -> None:
+        """Record the answer, whole or cut at the token limit."""
+        answer = ModelAnswered(self._step, shown.text, end.figures, end.endpoint, end.model, shown.thought)
+        if end.stop is not StopCause.LENGTH:
+            await self._session.record(answer)
+            return
+        cut = self._interrupted(shown, InterruptCause.LENGTH, "cut at the token limit")
+        await self._session.record(replace(cut, figures=end.figures, endpoint=end.endpoint, model=end.model))
+        form = split_chat_answer(shown.text)
+        if form.reply is not None and form.reply.strip():
+            await self._session.record(ChatReplied(self._step, form.reply.strip(), cut=True))
+        else:
+            await stop_at_misses(self._session, "it was cut at the token limit")
+
+    async def broken(self, shown: Streaming, cause: InterruptCause, why: str, dollars: float) -> None:
+        """Record the interrupted answer."""
+        broken = self._interrupted(shown, cause, why)
+        await self._session.record(replace(broken, figures=AnswerFigures(dollars=dollars)))
+
+    def _interrupted(self, shown: Streaming, cause: InterruptCause, why: str) -> ModelInterrupted:
+        return ModelInterrupted(self._step, shown.text, cause, why, reasoning=shown.thought)

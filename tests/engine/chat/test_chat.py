@@ -1,0 +1,352 @@
+"""A chat: messages, calls through registry and gate, replies, stops, limits, and the journal of all of it."""
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.core.errors import ContextOverflow, ModelUnavailable
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionResult,
+    ActionStarted,
+    ChatReplied,
+    ChatShortened,
+    ChatStarted,
+    ModelInterrupted,
+    PromptBuilt,
+    UserSaid,
+)
+from agent_workbench.core.intents import (
+    AbortTask,
+    PinChunk,
+    RetryTrouble,
+    SayToModel,
+    StartTask,
+    StopAction,
+    StopAnswer,
+)
+from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.intents.plan import ProposePlan
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposals import ProposalStage
+from agent_workbench.core.settings import Limits, Permission, Settings
+from agent_workbench.core.state.chat import Chat
+from agent_workbench.engine.chat.chat_context import start_chat
+from agent_workbench.engine.chat.chat_intents import IS_CHAT
+from agent_workbench.engine.chat.chat_prompt import LAST_CALL, SHORTENED
+from agent_workbench.engine.chat.tracked_files import holds_secrets
+from agent_workbench.engine.flow import Idle, Recover, next_move
+from agent_workbench.engine.replay.rerun import rerun
+from tests.engine.front import Front, in_front_of
+from tests.engine.stage import T1, Stage, a_stage, call, reopened
+from tests.fakes.line_tools import LineTools
+from tests.fakes.ports import Cut, Hang
+
+ANY = {"type": "object"}
+SOURCES: dict[str, list[dict[str, object]]] = {
+    "skill": [
+        {"name": "list_skills", "summary": "list skills", "permission": "read", "schema": ANY},
+        {"name": "run_skill", "summary": "run a script", "permission": "script", "schema": ANY},
+    ],
+    "mcp:test": [{"name": "hang", "summary": "hang", "permission": "external", "schema": ANY}],
+}
+
+
+def source(folder: Path, name: str) -> LineTools:
+    file = folder / "tools.json"
+    file.write_text(json.dumps(SOURCES[name]))
+    return LineTools(name, file)
+
+
+READ = call("read_file", '{"path": "answer.txt"}')
+
+
+def chat_of(stage: Stage) -> Chat:
+    chat = stage.state.chat
+    assert chat is not None
+    return chat
+
+
+async def said(front: Front, words: str = "what is right?") -> SessionUpdate:
+    """Say something and wait for the reply."""
+    assert isinstance(await front.outcome(SayToModel(words)), Accepted)
+    front.now = None  # the update from before the message would do
+    return await replied(front)
+
+
+async def replied(front: Front) -> SessionUpdate:
+    def over(update: SessionUpdate) -> bool:
+        return update.state.chat is not None and not update.state.chat.due
+
+    return await front.until(over, "a reply")
+
+
+def assert_reruns(stage: Stage) -> None:
+    assert [each.difference for each in rerun(stage.journal())] == [
+        None for each in stage.events if isinstance(each, PromptBuilt)
+    ]
+
+
+async def test_a_question_becomes_calls_and_a_reply_and_reruns_to_the_byte(tmp_path: Path) -> None:
+    sayings = (READ, "Thought: I know.\nAnswer: **wrong**\n", "Answer: Still wrong.")
+    async with a_stage(tmp_path, sayings) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front)
+            assert chat_of(stage).reply == ChatReplied(2, "**wrong**")
+            await said(front, "sure?")
+        started = next(each for each in stage.events if isinstance(each, ChatStarted))
+        assert [spec.name for spec in started.specs] == ["read_file", "list_files", "grep", "search_code"]
+        finished = next(each for each in stage.events if isinstance(each, ActionFinished))
+        assert "wrong" in finished.observation
+        prompts = [each for each in stage.events if isinstance(each, PromptBuilt)]
+        assert {each.purpose for each in prompts} == {Purpose.CHAT}
+        assert [part.label for part in prompts[1].parts] == ["answer", "result read_file"]
+        assert_reruns(stage)
+        assert stage.git("status", "--porcelain") == ""
+
+
+async def test_each_prompt_grows_from_the_one_before(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, (READ, "nonsense\nAction: x", "Answer: b")) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front)
+            await said(front, "and now?")
+        texts = ["\0".join(f"{each.role}{each.text}" for each in asked.messages) for asked in stage.model.requests]
+        assert all(later.startswith(sooner) for sooner, later in itertools.pairwise(texts))
+
+
+async def test_only_the_files_that_git_tracks_are_read_and_no_secrets(tmp_path: Path) -> None:
+    sayings = (
+        *(call("read_file", f'{{"path": "{path}"}}') for path in ("notes.txt", ".env")),
+        call("grep", '{"text": "hunter2"}'),
+        call("read_file", '{"path": "../x"}'),
+        call("list_files"),
+        "Answer: no",
+    )
+    async with a_stage(tmp_path, sayings, start={"answer.txt": "a\n", ".env": "hunter2\n"}) as stage:
+        (stage.user.root / "notes.txt").write_text("hunter2, untracked\n")
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front)
+        told = [
+            each.observation if isinstance(each, ActionFinished) else each.reason
+            for each in stage.events
+            if isinstance(each, ActionFinished | ActionRejected)
+        ]
+        assert len(told) == 5
+        assert "hunter2, untracked" not in "".join(told)
+        assert told[2] == "nothing holds 'hunter2' in '**'"
+        assert told[4] == "1 files match '**':\nanswer.txt"
+
+
+@pytest.mark.parametrize("tool", ["write_diff", "run_tests", "note", "finish", "run_command"])
+async def test_no_tool_that_changes_anything_is_there(tmp_path: Path, tool: str) -> None:
+    async with a_stage(tmp_path, (call(tool), "Answer: no")) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front)
+        (rejected,) = [each for each in stage.events if isinstance(each, ActionRejected)]
+        assert f"there is no tool '{tool}'" in rejected.reason
+
+
+async def test_a_script_waits_for_the_user_and_the_model_hears_the_verdict(tmp_path: Path) -> None:
+    tools = (source(tmp_path, "skill"),)
+    async with a_stage(tmp_path, (call("run_skill"), "Answer: fine"), tool_sources=tools) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await front.submit(SayToModel("run it"))
+            await front.gate(Permission.SCRIPT)
+            assert "waits; decide it first" in await front.notice(SayToModel("more"))
+            await front.reject(Permission.SCRIPT, "not today")
+            await replied(front)
+        assert "The user rejected that: not today" in stage.model.requests[-1].messages[-1].text
+        assert not [each for each in stage.events if isinstance(each, ActionStarted)]
+        assert_reruns(stage)
+
+
+async def test_with_nobody_there_a_script_is_refused_and_the_chat_goes_on(tmp_path: Path) -> None:
+    tools = (source(tmp_path, "skill"),)
+    sayings = (call("run_skill"), call("list_skills"), "Answer: no scripts here")
+    async with a_stage(tmp_path, sayings, tool_sources=tools, headless=True) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front)
+        decided = [each for each in stage.events if isinstance(each, ActionDecided)]
+        assert [(each.verdict, each.by) for each in decided] == [
+            ("reject", "policy:unattended"),
+            ("approve", "policy:read=auto"),
+        ]
+
+
+async def test_an_answer_is_stopped_and_the_next_message_is_answered(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, (Hang("Answer: it is"), "Answer: b")) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await front.submit(SayToModel("a?"))
+            await front.until(lambda it: it.live.streaming is not None and it.live.streaming.text)
+            assert "is being answered" in await front.notice(SayToModel("b?"))
+            assert await front.outcome(StopAnswer()) == Accepted()
+            assert isinstance(next_move(stage.state), Idle)
+            await said(front, "b?")
+        assert len([each for each in stage.events if isinstance(each, ModelInterrupted)]) == 1
+        assert_reruns(stage)
+
+
+async def test_a_running_call_is_stopped(tmp_path: Path) -> None:
+    tools = (source(tmp_path, "mcp:test"),)
+    async with a_stage(tmp_path, (call("hang"),), tool_sources=tools) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await front.submit(SayToModel("a?"))
+            proposal = await front.approve(Permission.EXTERNAL)
+            await front.until(lambda it: it.state.chat and it.state.chat.stage is ProposalStage.RUNNING)
+            assert await front.outcome(StopAction(proposal.id)) == Accepted()
+            await front.until(lambda it: it.state.chat and it.state.chat.stage is ProposalStage.FINISHED)
+        (finished,) = [each for each in stage.events if isinstance(each, ActionFinished)]
+        assert finished.result is ActionResult.STOPPED
+        assert isinstance(next_move(stage.state), Idle)
+
+
+async def test_calls_for_one_message_are_bounded(tmp_path: Path) -> None:
+    settings = Settings(limits=Limits(max_tool_calls_per_task=2))
+    async with a_stage(tmp_path, (READ, READ, READ, "Answer: so be it"), settings=settings) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front)
+        assert LAST_CALL in stage.model.requests[2].messages[-1].text
+        assert "Action" not in stage.model.requests[2].grammar.split("thought ::=")[0]
+        assert len([each for each in stage.events if isinstance(each, ActionProposed)]) == 2
+        assert_reruns(stage)
+
+
+async def test_answers_without_form_end_in_trouble_and_a_retry_asks_again(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, ("Thought: a", "", "Thought: b", "Answer: at last")) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await front.submit(SayToModel("a?"))
+            update = await front.trouble()
+            assert update.state.trouble is not None
+            assert "gave no answer that can be used" in update.state.trouble.what
+            await front.submit(RetryTrouble())
+            await replied(front)
+        assert_reruns(stage)
+
+
+async def test_a_reply_cut_at_the_limit_is_one_and_a_cut_call_is_not_made(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, (Cut(READ), Cut("Answer: a long"))) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front)
+        assert chat_of(stage).reply == ChatReplied(2, "a long", cut=True)
+        assert not [each for each in stage.events if isinstance(each, ActionProposed)]
+        assert_reruns(stage)
+
+
+async def test_a_full_context_leaves_the_older_half_out(tmp_path: Path) -> None:
+    full = ContextOverflow("full", prompt_tokens=9_000, context_tokens=8_000)
+    async with a_stage(tmp_path, ("Answer: a", "Answer: b", full, "Answer: c", full)) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            for words in ("first?", "second?", "third?"):
+                await said(front, words)
+            asked = stage.model.requests[-1].messages
+            assert SHORTENED in asked[1].text
+            assert not any("first?" in each.text for each in asked)
+            stage.model.sayings.extend((full, "Answer: d"))
+            await front.submit(SayToModel("fourth?"))
+            update = await front.trouble()
+            assert update.state.trouble is not None
+            assert "context is full with the newest message" in update.state.trouble.what
+            await front.submit(RetryTrouble())
+            front.now = None
+            await replied(front)
+        assert len([each for each in stage.events if isinstance(each, ChatShortened)]) == 2
+        assert_reruns(stage)
+
+
+async def test_a_server_that_dies_is_asked_again_after_a_retry(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, (ModelUnavailable("gone", advice="start it"), "Answer: a")) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await front.submit(SayToModel("a?"))
+            await front.trouble()
+            await front.submit(RetryTrouble())
+            await replied(front)
+        assert_reruns(stage)
+
+
+async def test_mentioned_files_go_with_the_message_and_secrets_do_not(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, ("Answer: a",)) as stage:
+        (stage.user.root / ".env").write_text("hunter2\n")
+        (stage.user.root / "new.txt").write_text("fresh\n")
+        (stage.user.root / "link.txt").symlink_to("/etc/passwd")
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            words = "@answer.txt @new.txt @.env @../../etc/passwd @link.txt @property?"
+            outcome = await front.outcome(SayToModel(words))
+            assert isinstance(outcome, Accepted)
+            assert outcome.note.split("; ") == [
+                "not sent: @.env is a file that usually holds secrets",
+                "not sent: @../../etc/passwd is no file of this repository",
+                "not sent: there is no file 'link.txt' any more",
+            ]
+            await replied(front)
+        (message,) = [each for each in stage.events if isinstance(each, UserSaid)]
+        assert [(each.path, each.text) for each in message.files] == [("answer.txt", "wrong"), ("new.txt", "fresh")]
+        assert "hunter2" not in "".join(each.text for each in stage.model.requests[0].messages)
+        assert_reruns(stage)
+
+
+async def test_a_chat_takes_no_task_and_no_plan(tmp_path: Path) -> None:
+    async with a_stage(tmp_path) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            assert await front.outcome(StartTask(T1)) == Refused(IS_CHAT)
+            assert await front.outcome(ProposePlan("all")) == Refused(IS_CHAT)
+            assert await front.notice(AbortTask()) == "nothing is being answered"
+            assert isinstance(await front.outcome(PinChunk("answer.txt:1")), Refused)
+            assert isinstance(await front.outcome(SayToModel(" ")), Refused)
+            assert isinstance(await front.outcome(SayToModel("x" * 9_000)), Refused)
+
+
+async def test_after_a_kill_the_open_message_is_answered_and_a_started_call_is_not_repeated(tmp_path: Path) -> None:
+    tools = (source(tmp_path, "mcp:test"),)
+    async with a_stage(tmp_path, tool_sources=tools) as stage:
+        await start_chat(stage.session)
+        await stage.recorder.record(UserSaid("a?"))
+        await stage.session.close()
+        await stage.recorder.close()
+        async with reopened(stage, (call("hang"),)) as second:
+            async with in_front_of(second) as front:
+                proposal = await front.approve(Permission.EXTERNAL)
+                await front.until(lambda it: it.state.chat and it.state.chat.stage is ProposalStage.RUNNING)
+            assert isinstance(next_move(second.state), Recover)
+            async with reopened(second, ("Answer: I do not know",)) as third:
+                async with in_front_of(third) as front:
+                    await replied(front)
+                (finished,) = [each for each in third.events if isinstance(each, ActionFinished)]
+                assert (finished.proposal_id, finished.result) == (proposal.id, ActionResult.UNKNOWN)
+                assert "what came of it is unknown" in third.model.requests[0].messages[-1].text
+                assert_reruns(third)
+
+
+@pytest.mark.parametrize(
+    ("path", "secret"),
+    [
+        (".env", True),
+        ("a/.env.local", True),
+        (".env.example", False),
+        ("key.pem", True),
+        ("a/ID_RSA", True),
+        ("a.py", False),
+    ],
+)
+def test_files_that_usually_hold_secrets(path: str, *, secret: bool) -> None:
+    assert holds_secrets(path) is secret
