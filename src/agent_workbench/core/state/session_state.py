@@ -183,8 +183,8 @@ class SessionState(Struct, frozen=True):
 
     `label` is the free name that the session was opened under. `opening` holds the events before the first task or the
     chat; later ones are in the history of a run or of the chat. `planning` is the newest one. A session with a `chat`
-    works on no task and makes no plan. `note_offer` is the newest offer of notes. `models` holds the last observed model of each purpose, `ungrammatical` the
-    endpoints that ignore a grammar.
+    works on no task and makes no plan. `note_offer` is the newest offer of notes. `models` holds the last observed
+    model of each purpose, `ungrammatical` the endpoints that ignore a grammar.
     """
 
     session: SessionId = NO_SESSION
