@@ -177,6 +177,9 @@ def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None
         move = next_move(state)
         if state.open_planning is not None:
             assert not isinstance(move, flow.Idle)
+        elif state.chat is not None:
+            idle = not state.chat.due and state.chat.waiting is None and state.open_note_offer is None
+            assert not isinstance(move, flow.Idle) or idle
         elif state.run is None or (state.run.phase is Phase.OVER and state.run.waiting is None and not state.trouble):
             notes = flow.ProposeNotes | flow.WriteNotes | flow.Decide
             assert isinstance(move, flow.Idle | flow.Execute | flow.Recover | notes)

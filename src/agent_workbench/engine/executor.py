@@ -61,7 +61,7 @@ async def perform(session: SessionContext, move: Move) -> None:
 
 
 async def _perform(session: SessionContext, move: Move) -> None:
-    if session.state.chat is not None and not isinstance(move, ProposeNotes | WriteNotes):
+    if session.state.chat is not None and isinstance(move, Ask | ReadAnswer | Execute | Recover):
         await _converse(session, session.state.chat, move)
         return
     match move:
@@ -105,7 +105,7 @@ async def _perform(session: SessionContext, move: Move) -> None:
             assert_never(move)
 
 
-async def _converse(session: SessionContext, chat: Chat, move: Move) -> None:
+async def _converse(session: SessionContext, chat: Chat, move: Ask | ReadAnswer | Execute | Recover) -> None:
     """Perform a move of a chat."""
     match move:
         case Ask():
@@ -116,8 +116,6 @@ async def _converse(session: SessionContext, chat: Chat, move: Move) -> None:
             await execute_call(session, move.proposal)
         case Recover():
             await recover_call(session, move.proposal)
-        case _:
-            raise AssertionError(f"{move} is no move of a chat")
 
 
 async def _plan(session: SessionContext, move: Survey | AskPlan | ReadPlan | TakePlan) -> None:

@@ -102,7 +102,13 @@ async def test_a_question_becomes_calls_and_a_reply_and_reruns_to_the_byte(tmp_p
             assert chat_of(stage).reply == ChatReplied(2, "**wrong**")
             await said(front, "sure?")
         started = next(each for each in stage.events if isinstance(each, ChatStarted))
-        assert [spec.name for spec in started.specs] == ["read_file", "list_files", "grep", "search_code"]
+        assert [spec.name for spec in started.specs] == [
+            "read_file",
+            "list_files",
+            "grep",
+            "search_code",
+            "query_knowledge",
+        ]
         finished = next(each for each in stage.events if isinstance(each, ActionFinished))
         assert "wrong" in finished.observation
         prompts = [each for each in stage.events if isinstance(each, PromptBuilt)]

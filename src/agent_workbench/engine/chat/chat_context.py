@@ -25,7 +25,9 @@ async def start_chat(session: SessionContext) -> None:
 
 
 def _is_offered(spec: ToolSpec) -> bool:
-    return spec.permission in OFFERED and not (spec.builtin and spec.name in {NOTE, FINISH})
+    if spec.builtin:
+        return spec.permission is Permission.READ and spec.name not in {NOTE, FINISH}
+    return spec.permission in OFFERED
 
 
 async def chat_files(session: SessionContext) -> TrackedFiles:
