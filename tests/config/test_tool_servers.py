@@ -80,6 +80,7 @@ def test_an_entry_of_the_repo_replaces_the_users_as_a_whole(tmp_path: Path) -> N
         ({"url": "ftp://a"}, "expected an address"),
         ({"url": "http://a", "type": "sse"}, "its transport 'sse' is not supported"),
         ({"command": "a", "disabled": True}, "it is disabled"),
+        ({"command": "/bin/agent", "args": ["mcp"]}, "it is the workbench itself"),
     ],
 )
 def test_a_shared_server_that_cannot_be_used_is_left_out_alone(tmp_path: Path, entry: object, reason: str) -> None:

@@ -100,7 +100,7 @@ async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
     try:
         loaded = repo.load()
         used = repo.in_force(trusted=not untrusted)
-        about_settings = examine_settings(used.origins, used.unused, untrusted)
+        about_settings = examine_settings(used.origins, used.unused, untrusted, loaded.left_out)
         log = repo.endpoints(settings, say_nothing).log
         about_parts = await examine(ports, settings, loaded.settings, str(log))
         return (*about_settings, *about_parts, *await _examine_chains(invocation, repo, settings))

@@ -4,7 +4,7 @@ import errno
 import re
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -104,6 +104,9 @@ def _values(entry: JsonValue) -> dict[str, object] | str:
         values[field.name] = value
     if bool(values.get("command")) == bool(values.get("url")):
         return "expected its command or its url, and not both"
+    args = values.get("args")
+    if PurePosixPath(str(values.get("command"))).name == "agent" and isinstance(args, tuple) and args[:1] == ("mcp",):
+        return "it is the workbench itself"
     return values
 
 

@@ -50,12 +50,12 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
 
 
 def examine_settings(
-    origins: Mapping[str, str], unused: Mapping[str, str], untrusted: Sequence[str]
+    origins: Mapping[str, str], unused: Mapping[str, str], untrusted: Sequence[str], left_out: Sequence[str] = ()
 ) -> tuple[Finding, ...]:
     """Return the settings in force with their origins, and those without effect.
 
     `unused` are the settings of files that a source of higher priority replaces, with their origins; `untrusted` are
-    the names of ignored ones.
+    the names of ignored ones; `left_out` tells which servers of `.mcp.json` cannot be used.
     """
     findings = [Finding("settings", Health.GOOD, "; ".join(_origin_lines(origins)) or "all at their defaults")]
     if unused:
@@ -63,6 +63,7 @@ def examine_settings(
     if untrusted:
         seen = f"{_count_are(len(untrusted), 'setting')} not trusted: {named(untrusted)}"
         findings.append(Finding("trust", Health.WARNING, seen, TRUST_ADVICE))
+    findings += [Finding("mcp", Health.WARNING, each, "correct it, or remove it") for each in left_out]
     return tuple(findings)
 
 
