@@ -24,6 +24,7 @@ _READ_BYTES = 64 * 1024
 _STDERR_CHARS = 2_000
 _TOOLS_CHANGED = "notifications/tools/list_changed"
 _HTTP_SECONDS = 30.0
+_REFUSALS = 300
 
 
 class BrokenBound(Exception):
@@ -36,6 +37,8 @@ class Watch:
     def __init__(self, notice: Callable[[str], None], changed: Callable[[], None]) -> None:
         self.broken = ""
         """The bound that the server exceeded, as the end of a sentence."""
+        self.status = 0
+        """The last HTTP status that says no, which the SDK does not pass on."""
         self._notice = notice
         self._changed = changed
         self._messages = self._bytes = self._strays = 0
@@ -43,7 +46,7 @@ class Watch:
 
     def asked(self) -> None:
         """Begin to count anew: a request of ours is on its way."""
-        self._messages = self._bytes = 0
+        self._messages = self._bytes = self.status = 0
 
     def add_bytes(self, count: int) -> None:
         """Count bytes of the wire; raise `BrokenBound` for too many."""
@@ -203,6 +206,8 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
+        if response.status_code >= _REFUSALS:
+            self._watch.status = response.status_code
         whole = not response.headers.get("content-type", "").startswith("text/event-stream")
         stream = cast("httpx2.AsyncByteStream", response.stream)
         response.stream = _CountedStream(stream, self._watch, whole=whole)

@@ -80,7 +80,7 @@ async def _serve(pipes: tuple[int, ...]) -> None:
             await _Requests(client, wire, watch, errors).answer_all()
     except Exception as error:
         # Errors of many libraries come through the SDK: each means that the connection is gone.
-        wire.send(Failed(0, describe(error, watch.broken, errors.last_lines)))
+        wire.send(Failed(0, describe(error, watch, errors.last_lines)))
 
 
 @asynccontextmanager
@@ -97,13 +97,15 @@ async def _streams(
         yield await stack.enter_async_context(pipe_streams(stdout, stdin, watch))
 
 
-def describe(error: BaseException, broken: str, stderr: str) -> str:
+def describe(error: BaseException, watch: Watch, stderr: str) -> str:
     """Return why a request or the connection failed; a bound that the server exceeded explains everything else."""
+    broken = watch.broken
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MemoryError):
         broken = broken or "sent something that takes too much memory"
     said = f"it {broken}" if broken else short(str(error).strip() or type(error).__name__)
+    said = f"{said} (HTTP status {watch.status})" if watch.status else said
     return f"{said}; the end of its standard error: {short(stderr)}" if stderr else said
 
 
@@ -192,7 +194,7 @@ class _Requests:
             answer = Failed(request.id, "it was stopped")
         except Exception as error:
             await asyncio.sleep(_STDERR_SECONDS)  # the reason of an end is written before it, and read beside it
-            answer = Failed(request.id, describe(error, self._watch.broken, self._errors.last_lines))
+            answer = Failed(request.id, describe(error, self._watch, self._errors.last_lines))
             if self._watch.broken or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED):
                 self._wire.send(Failed(0, answer.reason))
         finally:

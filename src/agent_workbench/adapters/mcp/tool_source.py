@@ -14,7 +14,7 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tool_server_settings import ToolServerSettings, resolved
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS, ToolSpec
 
-START_SECONDS = 60.0
+START_SECONDS = 45.0
 MAX_LOSSES = 2
 """Connections that may be lost without an answer in between, before the server is not started again for a call."""
 MAX_NOTICES = 20
@@ -117,9 +117,9 @@ class McpServer:
             async with asyncio.timeout(START_SECONDS):
                 opened = await Connection.open(self._target(), self._servers, self._environ, self._notice)
         except TimeoutError:
-            raise ToolError(
-                f"{self.name} did not answer within {START_SECONDS:g} s after its start", advice=NO_ADVICE
-            ) from None
+            alone = self._settings.command and not (self._settings.network or self._settings.unconfined)
+            advice = "if it needs the network, set `network: true` in its entry" if alone else NO_ADVICE
+            raise ToolError(f"{self.name} did not answer within {START_SECONDS:g} s after its start", advice=advice) from None
         except ConfigError as error:
             raise ToolError(str(error), advice=error.advice) from error
         self._connection = opened
