@@ -119,7 +119,8 @@ class McpServer:
         except TimeoutError:
             alone = self._settings.command and not (self._settings.network or self._settings.unconfined)
             advice = "if it needs the network, set `network: true` in its entry" if alone else NO_ADVICE
-            raise ToolError(f"{self.name} did not answer within {START_SECONDS:g} s after its start", advice=advice) from None
+            what = f"{self.name} did not answer within {START_SECONDS:g} s after its start"
+            raise ToolError(what, advice=advice) from None
         except ConfigError as error:
             raise ToolError(str(error), advice=error.advice) from error
         self._connection = opened
