@@ -16,7 +16,7 @@ def run_tools(invocation: Invocation, runs: TaskRuns) -> tuple[ServedTool, ...]:
             "run_task",
             "Start a task of the plan, unattended, under the repository's own approvals; proposals that need a person "
             "are parked. Returns at once with the session to ask run_status about. A task that is under way here is "
-            "not started again: its session is returned.",
+            "not started again: its session is returned. Call it again to continue after a person decided.",
             schema_of({"task": name_field("the id of the task in the plan, such as T-1")}, {}),
             partial(_run_task, runs),
             reads=False,
