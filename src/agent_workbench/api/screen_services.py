@@ -1,4 +1,4 @@
-"""Services of the machine that a screen needs: editor, notifications, clock, web server, first run."""
+"""Services of the machine that front ends need: editor, notifications, clock, web server, first run, parent."""
 
 import os
 import shlex
@@ -36,6 +36,13 @@ def desktop(environ: Mapping[str, str]) -> "Desktop":
     from agent_workbench.adapters.desktop.notifications import DesktopNotifications
 
     return DesktopNotifications(environ)
+
+
+async def parent_gone() -> None:
+    """Wait until the process that started this one has ended."""
+    from agent_workbench.system.parent_process import parent_gone as wait
+
+    await wait()
 
 
 def system_clock() -> "Clock":

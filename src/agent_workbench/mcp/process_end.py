@@ -8,8 +8,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, NoReturn
 
-LOOK_SECONDS = 0.2
-"""Seconds between two looks at the parent process."""
+from agent_workbench.api.screen_services import parent_gone
 
 
 async def first_end(serving: Coroutine[Any, Any, None]) -> None:
@@ -18,7 +17,7 @@ async def first_end(serving: Coroutine[Any, Any, None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stopped.set)
-    tasks = {asyncio.ensure_future(each) for each in (serving, stopped.wait(), _parent_gone())}
+    tasks = {asyncio.ensure_future(each) for each in (serving, stopped.wait(), parent_gone())}
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
@@ -26,13 +25,6 @@ async def first_end(serving: Coroutine[Any, Any, None]) -> None:
     finally:
         for task in tasks:
             task.cancel()
-
-
-async def _parent_gone() -> None:
-    """Wait until the process that started this one has ended."""
-    parent = os.getppid()
-    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells it on every system
-        await asyncio.sleep(LOOK_SECONDS)
 
 
 def end_process(code: int) -> NoReturn:

@@ -18,6 +18,7 @@ from aiohttp import web
 from textual_serve.server import Server
 
 from agent_workbench.core.errors import UsageError
+from agent_workbench.system.parent_process import parent_gone
 
 LOOPBACK = "127.0.0.1"
 TOKEN_BYTES = 24
@@ -45,7 +46,9 @@ class WorkbenchServer(Server):
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
 
     async def serve_until_stopped(self, port: int, on_ready: Callable[[str], None]) -> None:
-        """Serve at `port` (0: a free one) until SIGINT or SIGTERM; `on_ready` gets the address to open.
+        """Serve at `port` (0: a free one) until SIGINT, SIGTERM or the end of the parent process.
+
+        `on_ready` gets the address to open.
 
         All open workbenches are then left, and their sessions kept. Raises `UsageError` if the port is not available.
         """
@@ -57,7 +60,10 @@ class WorkbenchServer(Server):
         try:
             await self._listen(runner, port)
             on_ready(f"{self.public_url}/?{urlencode({'token': self._token})}")
-            await stopped.wait()
+            ends = {asyncio.ensure_future(each) for each in (stopped.wait(), parent_gone())}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for each in ends:
+                each.cancel()
         finally:
             await runner.cleanup()
 

@@ -1,0 +1,14 @@
+"""The process that started this one: a server of ours ends with it."""
+
+import asyncio
+import os
+
+LOOK_SECONDS = 0.2
+"""Seconds between two looks; no event tells it on every system."""
+
+
+async def parent_gone() -> None:
+    """Wait until the process that started this one has ended; without end for one that the system itself started."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - see above
+        await asyncio.sleep(LOOK_SECONDS)
