@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core.events import ActionProposed, ChunkDropped, PauseChanged
-from agent_workbench.core.intents import DropChunk, PauseTask, PinChunk, PreviewPrompt
+from agent_workbench.core.intents import ChooseSkill, DropChunk, PauseTask, PinChunk, PreviewPrompt
 from agent_workbench.core.intents.outcomes import Refused
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
-from tests.tui.driver import SMALL, Driver, driving
+from tests.tui.driver import LARGE, SMALL, Driver, driving
 from tests.tui.scenes import Answering
 
 CART, TEST = (chunk.place for chunk in runs.retrieved()[0].chunks)
@@ -50,6 +50,41 @@ async def test_pieces_are_dropped_and_pinned_and_the_prompt_is_counted_again() -
         assert "✗ code shop/cart.py" in bench.text()
         await bench.press("end", "p")
         assert acts(bench)[-1] == PinChunk(CART)
+
+
+async def test_skills_are_shown_with_their_reason_dropped_and_added() -> None:
+    async with driving(Answering(*runs.up_to_preview()), LARGE) as bench:
+        text = bench.text()
+        assert "skill python-style · python, refactor" in text
+        assert "skill git-workflow · left out: 357 tokens" in text
+        await bench.press("home", "down")
+        assert "x drop" in bench.text()
+        await bench.press("x", "p")
+        assert acts(bench) == [ChooseSkill("python-style", chosen=False), ChooseSkill("python-style")]
+        await bench.press("end")
+        assert "p add" in bench.text()
+        await bench.press("x")
+        assert len(acts(bench)) == 2, "what is left out cannot be dropped"
+        await bench.press("p")
+        assert acts(bench)[-1] == ChooseSkill("git-workflow")
+
+
+async def test_the_code_pane_shows_the_skills_of_the_prompt() -> None:
+    async with driving(Answering(*runs.up_to_preview()), LARGE) as bench:
+        await bench.press("escape", "5", "z")
+        text = bench.text()
+        for shown in (
+            "1 skill",
+            "● skill python-style",
+            "python, refactor",
+            "○ skill git-workflow",
+            "left out: 357 tokens",
+        ):
+            assert shown in text, shown
+        await bench.press("home", "x", "down", "p")
+        assert acts(bench) == [ChooseSkill("python-style", chosen=False), ChooseSkill("git-workflow")]
+        await bench.press("up", "enter")
+        assert "Types everywhere." in bench.text()
 
 
 async def test_other_code_is_added_from_it() -> None:

@@ -1,0 +1,96 @@
+"""Skills are filtered, ordered and taken whole within a budget."""
+
+import pytest
+
+from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin
+from agent_workbench.core.skills.selection import (
+    MOST_SKILLS,
+    NAMED,
+    SkillCandidate,
+    SkillQuery,
+    check_named,
+    find_candidates,
+    fit_into,
+    languages_in,
+    languages_of,
+)
+
+
+def entry(name: str, **facts: object) -> SkillEntry:
+    return SkillEntry(name, f"How to {name}.", SkillOrigin.REPO, name, **facts)  # type: ignore[arg-type]  # for brevity
+
+
+TDD = entry("tdd", domains=("testing", "implementation"), languages=("any",))
+YAML = entry("yaml", domains=("validation",), languages=("yaml",), patterns=("yaml", "*.yml", "ci/*.cfg"))
+PLAIN = entry("plain")
+BROKEN = entry("broken", usable=False, problems=("broken/SKILL.md:2: 'description' is missing",))
+CONSULTANT = entry("review", domains=("testing",), role="consultant")
+ALL = (BROKEN, CONSULTANT, PLAIN, TDD, YAML)
+
+
+def names(*hits: SkillHit, query: SkillQuery) -> list[str]:
+    return [each.entry.name for each in find_candidates(ALL, hits, query)]
+
+
+def test_without_filters_and_words_every_usable_skill_without_a_role_fits() -> None:
+    assert names(query=SkillQuery()) == ["plain", "tdd", "yaml"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (SkillQuery(domains=("Testing", "nothing")), ["tdd"]),
+        (SkillQuery(domains=("nothing",)), []),
+        (SkillQuery(languages=("python",)), ["plain", "tdd"]),
+        (SkillQuery(languages=("YAML", "go")), ["plain", "tdd", "yaml"]),
+        (SkillQuery(domains=("validation",), languages=("python",)), []),
+        (SkillQuery(domains=("nothing",), named=("yaml", "tdd", "yaml")), ["yaml", "tdd"]),
+    ],
+)
+def test_a_filter_needs_one_match_and_named_skills_pass_it(query: SkillQuery, expected: list[str]) -> None:
+    assert names(query=query) == expected
+
+
+def test_words_order_and_a_weak_match_is_told() -> None:
+    hits = (SkillHit("tdd", 9.0, ("test",)), SkillHit("yaml", 1.0, ("ci",)), SkillHit("review", 20.0))
+    found = find_candidates(ALL, hits, SkillQuery(words="test in ci"))
+    assert [(each.entry.name, each.reason, each.weak) for each in found] == [
+        ("tdd", "test", False),
+        ("yaml", "ci", True),
+    ]
+
+
+@pytest.mark.parametrize("path", ["deploy.yml", "a/b/deploy.yml", "ci/main.cfg"])
+def test_a_pattern_with_a_star_is_a_glob_for_the_files_of_the_task(path: str) -> None:
+    (found,) = find_candidates(ALL, (), SkillQuery(words="x", paths=("a.py", path)))
+    assert found.entry is YAML
+    assert found.reason.startswith(path)
+    assert not find_candidates(ALL, (), SkillQuery(words="x", paths=("a.py", "other/main.cfg")))
+
+
+def test_a_skill_that_does_not_fit_is_passed_over_whole_and_a_smaller_one_is_taken() -> None:
+    candidates = [SkillCandidate(entry(name), NAMED) for name in ("small", "large", "tiny", "unread")]
+    fitted = list(fit_into(candidates, {"small": 60, "large": 50, "tiny": 40}, 100))
+    assert [(each.entry.name, why) for each, why in fitted] == [
+        ("small", ""),
+        ("large", "50 tokens do not fit into the 40 of 100 that are left"),
+        ("tiny", ""),
+        ("unread", "less relevant than others"),
+    ]
+    many = [SkillCandidate(entry(f"s{number}"), NAMED) for number in range(9)]
+    taken = [each for each, why in fit_into(many, {each.entry.name: 1 for each in many}, 100) if not why]
+    assert len(taken) == MOST_SKILLS
+
+
+def test_a_name_that_is_unknown_or_broken_is_refused() -> None:
+    check_named(ALL, ("yaml", "tdd"))
+    with pytest.raises(ConfigError, match="there is no skill 'yml'; did you mean 'yaml'"):
+        check_named(ALL, ("tdd", "yml"))
+    with pytest.raises(ConfigError, match=r"'broken' cannot be used: broken/SKILL\.md:2:"):
+        check_named(ALL, ("broken",))
+
+
+def test_languages_come_from_files_and_from_words() -> None:
+    assert languages_of(("a.py", "src/**/*.pyi", "x.yml", "README", "b.unknown")) == ("python", "yaml")
+    assert languages_in("Validate the YAML, and go on.") == ("yaml",)
