@@ -53,6 +53,7 @@ VERBS = (
     Verb("model", "list, serve and test models, or show their status", "verbs.models.model"),
     Verb("mcp", "serve this repository to editors and other agents (Model Context Protocol)", "verbs.repo.mcp"),
     Verb("skills", "list, show, choose and check the skills that teach the model ways of working", "verbs.repo.skills"),
+    Verb("knowledge", "search, list, add and edit the notes that outlive a task", "verbs.repo.knowledge"),
     Verb("rules", "list the approval rules for this repository, or revoke one", "verbs.repo.rules"),
     Verb("trust", "show what this repository would run, and trust exactly that", "verbs.repo.trust"),
     Verb("doctor", "check what works here, what does not, and what to do about it", "verbs.repo.doctor"),

@@ -35,6 +35,17 @@ def _chunk(chunk: Chunk) -> JsonObject:
     }
 
 
+def note_document(note: Chunk) -> JsonObject:
+    """Return a found note: its path, title, excerpt and score, and the reasons for it."""
+    return {
+        "path": note.path,
+        "title": note.symbol,
+        "excerpt": note.text,
+        "score": note.score,
+        "signals": [{"kind": each.kind, "share": each.share, "words": list(each.words)} for each in note.signals],
+    }
+
+
 def row_document(row: InboxRow) -> JsonObject:
     """Return an item of the inbox. It has no reference: a decision needs the whole proposal to be shown."""
     return {

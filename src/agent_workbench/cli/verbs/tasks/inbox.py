@@ -101,9 +101,16 @@ async def _decide(options: argparse.Namespace) -> int:
     reference = parse_reference(options.reference)
     choice = InboxChoice(options.verdict, options.reason, _numbers(options.hunks), options.special)
     receipt = await (await _inbox()).decide(reference, choice)
+    written = ""
+    if choice.verdict is Verdict.APPROVE and not receipt.recorded and not receipt.holder:
+        from agent_workbench.api.knowledge import settle_notes
+
+        written = await settle_notes(Invocation(Path.cwd(), os.environ, {}), reference.session)
     if options.json:
         said = {"reference": str(reference), "verdict": str(choice.verdict)}
-        say_json({**said, "recorded": receipt.recorded, "holder": receipt.holder})
+        say_json({**said, "recorded": receipt.recorded or bool(written), "holder": receipt.holder})
+    elif written:
+        say(written)
     else:
         from agent_workbench.views.inbox import receipt_text
 

@@ -22,13 +22,14 @@ class Remember(BuiltinTool, frozen=True):
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
         """Return the diff of the note's file; raise `UsageError` for a note that cannot be written.
 
-        Without arguments `text` is the body that the user wrote for the proposal that waits.
+        Without arguments `text` is the body that the user wrote for the proposal, or that is shown again.
         """
         body = arguments.text("text").strip() if arguments.values else text.strip()
         if not body:
             raise UsageError("the note is empty", advice="say what is to be remembered")
-        title = arguments.text("title").strip() if arguments.values else _title_of(context.run.waiting)
-        name = note_name(title) if arguments.values or context.run.waiting is None else _name_of(context.run.waiting)
+        shown = context.run.proposal if not arguments.values else None
+        title = arguments.text("title").strip() if shown is None else _title_of(shown)
+        name = note_name(title) if shown is None else name_in_path(shown.paths[0])
         note = OfferedNote(name, compose_note(title, body), ORIGIN)
         try:
             made = await diff_notes(context.ports.knowledge, context.settings.memory.dir, (note,))
@@ -53,17 +54,11 @@ class Remember(BuiltinTool, frozen=True):
         return ToolResult(f"remembered in {', '.join(paths)}")
 
 
-def _name_of(waiting: Proposal) -> str:
-    return name_in_path(waiting.paths[0]) if waiting.paths else ""
-
-
-def _title_of(waiting: Proposal | None) -> str:
-    """Return the title of the note that waits: that of the lines which its diff leads to."""
-    if waiting is None:
-        return ""
-    hunks = [hunk for file in waiting.patch.files[:1] for hunk in file.hunks[:1]]
+def _title_of(shown: Proposal) -> str:
+    """Return the title of the note that was shown: that of the lines which its diff leads to."""
+    hunks = [hunk for file in shown.patch.files[:1] for hunk in file.hunks[:1]]
     lines = [line.text for hunk in hunks for line in hunk.lines if line.kind is not LineKind.REMOVED]
-    return read_head("\n".join(lines)).title or _name_of(waiting)
+    return read_head("\n".join(lines)).title or name_in_path(shown.paths[0])
 
 
 TOOL = Remember(

@@ -1,0 +1,238 @@
+"""Knowledge of a repository: search, list, add and edit notes, and offer notes that wait for a person."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agent_workbench.api.trusted_repo import say_nothing, trusted_repo
+from agent_workbench.bootstrap.stores import decider, system_clock
+from agent_workbench.core.errors import StorageError, UsageError, WorkbenchError
+from agent_workbench.core.events import KnowledgeFound, OfferedNote, SessionLeft
+from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inbox import Reference, reference_to
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.knowledge.note_names import auto_name, name_in_path, note_name, note_path
+from agent_workbench.core.knowledge.note_text import compose_note, read_head
+from agent_workbench.core.knowledge.usage import NoteUsage, usage_of
+from agent_workbench.core.ports.knowledge import KnowledgeNote
+
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.settings import Settings
+    from agent_workbench.engine.recorder import Recorder
+    from agent_workbench.engine.runtime.session_context import SessionContext
+
+DEFAULT_LIMIT, MOST_HITS = 3, 50
+LABEL = "knowledge"
+"""Label of the sessions in which offered notes wait."""
+
+
+class ListedNote(Struct, frozen=True):
+    """A note with its front matter; `problem` says why it cannot be read. `usage`: what tasks made of it."""
+
+    name: str
+    path: str
+    title: str = ""
+    type: str = ""
+    domain: str = ""
+    chars: int = 0
+    problem: str = ""
+    usage: NoteUsage | None = None
+
+
+class OfferedNotes(Struct, frozen=True):
+    """Notes that were offered: their paths, and the `reference` under which they wait (None: they are `written`)."""
+
+    session: SessionId
+    paths: tuple[str, ...]
+    reference: Reference | None = None
+    written: bool = False
+
+
+async def search_knowledge(invocation: Invocation, words: str, limit: int = DEFAULT_LIMIT) -> KnowledgeFound:
+    """Return excerpts of the notes that fit the words best; a `limit` below 1 means the default."""
+    from agent_workbench.engine.knowledge.search import find_knowledge
+
+    repo, settings = await trusted_repo(invocation)
+    knowledge = await asyncio.to_thread(repo.knowledge, settings)
+    most = min(limit, MOST_HITS) if limit > 0 else DEFAULT_LIMIT
+    try:
+        return await find_knowledge(
+            knowledge, settings.memory.dir, words, limit=most, max_tokens=most * 1_000, least_words=1
+        )
+    finally:
+        await knowledge.close()
+
+
+async def list_notes(invocation: Invocation, *, stats: bool = False) -> tuple[ListedNote, ...]:
+    """Return all notes by name, with `stats` also what the recorded tasks made of them; raise `StorageError`."""
+    repo, settings = await trusted_repo(invocation)
+    knowledge = await asyncio.to_thread(repo.knowledge, settings)
+    usages = await _usages(repo, settings) if stats else {}
+    listed = []
+    for note in await knowledge.notes():
+        path, head = note_path(settings.memory.dir, note.name), read_head(note.text)
+        usage = usages.get(path, NoteUsage()) if stats else None
+        listed.append(
+            ListedNote(
+                *(note.name, path, head.title, head.type, head.domain, len(note.text)),
+                problem=note.problem,
+                usage=usage,
+            )
+        )
+    return tuple(listed)
+
+
+async def read_note(invocation: Invocation, name: str) -> KnowledgeNote:
+    """Return a note by its name or path; raise `UsageError` if there is none, `StorageError` if it cannot be read."""
+    repo, settings = await trusted_repo(invocation)
+    note = await (await asyncio.to_thread(repo.knowledge, settings)).read(name_in_path(name))
+    if note is None:
+        raise UsageError(f"there is no note {name!r}", advice="`agent knowledge list` names those there are")
+    if note.problem:
+        raise StorageError(f"the note {note.name} {note.problem}", advice="mend or remove the file")
+    return note
+
+
+async def add_note(
+    invocation: Invocation, title: str, text: str, *, name: str = "", type: str = "", domain: str = ""
+) -> str:
+    """Write a new note of the user and return its path; an existing note is never replaced.
+
+    Raises `UsageError`, `StorageError`, and `TrustError` in a process that a command of the agent started.
+    """
+    await asyncio.to_thread(decider, invocation)
+    repo, settings = await trusted_repo(invocation)
+    if not text.strip():
+        raise UsageError("the note is empty", advice="give its text with --text, on standard input, or in the editor")
+    chosen = note_name(name or title)
+    note = KnowledgeNote(chosen, compose_note(title, text, type=type, domain=domain))
+    await (await asyncio.to_thread(repo.knowledge, settings)).write(note, None)
+    return note_path(settings.memory.dir, chosen)
+
+
+async def change_note(invocation: Invocation, name: str, before: str, text: str) -> str:
+    """Put the user's text in place of `before` in a note and return its path; raise as `add_note` does."""
+    await asyncio.to_thread(decider, invocation)
+    repo, settings = await trusted_repo(invocation)
+    if not text.strip():
+        raise UsageError("the note would be empty", advice="remove its file to remove the note")
+    await (await asyncio.to_thread(repo.knowledge, settings)).write(KnowledgeNote(name, text), before)
+    return note_path(settings.memory.dir, name)
+
+
+def note_of(content: str, filename: str = "", *, type: str = "", domain: str = "", origin: str = "") -> OfferedNote:
+    """Return a note as an MCP client gives it. Only the base name of `filename` counts; without one it gets a date.
+
+    Raises `UsageError`.
+    """
+    if not content.strip():
+        raise UsageError("content is empty", advice="give the text of the note")
+    name = note_name(filename) if filename.strip() else auto_name(system_clock().now())
+    return OfferedNote(name, compose_note("", content, type=type, domain=domain), origin)
+
+
+async def park_notes(invocation: Invocation, notes: Sequence[OfferedNote], origin: str) -> OfferedNotes:
+    """Offer notes in a session of their own, where they wait in the inbox; what policy or a rule allows is written.
+
+    Raises `UsageError` for notes that cannot be offered, and `StorageError`.
+    """
+    from agent_workbench.core.intents.outcomes import Refused
+    from agent_workbench.engine.knowledge.offers import offer_notes
+
+    repo, _ = await trusted_repo(invocation)
+    session, recorder = await _open(repo, SessionQuery(fresh=True, label=LABEL))
+    try:
+        outcome = await offer_notes(session, notes, origin)
+        if isinstance(outcome, Refused):
+            raise UsageError(outcome.reason)
+        written = await _settle(session)
+        paths = tuple(note_path(session.settings.memory.dir, note.name) for note in notes)
+        waiting = session.state.waiting
+        reference = reference_to(session.state.session, waiting) if waiting is not None else None
+        return OfferedNotes(session.state.session, paths, reference, bool(written))
+    finally:
+        await _close(session, recorder)
+
+
+async def settle_notes(invocation: Invocation, session: SessionId) -> str:
+    """Carry out a decision about the notes that wait in a session nobody has open; return what was written.
+
+    Empty if something else waits there, or nothing was approved.
+    """
+    from agent_workbench.core.fold import fold_all
+
+    repo, settings = await trusted_repo(invocation)
+    store = await asyncio.to_thread(repo.sessions, settings)
+    state = await asyncio.to_thread(fold_all, await store.read(session))
+    if state.open_note_offer is None or state.open_note_offer.waiting is None or state.unfinished:
+        return ""
+    opened, recorder = await _open(repo, SessionQuery(name=session))
+    try:
+        return await _settle(opened)
+    finally:
+        await _close(opened, recorder)
+
+
+async def _settle(session: "SessionContext") -> str:
+    """Propose and decide what waits, by the inbox, policy and rules; return the outcome of what was written."""
+    from agent_workbench.core.events import ActionFinished
+    from agent_workbench.engine.approval.policy import ruling
+    from agent_workbench.engine.approval.proposals import decide
+    from agent_workbench.engine.executor import perform
+    from agent_workbench.engine.flow import Decide, ProposeNotes, WriteNotes, next_move
+    from agent_workbench.engine.session.gate_intents import record_pending
+
+    while isinstance(move := next_move(session.state), Decide | ProposeNotes | WriteNotes):
+        before = session.state.seq
+        if isinstance(move, Decide):
+            await record_pending(session)
+            verdict = ruling(session.state, move.proposal)
+            if session.state.seq == before and verdict is not None:
+                await decide(session, move.proposal, verdict.verdict, verdict.by, verdict.reason)
+        else:
+            await perform(session, move)
+        if session.state.seq == before:
+            break
+    finished = [each.event for each in session.state.latest_events if isinstance(each.event, ActionFinished)]
+    return finished[-1].observation if finished else ""
+
+
+async def _usages(repo: "RepoContext", settings: "Settings") -> dict[str, NoteUsage]:
+    """Return what the sessions begun here made of each note, by its path; damaged sessions are left out."""
+    store = await asyncio.to_thread(repo.sessions, settings)
+    total: dict[str, Counter[str]] = {}
+    for summary in await store.summaries():
+        if not summary.ours or summary.problem or not summary.tasks:
+            continue
+        try:
+            events = await store.read(summary.id)
+        except WorkbenchError:
+            continue
+        for path, counts in (await asyncio.to_thread(usage_of, events)).items():
+            total.setdefault(path, Counter()).update(counts)
+    return {path: NoteUsage.of(counts) for path, counts in total.items()}
+
+
+async def _open(repo: "RepoContext", query: SessionQuery) -> "tuple[SessionContext, Recorder]":
+    from agent_workbench.api.sessions.event_feed import EventFeed
+    from agent_workbench.api.sessions.session_opening import open_session
+    from agent_workbench.engine.runtime.publisher import UpdatePublisher
+
+    trusted = await asyncio.to_thread((await repo.trust()).is_trusted)
+    publisher = UpdatePublisher(lambda _: None)
+    return await open_session(repo, query, publisher, EventFeed(), trusted=trusted, say=say_nothing)
+
+
+async def _close(session: "SessionContext", recorder: "Recorder") -> None:
+    try:
+        await session.record(SessionLeft("ended"))
+    finally:
+        try:
+            await session.close()
+        finally:
+            await recorder.close()
