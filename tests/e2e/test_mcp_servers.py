@@ -1,0 +1,53 @@
+"""The MCP server of a repository, end to end: nothing before trust, the gate, a rule, and no secret on record."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.adapters.shell.canary import find_sandbox
+from tests.e2e.calc import GOOD, calc_repo
+from tests.e2e.machine import Machine, bodies, journal_lines
+from tests.fakes import mcp_server
+
+SERVER = str(Path(mcp_server.__file__))
+VALUE = "a-value-that-nobody-may-read"
+LOOK = "Thought: I look.\nAction: mcp__fake__environment\n{}"
+SHARED = {
+    "mcpServers": {"Fake": {"command": sys.executable, "args": ["-I", SERVER], "env": {"GIVEN": "${DEMO_VALUE}"}}}
+}
+SETTINGS = f"mcp_servers: {{fake: {{read: [{json.dumps(SERVER)}]}}}}\n"
+RUN = ("run", "--task", "T-1", "--yes")
+
+
+async def test_a_tool_of_a_repos_server_waits_until_a_rule_names_its_digest(served: Machine) -> None:
+    if not (await find_sandbox(os.environ, False)).facts.holds:
+        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+    repo = calc_repo(served, {".agent.yml": SETTINGS, ".mcp.json": json.dumps(SHARED)})
+    environ = {"DEMO_VALUE": VALUE}
+    (listed,) = served.agent("mcp", "list", "--json", cwd=repo).events
+    assert (listed["name"], listed["trusted"], listed["variables"]) == ("fake", False, ["DEMO_VALUE"])
+    assert served.agent("mcp", "test", "--json", cwd=repo, environ=environ).events == []
+    assert served.agent("mcp", "test", "fake", cwd=repo).code == 2
+    assert served.agent("trust", "--yes", cwd=repo).code == 0
+    lacking = served.agent("mcp", "test", cwd=repo)
+    assert (lacking.code, "needs the environment variable DEMO_VALUE" in lacking.out) == (4, True)
+    (tested,) = served.agent("mcp", "test", "--json", cwd=repo, environ=environ).events
+    digests = {tool["name"]: tool["digest"] for tool in tested["tools"]}
+    parked = served.scripted({"T-1": (LOOK, *GOOD)}, *RUN, cwd=repo, environ=environ)
+    assert parked.code == 3, parked.said
+    assert "T-1 waits for a person: external P-" in parked.said
+    policy = served.folder / "policy.yml"
+    rule = {"kind": "external", "tool": f"mcp__fake__environment@{digests['mcp__fake__environment']}"}
+    kinds = dict.fromkeys(("diff", "check", "commit"), "auto")
+    policy.write_text(json.dumps({"approvals": {**kinds, "rules": [rule]}}))
+    run = ("run", "--task", "T-1", "--policy", str(policy))
+    done = served.scripted({"T-1": (LOOK, *GOOD)}, *run, cwd=repo, environ=environ)
+    assert done.code == 0, done.said
+    (output,) = [each["output"] for each in bodies(journal_lines(repo), "action_finished") if "GIVEN" in str(each)]
+    assert "«redacted:DEMO_VALUE»" in str(output)
+    assert "AGENT_" not in str(output).replace("AGENT_WORKBENCH_COMMAND", "")
+    kept = [each for folder in (repo, served.folder / "state") for each in folder.rglob("*") if each.is_file()]
+    assert not [each for each in kept if VALUE.encode() in each.read_bytes()]
