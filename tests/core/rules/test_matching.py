@@ -212,6 +212,7 @@ def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
         Permission.FINISH: ["any finish"],
         Permission.KNOWLEDGE: ["any knowledge"],
         **{each: [f"{each} tool {source_tool(waits)}"] for each in CALLS},
+        Permission.SCRIPT: [f"one script, {source_tool(waits)}"],
     }[kind]
 
 

@@ -91,7 +91,7 @@ async def test_a_rule_lets_the_same_script_through_and_no_other(tmp_path: Path) 
         ending = await run_unattended(stage.session, stage.recorder, (T1,))
         assert ending.exit_code is ExitCode.PARKED, ending
         approved = [each.by for each in stage.events if isinstance(each, ActionDecided)]
-        assert f"policy:script tool {rule.tool}" in approved
+        assert f"policy:one script, {rule.tool}" in approved
         waiting = stage.state.waiting
         assert waiting is not None
         assert waiting.text == OTHER

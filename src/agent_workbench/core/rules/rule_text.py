@@ -12,7 +12,9 @@ def rule_words(rule: Rule) -> str:
     match rule.kind:
         case Permission.READ:
             return f"tool {rule.tool}"
-        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
+        case Permission.SCRIPT:
+            return f"one script, {rule.tool}"
+        case Permission.PLAN | Permission.EXTERNAL:
             return f"{rule.kind} tool {rule.tool}"
         case Permission.DIFF:
             return "diff of any file" if EVERY_FILE in rule.paths else f"diff of {' '.join(map(_plain, rule.paths))}"
