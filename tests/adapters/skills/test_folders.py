@@ -231,6 +231,12 @@ class TestRank:
         assert first.name == "yaml-validation"
         assert "yaml" in first.words
 
+    async def test_all_words_of_a_phrase_must_occur(self, repo: Path) -> None:
+        known = folders(repo)
+        assert "git-workflow" not in {hit.name for hit in await known.rank("Print the version of the workflow")}
+        (hit,) = await known.rank("Return an exit code from the window")
+        assert (hit.name, hit.words) == ("error-reporting", ("exit code",))
+
     async def test_prose_alone_finds_none(self, repo: Path) -> None:
         assert await folders(repo).rank("Let the window be closed with a key") == ()
 

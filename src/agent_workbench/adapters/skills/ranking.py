@@ -15,21 +15,20 @@ LEAST_DESCRIBED = 2
 def rank_skills(entries: Sequence[SkillEntry], words: str) -> tuple[SkillHit, ...]:
     """Return the usable skills that fit the words, best first, then by name. Blocks.
 
-    A description is prose and shares words with any task: it orders skills, but a skill is found by a word of its name,
-    patterns, domains or languages. One that declares none of these is found by two words of its description.
+    A description is prose and shares words with any task: it orders skills, but a skill is found by its name, or by one
+    of its patterns, domains or languages, all words of which must occur. One that declares none of these is found by
+    two words of its name and description too.
     """
     usable = [entry for entry in entries if entry.usable]
     collection = SmallCollection([_text(entry) for entry in usable])
-    said = {stem: word for word in words.split() for stem in count_stems(word)}
+    wanted = count_stems(words).keys()
     hits: list[SkillHit] = []
     for ranked in collection.best(words, len(usable)):
         entry = usable[ranked.number]
-        own = _stems(entry)
-        matched = [stem for stem in ranked.stems if stem in own]
+        said = tuple(each for each in _phrases(entry) if (stems := count_stems(each)) and stems.keys() <= wanted)
         described = not (entry.patterns or entry.domains) and len(ranked.stems) >= LEAST_DESCRIBED
-        if matched or described:
-            shown = (said[stem].strip(".,:;!?()[]\"'`").lower() for stem in matched or ranked.stems)
-            hits.append(SkillHit(entry.name, ranked.score, tuple(dict.fromkeys(shown))))
+        if said or described:
+            hits.append(SkillHit(entry.name, ranked.score, said or _as_written(words, ranked.stems)))
     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.name)))
 
 
@@ -38,9 +37,15 @@ def _text(entry: SkillEntry) -> str:
     return " ".join((name, patterns, *entry.domains, *_languages(entry), entry.description))
 
 
-def _stems(entry: SkillEntry) -> frozenset[str]:
-    return frozenset(count_stems(" ".join((entry.name, *entry.patterns, *entry.domains, *_languages(entry)))))
+def _phrases(entry: SkillEntry) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((entry.name, *entry.patterns, *entry.domains, *_languages(entry))))
 
 
 def _languages(entry: SkillEntry) -> Iterable[str]:
     return (each for each in entry.languages if each.lower() != ANY_LANGUAGE)
+
+
+def _as_written(words: str, stems: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a text that have these stems, as they are written there."""
+    said = {stem: word.strip(".,:;!?()[]\"'`").lower() for word in words.split() for stem in count_stems(word)}
+    return tuple(dict.fromkeys(said[stem] for stem in stems if stem in said))
