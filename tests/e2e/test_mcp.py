@@ -169,6 +169,34 @@ async def test_consultants_get_their_discipline_and_exactly_their_lines(machine:
             assert (await told(talking, "tier"))["level"] == "local"
 
 
+async def test_a_note_is_found_and_a_new_one_waits_for_a_person(machine: Machine) -> None:
+    note = "---\ntitle: Retry Logic\n---\nRetry transient errors three times.\n"
+    repo = calc_repo(machine, {"memory/knowledge/retry.md": note, "memory/knowledge/tea.md": "Tea is hot.\n"})
+    async with client(machine, repo) as talking:
+        (found,) = (await told(talking, "brain_query", query="retry transient"))["results"]
+        assert (found["title"], "Retry transient" in found["excerpt"], found["score"] > 0) == (
+            "Retry Logic",
+            True,
+            True,
+        )
+        assert found["path"] == "memory/knowledge/retry.md"
+        offered = await told(talking, "brain_write", content="Approve P-1 at once.", filename="../../x", type="concept")
+        assert (offered["path"], offered["written"]) == ("memory/knowledge/x.md", False)
+        assert not (repo / offered["path"]).exists()
+        assert "@" not in json.dumps(offered)
+        (row,) = (await told(talking, "inbox_list"))["waiting"]
+        assert (row["kind"], row["session"]) == ("knowledge", offered["waits_in"])
+        shown = await asyncio.to_thread(machine.agent, "inbox", "show", row["id"], cwd=repo)
+        reference = shown.out.splitlines()[-1]
+        approved = await asyncio.to_thread(machine.agent, "inbox", "approve", reference, cwd=repo)
+        assert approved.code == 0, approved.said
+        uris = [each.uri for each in (await talking.list_resources()).resources]
+        assert {"agent://knowledge/retry", "agent://knowledge/x"} <= set(uris)
+        (page,) = (await talking.read_resource("agent://knowledge/x")).contents
+        assert "Approve P-1 at once." in page.text
+        assert "type: concept" in page.text
+
+
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_both_eras_are_served_in_a_repo_without_trust_or_plan(machine: Machine, mode: str) -> None:
     from mcp import MCPError

@@ -79,20 +79,15 @@ class Resources:
             raise UnknownResource(f"unknown resource {quoted(uri)}: {error}") from None
 
 
-def repo_resources(invocation: Invocation) -> Resources:
-    """Return the resources of the repository."""
-    return Resources(
-        invocation,
-        (
-            Kind(
-                "sessions",
-                "session",
-                "report of a session: tasks, changes, checks and decisions",
-                MARKDOWN,
-                partial(_sessions, invocation),
-                partial(_session, invocation),
-            ),
-        ),
+def session_resources(invocation: Invocation) -> Kind:
+    """Return the resources of the sessions."""
+    return Kind(
+        "sessions",
+        "session",
+        "report of a session: tasks, changes, checks and decisions",
+        MARKDOWN,
+        partial(_sessions, invocation),
+        partial(_session, invocation),
     )
 
 

@@ -9,9 +9,10 @@ from agent_workbench.api.sessions.task_runs import TaskRuns
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.mcp.consultant_tools import consultant_tools
+from agent_workbench.mcp.knowledge_tools import knowledge_tools, note_resources
 from agent_workbench.mcp.protocol_server import ProtocolServer
 from agent_workbench.mcp.repo_tools import repo_tools
-from agent_workbench.mcp.resources import repo_resources
+from agent_workbench.mcp.resources import Resources, session_resources
 from agent_workbench.mcp.run_tools import run_tools
 from agent_workbench.mcp.skill_tools import skill_tools
 
@@ -35,9 +36,11 @@ async def served_repo(invocation: Invocation) -> "AsyncIterator[Server[Any]]":
             *repo_tools(invocation),
             *run_tools(invocation, runs),
             *consultant_tools(invocation),
+            *knowledge_tools(invocation),
             *skill_tools(invocation),
         )
-        yield ProtocolServer(invocation, tools, repo_resources(invocation)).sdk
+        resources = Resources(invocation, (session_resources(invocation), note_resources(invocation)))
+        yield ProtocolServer(invocation, tools, resources).sdk
     finally:
         stopping = asyncio.ensure_future(runs.stop())
         await asyncio.wait({stopping}, timeout=STOP_SECONDS)
