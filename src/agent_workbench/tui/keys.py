@@ -15,6 +15,7 @@ class Scope(StrEnum):
     DIFF = "Diff"
     SCRATCHPAD = "Scratchpad"
     CODE = "Retrieved code"
+    ADVICE = "Advice"
     PIECE = "Piece of code"
     FIND = "Code to add"
     SEARCH = "Search of a recording"
@@ -115,6 +116,10 @@ KEYS = (
     Key(Scope.CODE, "add", "plus,at", "add", "Add other code to the prompt, by path or search words."),
     Key(Scope.CODE, "pin", "p", "pin", "Pin the selected piece, so that it stays in the prompt, or unpin it."),
     Key(Scope.CODE, "drop", "x", "drop", "Drop the selected piece from the prompt at the next summary."),
+    Key(Scope.ADVICE, "go_to_finding", "enter,f", "go there", "Go to the line of the finding, in diff or file."),
+    Key(Scope.ADVICE, "next_finding", "n,J", "next finding", "Go to the next finding that names a line."),
+    Key(Scope.ADVICE, "previous_finding", "N,K", "previous finding", "Go to the previous finding that names a line."),
+    Key(Scope.ADVICE, "close_advice", "x", "close", "Close the pane until the next consultation."),
     Key(Scope.PIECE, "next_hit", "n", "next hit", "Go to the next line with a search word."),
     Key(Scope.PIECE, "previous_hit", "N", "previous hit", "Go to the previous line with a search word."),
     Key(Scope.PIECE, "pin", "p", "pin", "Pin this piece, so that it stays in the prompt, or unpin it."),
@@ -181,6 +186,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "focus_diff", "3", "diff", "Focus the diff."),
     Key(Scope.EVERYWHERE, "focus_scratchpad", "4", "notes", "Focus the scratchpad."),
     Key(Scope.EVERYWHERE, "focus_code", "5", "code", "Focus the retrieved code."),
+    Key(Scope.EVERYWHERE, "focus_advice", "6", "advice", "Focus the advice of a consultant, if there is any."),
     Key(Scope.EVERYWHERE, "focus_bar", "0", "gate", "Focus the gate bar; only there a proposal is approved."),
     Key(Scope.EVERYWHERE, "stop", "escape", "stop", "Back to the bar; there, stop what runs, and return to mode ask."),
     Key(Scope.EVERYWHERE, "change_mode", "shift+tab", "mode", "Change the mode: ask, accept edits, accept until done."),
@@ -189,6 +195,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "tell", ":", "say", "Say in words a task, or a message to the model; @ and / complete."),
     Key(Scope.EVERYWHERE, "context", "c", "context", "Show the parts of the prompt, and what each of them cost."),
     Key(Scope.EVERYWHERE, "review", "R", "review", "Show all changes of the task as one diff, each with its step."),
+    Key(Scope.EVERYWHERE, "consult", "C", "consult", "Ask a consultant: the waiting diff, a failed check, a task."),
     Key(Scope.EVERYWHERE, "rules", "L", "rules", "Show the rules in force, and revoke them."),
     Key(Scope.EVERYWHERE, "sessions", "S", "sessions", "List the sessions: resume, replay, fork or verify one."),
     Key(Scope.EVERYWHERE, "inbox", "I", "inbox", "Show what waits in all sessions of the repository, and decide it."),

@@ -16,7 +16,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Constraints, TaskStatus
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.views.gate.consultations import review_notes, view_advice
+from agent_workbench.views.consultations import review_notes, view_advice
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, change, task
 from tests.fakes.ports import Hang, Saying

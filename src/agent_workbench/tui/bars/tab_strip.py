@@ -30,17 +30,19 @@ class TabStrip(Widget):
         self._hints = [Hint(key, name, pane) for pane, key, name in panes]
         self._placed: list[PlacedHint] = []
         self._front = ""
+        self._shown: tuple[str, ...] = ()
         self._tones = Tones(self)
 
-    def show(self, front: str) -> None:
-        """Mark the pane in front."""
-        self._front = front
+    def show(self, front: str, shown: tuple[str, ...]) -> None:
+        """Show the names of these panes, and mark the one in front."""
+        self._front, self._shown = front, shown
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """Return the line."""
         width = self.size.width
-        self._placed = place_hints(self._hints, 2, width, gap=3)
+        hints = [hint for hint in self._hints if hint.action in self._shown]
+        self._placed = place_hints(hints, 2, width, gap=3)
         segments: list[Segment] = []
         at = 0
         for placed in self._placed:

@@ -11,8 +11,16 @@ from agent_workbench.tui.panes.plan import PlanPane
 WIDE_CELLS = 120
 LEAST_CELLS = 60
 LEAST_LINES = 16
-COLUMNS = {"left": ("plan", "scratchpad"), "middle": ("steps",), "right": ("diff", "code")}
-PANES = {"plan": "Plan", "steps": "Steps", "diff": "Diff", "scratchpad": "Scratchpad", "code": "Code"}
+COLUMNS = {"left": ("plan", "scratchpad"), "middle": ("steps", "advice"), "right": ("diff", "code")}
+PANES = {
+    "plan": "Plan",
+    "steps": "Steps",
+    "diff": "Diff",
+    "scratchpad": "Scratchpad",
+    "code": "Code",
+    "advice": "Advice",
+}
+"""Names of the panes; the advice is shown only where there is some."""
 
 
 class PaneLayout:
@@ -21,6 +29,7 @@ class PaneLayout:
     def __init__(self, screen: Screen[None]) -> None:
         self.front = "plan"
         self.zoomed = False
+        self.advised = False
         self._screen = screen
         self._focused_before: Widget | None = None
 
@@ -29,18 +38,33 @@ class PaneLayout:
         """True while only one pane has room."""
         return self.zoomed or self._screen.app.size.width < WIDE_CELLS
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The panes that can be shown now."""
+        return tuple(pane for pane in PANES if pane != "advice" or self.advised)
+
+    def show_advice(self, *, advised: bool) -> None:
+        """Show the pane of advice, or close it."""
+        if advised == self.advised:
+            return
+        self.advised = advised
+        if not advised and self.front == "advice":
+            self.front = "diff"
+        self.arrange()
+
     def arrange(self) -> None:
         """Show the panes that have room in the current size."""
         screen, single = self._screen, self.single
         for column, panes in COLUMNS.items():
             for pane in panes:
-                screen.query_one(f"#{pane}").display = not single or pane == self.front
+                shown = not single or pane == self.front
+                screen.query_one(f"#{pane}").display = shown and pane in self.shown
             container = screen.query_one(f"#{column}")
             container.display = not single or self.front in panes
             container.set_class(single, "-single")
         tabs = screen.query_one(TabStrip)
         tabs.display = single
-        tabs.show(self.front)
+        tabs.show(self.front, self.shown)
         screen.query_one(PlanPane).show_details(detailed=self.zoomed)
         self._arrange_too_small()
 
@@ -75,9 +99,9 @@ class PaneLayout:
 
     def neighbour(self) -> str:
         """Return the pane after the focused one, empty for the bar, which comes after the last."""
-        order = [*PANES, ""]
+        order = [*self.shown, ""]
         focused = self._screen.focused
-        at = focused.id if focused is not None and focused.id in PANES else ""
+        at = focused.id if focused is not None and focused.id in self.shown else ""
         return order[(order.index(at) + 1) % len(order)]
 
     def toggle_zoom(self) -> None:

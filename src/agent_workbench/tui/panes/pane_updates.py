@@ -7,6 +7,7 @@ from agent_workbench.tui.bars.bar import Bar
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import ReplayBar
 from agent_workbench.tui.bars.status_line import StatusLine
+from agent_workbench.tui.panes.advice import AdvicePane
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.pane_layout import PaneLayout
@@ -15,6 +16,7 @@ from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.views.code.code_pane import view_code
 from agent_workbench.views.code.shown_code import shown_code_snapshots
+from agent_workbench.views.consultations import view_advice
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
 from agent_workbench.views.gate.proposed_plan import view_proposed_plan
@@ -42,6 +44,8 @@ class PaneUpdates:
         self._waiting = ""
         self.gate_pane = "diff"
         self._selected_task = ""
+        self.advice_wanted = False
+        self._advice_closed = 0
 
     @property
     def bar(self) -> Bar:
@@ -71,6 +75,7 @@ class PaneUpdates:
         pane.show(diff)
         screen.query_one(ScratchpadPane).show(view_scratchpad(update.state, self._selected_task))
         self._show_code(update)
+        self._show_advice(update)
         screen.query_one(StatusLine).show(view_status(update))
         self._show_bar(update)
         waits = "" if update.live.replay is not None else diff.proposal
@@ -83,6 +88,24 @@ class PaneUpdates:
             screen.set_focus(self.bar)
         self._waiting = waits
         self._bring_forward_active(update, diff.proposal)
+
+    def _show_advice(self, update: SessionUpdate) -> None:
+        """Show the newest consultation, and focus it once if the user asked for it."""
+        view, pane = view_advice(update), self._screen.query_one(AdvicePane)
+        pane.show(view)
+        told = view.running or len(update.state.consultations) > self._advice_closed
+        if pane.has_focus and not told:  # a hidden pane would pass the focus to any other one
+            self._screen.set_focus(self.bar)
+        self._layout.show_advice(advised=told)
+        if self.advice_wanted and view.running:
+            self.advice_wanted = False
+            self._layout.focus("advice")
+
+    def close_advice(self) -> None:
+        """Close the pane of advice until the next consultation."""
+        if self.newest is not None and self.newest.live.consulting is None:
+            self._advice_closed = len(self.newest.state.consultations)
+            self._layout.show_advice(advised=False)
 
     def _show_code(self, update: SessionUpdate) -> None:
         pane = self._screen.query_one(CodePane)

@@ -17,6 +17,7 @@ from agent_workbench.tui.bars.status_line import StatusLine
 from agent_workbench.tui.bars.tab_strip import TabStrip
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.panes.advice import AdvicePane
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.pane_layout import PANES, PaneLayout
@@ -39,6 +40,7 @@ WIDGET_IDS = {
     Scope.DIFF: "diff",
     Scope.SCRATCHPAD: "scratchpad",
     Scope.CODE: "code",
+    Scope.ADVICE: "advice",
 }
 
 
@@ -68,6 +70,7 @@ class WorkbenchScreen(SelectableScreen[None]):
                 yield ScratchpadPane()
             with Vertical(id="middle"):
                 yield StepsPane()
+                yield AdvicePane()
             with Vertical(id="right"):
                 yield DiffPane()
                 yield CodePane()
@@ -162,12 +165,22 @@ class WorkbenchScreen(SelectableScreen[None]):
     def action_focus_code(self) -> None:
         self.focus_pane("code")
 
+    def action_focus_advice(self) -> None:
+        if self.panes.advised:
+            self.focus_pane("advice")
+        else:
+            self.notify("no consultant was asked yet", severity="warning")
+
+    def on_advice_pane_closed(self) -> None:
+        self.updates.close_advice()
+        self.action_focus_bar()
+
     def action_focus_bar(self) -> None:
         if self.updates.waits:
             self.updates.go_to_gate()
         self.bar.focus()
 
-    def action_stop(self) -> None:
+    async def action_stop(self) -> None:
         """Go back to the bar; there, stop what runs."""
         if self.bar.has_focus:
             self.bar.stop()

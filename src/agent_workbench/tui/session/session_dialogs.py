@@ -4,6 +4,7 @@ from typing import Protocol, cast
 
 from agent_workbench.core.intents import AnswerQuestion
 from agent_workbench.core.live import PreflightQuestion, SessionUpdate
+from agent_workbench.tui.session.consult_dialogs import ConsultDialogs
 from agent_workbench.tui.session.context_dialogs import ContextDialogs
 from agent_workbench.tui.session.gate_dialogs import GateDialogs
 from agent_workbench.tui.session.hunk_dialogs import HunkDialogs
@@ -40,6 +41,7 @@ class SessionDialogs:
         self.rules = RuleDialogs(window)
         self.context = ContextDialogs(window)
         self.review = ReviewDialogs(window)
+        self.consult = ConsultDialogs(window)
         self.records = RecordDialogs(window)
         self.inbox = InboxDialogs(window)
         self.words = ""

@@ -9,6 +9,7 @@ from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import ReplayBar
 from agent_workbench.tui.bars.session_strip import SessionStrip
+from agent_workbench.tui.panes.advice import AdvicePane
 from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted
 from agent_workbench.tui.panes.plan_messages import Requested
@@ -82,6 +83,20 @@ class SessionScreen(WorkbenchScreen):
 
     def on_steps_pane_place_wanted(self, message: StepsPane.PlaceWanted) -> None:
         self._dialogs.review.show_place(message.place)
+
+    def on_advice_pane_place_wanted(self, message: AdvicePane.PlaceWanted) -> None:
+        self._dialogs.review.show_place(message.place)
+
+    async def action_consult(self) -> None:
+        await self._dialogs.consult.ask()
+
+    async def action_stop(self) -> None:
+        """Stop a consultation first, at the bar or in its pane; else go back to the bar, or stop what runs there."""
+        beside = self.bar.has_focus or self.query_one(AdvicePane).has_focus
+        if beside and self._dialogs.consult.runs:
+            await self._dialogs.consult.stop()
+        else:
+            await super().action_stop()
 
     def on_replay_bar_search_wanted(self) -> None:
         self._dialogs.records.search()

@@ -15,7 +15,7 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.gate.consultations import review_notes
+from agent_workbench.views.consultations import review_notes
 from agent_workbench.views.gate.notes import (
     call_notes,
     commit_notes,
