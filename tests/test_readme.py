@@ -161,6 +161,9 @@ def test_the_python_example_runs_a_task_under_its_policy(tmp_path: Path, shell: 
     assert said[-2].endswith("SessionLeft")
     assert said[-1].startswith("DONE T-1 done: committed")
     assert run("git log -1 --format=%s agent/T-1", folder, shell)
+    outside = run(f"python {program} 2>&1 || echo $?", tmp_path, shell)
+    assert outside.splitlines()[-1] == "1"
+    assert "Traceback" not in outside
 
 
 @pytest.mark.xdist_group("llama")

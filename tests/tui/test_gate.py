@@ -8,7 +8,14 @@ from textual import events
 from textual.widgets import TextArea
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.events import ActionProposed, ApprovalChanged, Author, ProposalReplaced, TroubleMet
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionProposed,
+    ApprovalChanged,
+    Author,
+    ProposalReplaced,
+    TroubleMet,
+)
 from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import (
@@ -307,6 +314,15 @@ async def test_a_rejection_without_words_says_so() -> None:
     async with driving(waiting()) as bench:
         await bench.press("r", "enter")
         assert bench.session.intents == [RejectProposal(DIFF.id, "no reason given")]
+
+
+async def test_a_reason_is_not_asked_for_any_more_when_somebody_else_decided() -> None:
+    async with driving(waiting()) as bench:
+        await bench.press("r", *"too long")
+        await bench.record(ActionDecided(DIFF.id, Verdict.REJECT, "user", "by another"))
+        assert bench.screen.name != "reason"
+        await bench.press("enter")
+        assert bench.session.intents == []
 
 
 async def test_a_rejection_can_be_thought_better_of() -> None:

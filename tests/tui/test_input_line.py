@@ -142,6 +142,19 @@ async def test_files_and_symbols_are_completed_at_the_mark() -> None:
         assert bench.session.intents[-1] == DraftTask("fix @shop/cart.py:3-9 now")
 
 
+async def test_what_is_indexed_meanwhile_is_offered_without_another_key() -> None:
+    async with driving(idle()) as bench:
+        await bench.press(":", *"fix @car")
+        while len(bench.session.open_questions) > 1:
+            bench.session.open_questions.pop(0)
+        await bench.answer(CodeCompleted("car", (), "symbols are being indexed"))
+        assert "being indexed" in bench.text()
+        await bench.until(lambda: bool(bench.session.open_questions))
+        await bench.answer(replace(FOUND, remark=""))
+        assert ("Cart.total" in bench.text(), "indexed" in bench.text()) == (True, False)
+        assert not bench.session.open_questions
+
+
 async def test_keys_do_not_wait_for_completion_and_a_late_one_is_passed_over() -> None:
     async with driving(idle()) as bench:
         await bench.press(":", *"fix @car and go")

@@ -4,7 +4,7 @@ from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.events import PromptBuilt, Recorded
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.intents import ChangeReplaySpeed, GoToEvent, JumpReplay
-from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.bars.replay_bar import ReplayBar
 from agent_workbench.tui.screens.recording_search import MatchList
@@ -42,6 +42,13 @@ async def test_keys_jump_by_kind_and_the_timeline_is_clicked() -> None:
         assert clicked == GoToEvent(0)
         middle = GoToEvent(seq_at(59, len(EVENTS), MIDDLE[0] - 2))
         assert set(dragged) == {middle}
+
+
+async def test_a_new_task_in_a_recording_opens_a_session_for_it() -> None:
+    async with driving(ScriptedSession(*runs.up_to_done()).as_replay(), others=[ScriptedSession()]) as bench:
+        await bench.press("1", "n")
+        assert bench.opened == [SessionRequest(OpenMode.NEW)]
+        assert bench.session.intents == []
 
 
 async def test_a_search_goes_to_what_it_finds_and_the_receipt_follows() -> None:

@@ -182,6 +182,17 @@ def test_a_check_mark_stands_only_where_something_passed() -> None:
     assert (head.label, "nothing was checked" in under.text) == ("•", True)
 
 
+def test_what_an_earlier_session_did_has_no_check_mark_here() -> None:
+    state = state_after(*runs.opening(), TaskStatusChanged(runs.T1, TaskStatus.DONE))
+    assert view_plan(state).rows[0].short.blocks[0].label == "•"
+
+
+def test_a_resumed_session_names_no_model_before_one_is_ready() -> None:
+    update = update_after(*runs.opening())
+    waits = replace(update, live=replace(update.live, awaits_model=True))
+    assert [each.text for each in view_status(waits).figures[:2]] == ["ask", "no model yet"]
+
+
 def test_notes_are_of_the_task_that_runs_or_of_the_selected_one() -> None:
     running = state_after(*runs.up_to_first_diff())
     assert view_scratchpad(running, "T-2").task == runs.T1

@@ -82,7 +82,8 @@ class Live(Struct, frozen=True):
     any output for the last `quiet_seconds`. `notices` are the newest notices, oldest first;
     a reader shows those whose number it has not shown yet. `no_plan` says why the plan cannot be read. `ui` are the
     user's settings of the screen, as soon as they are read. `index` is the progress of the code search in the open
-    workspace (None: no workspace is open). `taken` are tasks that other sessions work on.
+    workspace (None: no workspace is open). `taken` are tasks that other sessions work on. `awaits_model`: no model is
+    ready in this process yet, so the recorded facts may be those of another one.
     """
 
     activity: str = ""
@@ -100,6 +101,7 @@ class Live(Struct, frozen=True):
     no_plan: str = ""
     taken: tuple[TaskId, ...] = ()
     index: IndexStatus | None = None
+    awaits_model: bool = False
 
 
 class SessionUpdate(Struct, frozen=True):

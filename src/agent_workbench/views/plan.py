@@ -23,6 +23,7 @@ GLYPHS = {
 class TaskRow(Struct, frozen=True):
     """One task: a short entry for the list and a long one. `mergeable`: its commit is not merged yet.
 
+    `merged`: this session merged it.
     `open`: the task is still to be done. `blocked`: the user blocked it. `proposed`: the model proposed it, and it is
     in no plan yet.
     """
@@ -35,6 +36,7 @@ class TaskRow(Struct, frozen=True):
     open: bool
     blocked: bool = False
     proposed: bool = False
+    merged: bool = False
 
 
 class PlanView(Struct, frozen=True):
@@ -81,8 +83,9 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
         word = f"merged into {sanitize_line(run.merged.into, 40)}"
     elif mergeable:
         word += ", not merged"
-    if task.status is TaskStatus.DONE and run is not None and not run.checks:
-        glyph, tone, word = "•", Tone.PLAIN, f"{word}, nothing was checked"
+    if task.status is TaskStatus.DONE and not (run is not None and run.shown_to_pass) and not running:
+        glyph, tone = "•", Tone.PLAIN  # the check mark stands where this session saw the checks pass
+        word += ", nothing was checked" if run is not None and not run.checks else ""
     head = Block(sanitize_line(f"{task.id}  {task.description}"), Tone.STRONG, glyph, tone)
     if task.blocked_because:
         word += f": {sanitize_line(task.blocked_because, 300)}"
@@ -100,6 +103,7 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
         mergeable=mergeable,
         open=task.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS) and not taken,
         blocked=task.status is TaskStatus.BLOCKED,
+        merged=run is not None and run.merged is not None,
     )
 
 

@@ -38,7 +38,7 @@ def view_status(update: SessionUpdate) -> StatusView:
     state = update.state
     return StatusView(
         (
-            *(_mode(state), *_model(state), *_lacks(state), *_context(update), *_reads(update), *_task(state)),
+            *(_mode(state), *_model(update), *_lacks(state), *_context(update), *_reads(update), *_task(state)),
             *(*_price(state), *_speed(state), *_session(state)),
         )
     )
@@ -49,8 +49,9 @@ def _mode(state: SessionState) -> Figure:
     return Figure(mode_label(mode), 0, Tone.DIM if mode is ApprovalMode.ASK else Tone.WARN)
 
 
-def _model(state: SessionState) -> tuple[Figure, ...]:
-    if state.model is None:
+def _model(update: SessionUpdate) -> tuple[Figure, ...]:
+    state = update.state
+    if state.model is None or update.live.awaits_model:
         return (Figure("no model yet", 1),)
     file = sanitize_line(state.model.model.rsplit("/", 1)[-1], 28)
     name = Figure(file.removesuffix(".gguf"), 1, Tone.PLAIN)

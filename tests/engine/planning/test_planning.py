@@ -31,6 +31,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.flow import Idle, next_move
 from agent_workbench.engine.planning.plan_proposal import unusual_commands
+from agent_workbench.engine.planning.plan_request import ANSWER_TOKENS
 from agent_workbench.engine.prompt.messages import prompt_sha
 from tests.adapters.plans.plan_files import PATH, content, plan_file
 from tests.engine.front import Front, in_front_of
@@ -286,6 +287,16 @@ async def test_a_prompt_that_is_too_long_shows_less(tmp_path: Path) -> None:
         await proposed(front)
         first, second = (request.messages[-1].text for request in stage.model.requests)
         assert len(second) < len(first)
+
+
+async def test_a_prompt_that_leaves_no_room_for_the_plan_is_not_sent(tmp_path: Path) -> None:
+    async with planning(tmp_path, ANSWER) as stage, in_front_of(stage) as front:
+        facts = await stage.model.observe()
+        stage.model.facts = replace(facts, context_tokens=ANSWER_TOKENS + 1)
+        await front.outcome(ProposePlan("make it right"))
+        await front.gate(Permission.PLAN)
+        (request,) = stage.model.requests
+        assert "answer.txt" not in request.messages[-1].text, "all that can be left out is left out"
 
 
 async def test_a_dead_server_is_trouble_and_the_goal_is_kept(tmp_path: Path) -> None:

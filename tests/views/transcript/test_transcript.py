@@ -88,6 +88,21 @@ def test_a_streaming_answer_of_any_shape_is_shown(text: str) -> None:
     assert view_steps(update).unsettled
 
 
+def test_a_check_mark_stands_only_where_checks_passed() -> None:
+    ended = TaskFinished(runs.T1, TaskStatus.DONE, "committed")
+    events = (*runs.up_to_done(), ended)
+    unchecked = tuple(each for each in events if not isinstance(each, TestsFinished))
+
+    def marks(events: tuple[Event, ...]) -> list[str]:
+        blocks = (block for entry in transcript_of(fold_all(recorded(events))).entries for block in entry.blocks)
+        return [block.label for block in blocks if "is done" in block.text or "approved by" in block.text]
+
+    assert {*marks(events[:-1])} == {"Gate", "✓"}
+    assert marks(unchecked)[-1] == "•"
+    told = "".join(block.text for entry in transcript_of(fold_all(recorded(events))).entries for block in entry.blocks)
+    assert "✓ approved" not in told
+
+
 def said(transcript: Transcript) -> list[str]:
     return [block.text for entry in transcript.entries for block in entry.blocks]
 

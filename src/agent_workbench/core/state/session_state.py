@@ -163,6 +163,11 @@ class TaskRun(Struct, frozen=True):
         return self.results is not None and self.checked_tree == self.tree and self.acceptable(self.results)
 
     @property
+    def shown_to_pass(self) -> bool:
+        """True if it has checks, and they passed on exactly the approved content."""
+        return bool(self.checks) and self.passes
+
+    @property
     def checks_text(self) -> str:
         """State of the checks in a few words."""
         if not self.checks:

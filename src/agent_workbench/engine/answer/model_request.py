@@ -26,6 +26,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 async def observe_model(session: SessionContext, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
     """Wait for the model of `purpose`, and record its facts if they changed."""
     facts = await session.ports.model.observe(purpose)
+    session.publisher.show_model_wait(awaits=False)
     if facts != session.state.model_for(purpose):
         await session.record(ModelObserved(facts, purpose))
     return facts

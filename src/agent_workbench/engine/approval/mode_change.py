@@ -19,7 +19,7 @@ async def change_mode(session: SessionContext, mode: ApprovalMode) -> Outcome:
         return Refused(f"the mode is {mode_label(mode)} already")
     approved = mode_approvals(session.state)
     await session.record(ModeChanged(mode, approved))
-    return Accepted(_note(before, approved))
+    return Accepted(_note(before, approved, short=session.state.waiting is not None))
 
 
 async def leave_mode(session: SessionContext, only: ApprovalMode | None = None) -> None:
@@ -31,9 +31,12 @@ async def leave_mode(session: SessionContext, only: ApprovalMode | None = None) 
         session.publisher.notify(outcome.note)
 
 
-def _note(mode: ApprovalMode, approved: tuple[str, ...]) -> str:
+def _note(mode: ApprovalMode, approved: tuple[str, ...], *, short: bool) -> str:
+    """Return what a mode approved; in one line (`short`) while a proposal waits, which a notice would cover."""
     if not approved:
         return ""
+    if short:
+        return f"{mode_label(mode)} approved {counted_text(len(approved), 'proposal')}; the steps list them"
     more = len(approved) - LISTED
     lines = (*approved[:LISTED], *((f"and {more} more, in the steps",) if more > 0 else ()))
     return "\n".join((f"{mode_label(mode)} approved {counted_text(len(approved), 'proposal')}:", *lines))

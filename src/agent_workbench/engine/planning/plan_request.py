@@ -46,6 +46,9 @@ async def _send(
     chosen = session.settings.sampling.of(Purpose.PLANNER)
     seed = seed_of(session.state) if chosen.seed is None else chosen.seed
     counts = await session.ports.model.count_tokens([each.text for each in messages], Purpose.PLANNER)
+    room = facts.context_tokens - sum(counts)
+    if facts.context_tokens and sum(counts) and room < ANSWER_TOKENS and halved(planning.survey or PlanSurveyed()):
+        raise ContextOverflow(f"{room} of {facts.context_tokens} tokens would be left for the plan")
     built = PlanPrompted(
         planning.step + 1,
         sum(counts),

@@ -66,6 +66,11 @@ class UpdatePublisher:
         if index != self._update.live.index:
             self._show(index=index)
 
+    def show_model_wait(self, *, awaits: bool) -> None:
+        """Publish whether the model is still to become ready in this process."""
+        if awaits != self._update.live.awaits_model:
+            self._show(awaits_model=awaits)
+
     def show_taken(self, taken: tuple[TaskId, ...]) -> None:
         """Publish which tasks other sessions work on, if that changed."""
         if taken != self._update.live.taken:

@@ -96,6 +96,7 @@ class LiveSession:
     async def _begin(self) -> None:
         publisher = self._session.publisher
         publisher.show_activity("")
+        publisher.show_model_wait(awaits=True)
         if self._chat and self._session.state.chat is None:
             await start_chat(self._session)
         self._background.append(in_background(self._warm_up()))

@@ -1,5 +1,6 @@
 """Input line at the bottom: words for a task or for the model, with `@` and `/` completed above it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
@@ -23,6 +24,7 @@ from agent_workbench.tui.palette import LineCommand, command_word, matching_comm
 
 MOST_SHOWN = 8
 MOST_ROWS = 6
+LOOK_AGAIN_SECONDS = 0.5
 KEYS = "Enter {sends}   Tab completes @ and /   Ctrl-J new line   Esc closes"
 TASK, MODEL = "New task", "To the model, read with its next step"
 NO_WORDS = "what follows / is a command; Ctrl-P lists them"
@@ -198,16 +200,19 @@ class InputLine(Dialog[TaskDraft | None]):
             self._choose_from(())
 
     async def _complete(self, prefix: str, start: tuple[int, int]) -> None:
-        outcome = await self._ask(CompleteCode(prefix))
-        if isinstance(outcome, CodeCompleted):
-            self._choose_from(
-                (
+        """Offer what fits; while symbols are missing, look again until they are there or the words change."""
+        shown: CodeCompleted | None = None
+        while isinstance(outcome := await self._ask(CompleteCode(prefix)), CodeCompleted):
+            if outcome != shown:
+                shown = outcome
+                found = (
                     Choice(each.symbol or each.place, each.place if each.symbol else "", mention_of(each.place))
                     for each in outcome.items
-                ),
-                start,
-                outcome.remark,
-            )
+                )
+                self._choose_from(found, start, outcome.remark)
+            if not outcome.remark:
+                return
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     def on_line_area_moved(self, message: LineArea.Moved) -> None:
         self._chosen = (self._chosen + message.by) % len(self._choices) if self._choices else 0

@@ -62,7 +62,7 @@ class PlanPane(EntryList):
             return _ABOUT_A_TASK
         if row.proposed:
             return _NOT_PROPOSED
-        return _ABOUT_A_PROPOSAL | (_MERGE if row.open or row.running or row.blocked else frozenset())
+        return _ABOUT_A_PROPOSAL | (_MERGE if row.open or row.running or row.blocked or row.merged else frozenset())
 
     def show_details(self, *, detailed: bool) -> None:
         """Show all details of each task, or a short form."""

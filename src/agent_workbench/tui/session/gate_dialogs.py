@@ -42,7 +42,8 @@ class GateDialogs:
         # The reasons why hunks were left out are the most likely reasons to reject all of it.
         taking = self._window.workbench.query_one(DiffPane).hunks.taking
         reasons = dict.fromkeys(left.reason for left in taking.left if left.reason) if taking is not None else ()
-        dialog = ReasonDialog(f"Reject the {waiting.proposal.kind}", text="; ".join(reasons))
+        about = waiting.proposal.id
+        dialog = ReasonDialog(f"Reject the {waiting.proposal.kind}", text="; ".join(reasons), about=about)
         self._window.push_screen(dialog, reject)
 
     async def edit(self, waiting: Waiting, *, outside: bool = False) -> None:

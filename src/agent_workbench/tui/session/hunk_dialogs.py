@@ -29,7 +29,11 @@ class HunkDialogs:
         escape = "as it was" if message.known else "takes it again"
         keys = f"Enter leaves it out, with or without a reason   Esc {escape}"
         asks = "why, in a line; the model reads it when the rest is approved"
-        self._window.push_screen(ReasonDialog(f"Leave {message.what} out", keys, asks, message.reason), explain)
+        update = self._window.update_shown
+        waiting = update.state.waiting if update is not None else None
+        about = waiting.id if waiting is not None else None
+        dialog = ReasonDialog(f"Leave {message.what} out", keys, asks, message.reason, about=about)
+        self._window.push_screen(dialog, explain)
 
     async def edit(self, message: HunkEditWanted) -> None:
         """Let the user edit one hunk; the whole diff with it replaces the proposal."""

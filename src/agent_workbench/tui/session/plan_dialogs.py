@@ -2,6 +2,7 @@
 
 from agent_workbench.core.intents import MergeTask, StartTask
 from agent_workbench.core.intents.plan import ArrangePlan, BlockTask, MoveTask, OpenPlan, ProposePlan
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.panes.plan_messages import PlanAction
 from agent_workbench.tui.session.window import REPLAYED, SessionWindow
 from agent_workbench.views.plan import TaskRow
@@ -28,6 +29,9 @@ class PlanDialogs:
                 await self._window.want(StartTask(row.id))
         elif row is not None and action is PlanAction.MERGE:
             await self._window.want(MergeTask(row.id))
+        elif update is not None and update.live.replay is not None and action is PlanAction.NEW:
+            self._window.tell("a recording takes no task; this new session does")
+            await self._window.open_session(SessionRequest(OpenMode.NEW))
         elif update is None or update.live.replay is not None:
             self._window.tell(REPLAYED, "warning")
         else:

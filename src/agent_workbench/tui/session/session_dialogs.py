@@ -16,7 +16,7 @@ from agent_workbench.tui.session.rule_dialogs import RuleDialogs
 from agent_workbench.tui.session.task_dialogs import TaskDialogs
 from agent_workbench.tui.session.window import SessionWindow
 
-LIVE_SCREENS = frozenset({"line", "allow", "rules", "receipt", "piece", "find"})
+LIVE_SCREENS = frozenset({"line", "allow", "reason", "rules", "receipt", "piece", "find"})
 """Names of screens that follow the session while they are open."""
 
 
@@ -68,7 +68,7 @@ class SessionDialogs:
         from agent_workbench.tui.screens.tour import TourScreen
 
         screen, update = self._window.screen, self._window.update_shown
-        model = update.state.model if update is not None else None
+        model = update.state.model if update is not None and not update.live.awaits_model else None
         if isinstance(screen, TourScreen) and screen.is_mounted and model is not None and model.scripted:
             screen.say_scripted()
 

@@ -15,6 +15,7 @@ from agent_workbench.views.receipt.rows import ReceiptRow
 
 TOKENS_CELLS = 9
 SECONDS_CELLS = 8
+MARK_CELLS = 7
 WIDE_CELLS = 100
 
 
@@ -31,10 +32,12 @@ class ReceiptList(EntryList):
         super().__init__(id=id)
         self._parts: dict[str, ReceiptRow] = {}
         self._total = 1
+        self._sent = True
 
     def show(self, view: ReceiptView) -> None:
         """Show the parts of a prompt; the selected part stays selected if there is one like it."""
         self._total = max(1, view.tokens)
+        self._sent = view.sent
         self._parts = {f"{n}:{row.place or row.label}": row for n, row in enumerate(view.rows)}
         # The entry holds the row, so that a changed part is another entry.
         entries = tuple(Entry(key, (Block(repr(row)),)) for key, row in self._parts.items())
@@ -57,15 +60,16 @@ class ReceiptList(EntryList):
     def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
         row = self._parts[entry.key]
         bar, words = (16, 38) if width >= WIDE_CELLS else (8, 17)
-        name = max(12, width - TOKENS_CELLS - bar - words - SECONDS_CELLS - 4)
+        # Nothing was read yet of a prompt that is not sent: its rows only say what is pinned or dropped.
+        words, seconds = (words, SECONDS_CELLS) if self._sent else (MARK_CELLS, 0)
+        name = max(12, width - TOKENS_CELLS - bar - words - seconds - 4)
         if number == 0:
-            yield Row(_headings(name, bar, words))
-        yield Row((*_name(row, name), *_figures(row, self._total, bar, words)), number)
-
-
-def _headings(name: int, bar: int, words: int) -> tuple[Span, ...]:
-    heading = f"{'part':<{name}}{'tokens':>{TOKENS_CELLS}}  {'share':<{bar}}  {'for the server':<{words}}"
-    return ((f"{heading}{'seconds':>{SECONDS_CELLS}}", Tone.DIM),)
+            server, time = ("for the server", "seconds") if self._sent else ("", "")
+            heading = (
+                f"{'part':<{name}}{'tokens':>{TOKENS_CELLS}}  {'share':<{bar}}  {server:<{words}}{time:>{seconds}}"
+            )
+            yield Row(((heading, Tone.DIM),))
+        yield Row((*_name(row, name), *_figures(row, self._total, bar, words, seconds)), number)
 
 
 def _name(row: ReceiptRow, width: int) -> tuple[Span, ...]:
@@ -87,7 +91,7 @@ def _name(row: ReceiptRow, width: int) -> tuple[Span, ...]:
     return ((lead, Tone.ACCENT), (_fit(label, room), plain))
 
 
-def _figures(row: ReceiptRow, total: int, bar: int, words: int) -> tuple[Span, ...]:
+def _figures(row: ReceiptRow, total: int, bar: int, words: int, seconds_cells: int) -> tuple[Span, ...]:
     tokens = f"{'~' if row.estimated else ''}{row.tokens:,}"
     seconds = f"{row.seconds:.2f}" if row.seconds >= 0.005 else ""
     tone = Tone.BAD if row.again else Tone.ACCENT if row.new else Tone.DIM
@@ -95,7 +99,7 @@ def _figures(row: ReceiptRow, total: int, bar: int, words: int) -> tuple[Span, .
         (f"{tokens:>{TOKENS_CELLS}}  ", Tone.DIM if row.inside else Tone.PLAIN),
         (_bar(row.tokens / total, bar), tone),
         (f"  {_fit(_said(row, words), words)}", Tone.BAD if row.again else Tone.DIM),
-        (f"{seconds:>{SECONDS_CELLS}}", Tone.DIM),
+        (f"{seconds:>{seconds_cells}}", Tone.DIM),
     )
 
 

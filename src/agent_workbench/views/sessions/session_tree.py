@@ -84,7 +84,7 @@ def _state(summary: SessionSummary) -> tuple[str, str, Tone]:
         return "●", "open", Tone.ACCENT
     match summary.status:
         case TaskStatus.DONE:
-            return "✓", "done", Tone.GOOD
+            return "•", "done", Tone.GOOD
         case TaskStatus.FAILED:
             return "✗", "failed", Tone.BAD
         case TaskStatus.IN_PROGRESS if summary.waits:

@@ -40,16 +40,22 @@ BADGES = {
     TabState.IDLE: ("·", Tone.DIM),
     TabState.RECORDING: ("»", Tone.DIM),
 }
+UNCHECKED = ("•", Tone.PLAIN)
+"""Badge of a task that is done with nothing shown to pass."""
 NEEDS_USER = frozenset({TabState.WAITS, TabState.TROUBLE})
 """States in which the session waits for the user."""
 
 
 class TabView(Struct, frozen=True):
-    """A session in a few words: its name, its state, and what waits (`waiting_for`)."""
+    """A session in a few words: its name, its state, and what waits (`waiting_for`).
+
+    `passed`: the checks of its task were shown to pass.
+    """
 
     name: str = "new"
     state: TabState = TabState.OPENING
     waiting_for: str = ""
+    passed: bool = False
 
     @property
     def needs_user(self) -> bool:
@@ -59,7 +65,7 @@ class TabView(Struct, frozen=True):
     @property
     def badge(self) -> tuple[str, Tone]:
         """Glyph of the state, and its tone."""
-        return BADGES[self.state]
+        return UNCHECKED if self.state is TabState.DONE and not self.passed else BADGES[self.state]
 
     @property
     def words(self) -> str:
@@ -104,7 +110,7 @@ def view_tab(update: SessionUpdate) -> TabView:
         return TabView(_name(state), TabState.WAITS, "context") if waits else TabView(_name(state), TabState.PAUSED)
     if state.at_work or live.activity:
         return TabView(_name(state), TabState.WORKS if state.session else TabState.OPENING)
-    return TabView(_name(state), _rest(state))
+    return TabView(_name(state), _rest(state), passed=run is not None and run.shown_to_pass)
 
 
 def view_notification(update: SessionUpdate) -> TabNotification | None:

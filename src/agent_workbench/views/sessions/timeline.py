@@ -12,7 +12,7 @@ GLYPHS = {
     MarkKind.WORD: ("“", Tone.ACCENT),
     MarkKind.TASK: ("▸", Tone.STRONG),
     MarkKind.DIFF: ("±", Tone.HUNK),
-    MarkKind.DECISION: ("✓", Tone.PLAIN),
+    MarkKind.DECISION: ("•", Tone.PLAIN),
 }
 BEFORE, AFTER, HERE = ("━", Tone.ACCENT), ("─", Tone.RULE), ("█", Tone.STRONG)
 EVERYWHERE, CROWDED = 0.5, 1.5

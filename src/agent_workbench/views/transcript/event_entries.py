@@ -79,7 +79,7 @@ OWN_PROPOSAL_TEXT = {
     END_UNCHANGED: "with nothing changed",
 }
 VERDICTS = {
-    Verdict.APPROVE: ("✓", "approved", Tone.GOOD),
+    Verdict.APPROVE: ("•", "approved", Tone.GOOD),
     Verdict.REJECT: ("✗", "rejected", Tone.BAD),
     Verdict.SKIP: ("–", "skipped", Tone.WARN),
     Verdict.ABORT: ("✗", "aborted", Tone.BAD),
@@ -98,6 +98,10 @@ class EntryContext(Protocol):
     @property
     def outcome_shown(self) -> bool:
         """True if the outcome of the running action was already shown."""
+
+    @property
+    def checked(self) -> bool:
+        """True if checks ran on the newest content of the task."""
 
     @property
     def purpose(self) -> Purpose:
@@ -192,7 +196,7 @@ def _work_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
         case ActionFinished():
             return _result_blocks(event, before)
         case _:
-            return _end_blocks(recorded)
+            return _end_blocks(recorded, checked=before.checked)
 
 
 def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
@@ -239,7 +243,7 @@ def _result_blocks(event: ActionFinished, before: EntryContext) -> list[Block]:
     return [Block(text + cut, Tone.PLAIN, "Result", fold_lines=FOLD_LINES, clips=True)] if text else []
 
 
-def _end_blocks(recorded: Recorded) -> list[Block]:
+def _end_blocks(recorded: Recorded, *, checked: bool) -> list[Block]:
     event = recorded.event
     match event:
         case TaskCommitted():
@@ -256,8 +260,9 @@ def _end_blocks(recorded: Recorded) -> list[Block]:
             back = f"the diff of step {event.step}: {sanitize_line(', '.join(event.paths), 300)} are as before it"
             return [Block(back, Tone.WARN, "Undone", Tone.WARN)]
         case TaskFinished():
-            good = event.status is TaskStatus.DONE
             said = f"{event.task} is {event.status.replace('_', ' ')}: {sanitize_line(event.reason)}"
-            return [Block(said, Tone.GOOD if good else Tone.BAD, "✓" if good else "✗", space_before=True)]
+            if event.status is not TaskStatus.DONE:
+                return [Block(said, Tone.BAD, "✗", space_before=True)]
+            return [Block(said, Tone.GOOD if checked else Tone.PLAIN, "✓" if checked else "•", space_before=True)]
         case _:
             return []

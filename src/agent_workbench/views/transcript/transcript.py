@@ -13,9 +13,11 @@ from agent_workbench.core.events import (
     EndpointPassed,
     ModelAnswered,
     ModelObserved,
+    PatchApplied,
     PromptBuilt,
     Recorded,
     SessionResumed,
+    StepUndone,
     TaskCommitted,
     TaskFinished,
     TaskMerged,
@@ -46,11 +48,12 @@ class Transcript(Struct, frozen=True):
     `outcome_shown`: the outcome of the running action was already shown. `purpose` is that of the last prompt. `unread`
     are the user's messages that no prompt holds yet. `usual_endpoint` normally answers the executor with `usual_model`;
     `other_endpoint` gave the last answer if it is another one. `baseline` are the running task's checks before any
-    change, `root` is the folder in which they run.
+    change, `root` is the folder in which they run. `checked`: checks ran on the newest content of the task.
     """
 
     entries: GrowingTuple[Entry] = field(default_factory=GrowingTuple)
     outcome_shown: bool = False
+    checked: bool = False
     purpose: Purpose = Purpose.EXECUTOR
     step: int = 0
     unread: tuple[Entry, ...] = ()
@@ -138,8 +141,12 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
         case TestsFinished(purpose=CheckPurpose.BASELINE):
             return replace(transcript, outcome_shown=True, baseline=event.results)
         case TaskStarted():
-            return replace(transcript, baseline=None, root=event.workspace.path)
-        case TestsFinished() | TaskCommitted() | TaskMerged() | ContextCompacted():
+            return replace(transcript, baseline=None, root=event.workspace.path, checked=False)
+        case PatchApplied() | StepUndone():
+            return replace(transcript, checked=False)
+        case TestsFinished():
+            return replace(transcript, outcome_shown=True, checked=bool(event.results))
+        case TaskCommitted() | TaskMerged() | ContextCompacted():
             return replace(transcript, outcome_shown=True)
         case ModelAnswered():
             step = transcript.step if transcript.purpose in ASIDE else event.step
