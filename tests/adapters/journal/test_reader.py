@@ -100,7 +100,7 @@ def test_an_event_that_does_not_fit_its_class_is_named(tmp_path: Path) -> None:
     first, prev = encode_line(0, time_of(0), *encode_event(started()), "")
     write(tmp_path, first, encode_line(1, time_of(1), "session_resumed", {"torn_bytes": "many"}, prev)[0])
     assert verify_journal(tmp_path).problems == (
-        Problem(2, "event session_resumed: Expected `int`, got `str` - at `$.torn_bytes`"),
+        Problem(2, "event session_resumed: torn_bytes: expected a whole number, found a text"),
     )
 
 

@@ -88,37 +88,37 @@ def test_the_bodies_the_refusals_start_from_are_good() -> None:
     ("kind", "body", "named"),
     [
         ("nothing_known", {}, "nothing_known"),
-        ("action_finished", [], "Expected `object`, got `array`"),
-        ("action_finished", None, "Expected `object`, got `null`"),
-        ("action_finished", FINISHED | {"colour": "red"}, "unknown field `colour`"),
-        ("action_finished", {"proposal_id": "p", "result": "ok"}, "missing required field `observation`"),
-        ("action_finished", FINISHED | {"observation": 3}, "Expected `str`, got `int` - at `$.observation`"),
-        ("action_finished", FINISHED | {"observation": None}, "Expected `str`, got `null` - at `$.observation`"),
-        ("action_finished", FINISHED | {"result": "fine"}, "Invalid enum value 'fine' - at `$.result`"),
-        ("action_finished", FINISHED | {"result": ["ok"]}, "Expected `str`, got `array` - at `$.result`"),
-        ("action_finished", FINISHED | {"seconds": math.nan}, "Expected a finite number, got nan - at `$.seconds`"),
-        ("action_finished", FINISHED | {"seconds": -math.inf}, "Expected a finite number, got -inf - at `$.seconds`"),
-        ("action_finished", FINISHED | {"seconds": 1e308}, "Expected a finite number, got 1e+308 - at `$.seconds`"),
-        ("action_finished", FINISHED | {"seconds": True}, "Expected `float`, got `bool` - at `$.seconds`"),
-        ("action_finished", FINISHED | {"seconds": 10**400}, "Number out of range - at `$.seconds`"),
-        ("action_finished", FINISHED | {"cut_bytes": 1.0}, "Expected `int`, got `float` - at `$.cut_bytes`"),
-        ("action_finished", FINISHED | {"cut_bytes": False}, "Expected `int`, got `bool` - at `$.cut_bytes`"),
+        ("action_finished", [], "expected an object, found a list"),
+        ("action_finished", None, "expected an object, found nothing"),
+        ("action_finished", FINISHED | {"colour": "red"}, "unknown field colour"),
+        ("action_finished", {"proposal_id": "p", "result": "ok"}, "missing field observation"),
+        ("action_finished", FINISHED | {"observation": 3}, "observation: expected a text, found a whole number"),
+        ("action_finished", FINISHED | {"observation": None}, "observation: expected a text, found nothing"),
+        ("action_finished", FINISHED | {"result": "fine"}, "result: 'fine' is not a known value"),
+        ("action_finished", FINISHED | {"result": ["ok"]}, "result: expected a text, found a list"),
+        ("action_finished", FINISHED | {"seconds": math.nan}, "seconds: expected a finite number, found nan"),
+        ("action_finished", FINISHED | {"seconds": -math.inf}, "seconds: expected a finite number, found -inf"),
+        ("action_finished", FINISHED | {"seconds": 1e308}, "seconds: expected a finite number, found 1e+308"),
+        ("action_finished", FINISHED | {"seconds": True}, "seconds: expected a number, found true or false"),
+        ("action_finished", FINISHED | {"seconds": 10**400}, "seconds: Number out of range"),
+        ("action_finished", FINISHED | {"cut_bytes": 1.0}, "cut_bytes: expected a whole number, found a number"),
+        ("action_finished", FINISHED | {"cut_bytes": False}, "cut_bytes: expected a whole number, found true or false"),
         (
             "action_finished",
             FINISHED | {"cut_bytes": 10**5000},
-            "Expected a number of at most 64 bits - at `$.cut_bytes`",
+            "cut_bytes: expected a number of at most 64 bits",
         ),
-        ("tests_finished", TESTS | {"results": "all"}, "Expected `array`, got `str` - at `$.results`"),
+        ("tests_finished", TESTS | {"results": "all"}, "results: expected a list, found a text"),
         (
             "tests_finished",
             TESTS | {"results": [{"command": 1}]},
-            "Expected `str`, got `int` - at `$.results[0].command`",
+            "results[0].command: expected a text, found a whole number",
         ),
-        ("approval_changed", {"kind": "diff", "always": 1}, "Expected `bool`, got `int` - at `$.always`"),
+        ("approval_changed", {"kind": "diff", "always": 1}, "always: expected true or false, found a whole number"),
         (
             "plan_read",
             {"path": "", "plan": {"tasks": [{"id": "T-1", "description": "d", "budget": {"tokens": "9"}}]}},
-            "Expected `int | null`, got `str` - at `$.plan.tasks[0].budget.tokens`",
+            "plan.tasks[0].budget.tokens: expected a whole number or nothing, found a text",
         ),
         (
             "tests_finished",
@@ -128,7 +128,7 @@ def test_the_bodies_the_refusals_start_from_are_good() -> None:
                     {"command": "c", "exit_code": 0, "output": "", "seconds": 0.0, "failed_tests": ["a", 7]},
                 ],
             },
-            "Expected `str`, got `int` - at `$.results[0].failed_tests[1]`",
+            "results[0].failed_tests[1]: expected a text, found a whole number",
         ),
     ],
 )
@@ -148,15 +148,15 @@ def _wrong(value: object) -> typing.Any:
     [
         (
             lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.nan),
-            "got nan - at `$.seconds`",
+            "seconds: expected a finite number, found nan",
         ),
         (
             lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, "o", seconds=math.inf),
-            "got inf - at `$.seconds`",
+            "seconds: expected a finite number, found inf",
         ),
-        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, _wrong(b"o")), "at `$.observation`"),
-        (lambda: e.PlanRead("p", plan=_wrong("no plan")), "at `$.plan`"),
-        (lambda: e.SessionResumed(2**70), "at `$.torn_bytes`"),
+        (lambda: e.ActionFinished(ProposalId("p"), e.ActionResult.OK, _wrong(b"o")), "observation: "),
+        (lambda: e.PlanRead("p", plan=_wrong("no plan")), "plan: "),
+        (lambda: e.SessionResumed(2**70), "torn_bytes: "),
     ],
 )
 def test_what_could_not_be_read_back_is_not_written(make: Callable[[], e.Event], named: str) -> None:
@@ -200,7 +200,7 @@ def test_nesting_of_any_depth_is_refused(levels: int) -> None:
     nested: JsonValue = "text"
     for _ in range(levels):
         nested = [nested]
-    with pytest.raises(JournalError, match="Expected `str`, got `array`"):
+    with pytest.raises(JournalError, match="expected a text, found a list"):
         decode_event("action_finished", FINISHED | {"observation": nested})
 
 

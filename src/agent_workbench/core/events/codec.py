@@ -22,6 +22,19 @@ MAX_DEPTH = 64
 MAX_REASON_CHARS = 300
 # Sums and shares of numbers must stay finite too.
 _LARGEST_NUMBER = 1e300
+# Sentences of msgspec, and the types that it names.
+_WRONG_TYPE = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+_WRONG_FIELD = re.compile(r"Object (?:(contains unknown)|missing required) field `(.*)`", re.DOTALL)
+_WRONG_CHOICE = re.compile(r"Invalid enum value (.*)", re.DOTALL)
+_TYPES = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "nothing",
+}
 
 _Change = Callable[[str], str]
 _Changer = Callable[[typing.Any, _Change], typing.Any]
@@ -65,10 +78,24 @@ def decode_event(kind: str, body: JsonValue) -> Event:
         # A body of the right type is no deeper than its type, however deep a hostile one is.
         _check_numbers(body, "$")
     except msgspec.ValidationError as misfit:
-        raise JournalError(f"event {kind}: {sanitize_line(str(misfit), MAX_REASON_CHARS)}") from None
+        raise JournalError(f"event {kind}: {sanitize_line(_misfit(str(misfit)), MAX_REASON_CHARS)}") from None
     except UnicodeEncodeError:  # msgspec's answer to a name or a choice that it cannot look up
         raise JournalError(f"event {kind}: a name or a choice holds half a character (a lone surrogate)") from None
     return event
+
+
+def _misfit(said: str) -> str:
+    """Return msgspec's account of a body that does not fit in the words of this program, with the field first."""
+    problem, _, path = said.rpartition(" - at `$") if " - at `$" in said else (said, "", "")
+    place = path.removesuffix("`").removeprefix(".")
+    if found := _WRONG_TYPE.fullmatch(problem):
+        wanted, given = (" or ".join(_TYPES.get(each, each) for each in side.split(" | ")) for side in found.groups())
+        problem = f"expected {wanted}, found {given}"
+    elif found := _WRONG_FIELD.fullmatch(problem):
+        problem = f"{'unknown field' if found[1] else 'missing field'} {found[2]}"
+    elif found := _WRONG_CHOICE.fullmatch(problem):
+        problem = f"{found[1]} is not a known value"
+    return f"{place}: {problem}" if place else problem
 
 
 def change_texts(event: Event, change: Callable[[str], str]) -> Event:
@@ -98,9 +125,9 @@ def _check_numbers(value: object, path: str) -> None:
             for at, each in enumerate(value):
                 _check_numbers(each, f"{path}[{at}]")
         case int() if not -(2**63) <= value < 2**63:
-            raise msgspec.ValidationError(f"Expected a number of at most 64 bits - at `{path}`")
+            raise msgspec.ValidationError(f"expected a number of at most 64 bits - at `{path}`")
         case float() if not abs(value) <= _LARGEST_NUMBER:
-            raise msgspec.ValidationError(f"Expected a finite number, got {value} - at `{path}`")
+            raise msgspec.ValidationError(f"expected a finite number, found {value} - at `{path}`")
 
 
 @cache
