@@ -20,6 +20,10 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.ports.repo_files import Plans
 
 
+UNCHECKED = "no test_command is set, so nothing is checked"
+"""Remark about a task that nobody attends: nobody could take a check that the model proposes."""
+
+
 class EditedPlan(Struct, frozen=True):
     """Outcome of an edit of the plan's `original` text: the new plan, or the error that prevented it.
 
@@ -111,7 +115,7 @@ async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "Ta
     """
     from msgspec.structs import replace
 
-    from agent_workbench.engine.task.task_draft import draft_task
+    from agent_workbench.engine.task.task_draft import NO_CHECKS, draft_task
 
     repo = await find_repo(invocation)
     await require_trust(repo)
@@ -122,7 +126,8 @@ async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "Ta
         sources = await repo.repository.checkout_files()
         files = frozenset(await sources.list_files())
         draft = await draft_task(ports, settings, sources, files, words, complete=True)
-        return replace(draft, task=await ports.plans.add_new(draft.task))
+        remarks = tuple(UNCHECKED if each == NO_CHECKS else each for each in draft.remarks)
+        return replace(draft, task=await ports.plans.add_new(draft.task), remarks=remarks)
     finally:
         await ports.retriever.close()
         await ports.model.close()

@@ -538,7 +538,7 @@ async def test_a_plan_that_cannot_be_read_is_said_until_the_end(
 
         monkeypatch.setattr(stage.plan, "read", missing)
         async with in_front_of(stage) as front:
-            update = await front.until(lambda it: it.live.notices and it.live.no_plan)
+            update = await front.until(lambda it: it.live.no_plan)
             assert update.live.no_plan == "there is no plan (write one)"
             assert update.live.no_plan in await front.notice(StartTask(T1)), "it is read again, and is not there yet"
 

@@ -15,6 +15,7 @@ from agent_workbench.core.plan import PathScope, Task, TaskDraft
 from agent_workbench.core.repo.retrieval import Chunk, Completion
 from agent_workbench.core.settings import Permission, Settings
 from agent_workbench.engine.task.task_draft import NO_CHECKS, DraftSources, clean_words, propose_task
+from tests.adapters.plans.plan_files import content, plan_file
 from tests.engine.compaction.test_compaction import text_of
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, WRONG_ANSWER, a_stage, change, task
@@ -149,6 +150,16 @@ async def test_a_task_reads_no_file_outside_its_scope_by_a_mention(tmp_path: Pat
             await front.told("not pinned: 'src/cart.py' is outside")
             assert await front.outcome(CompleteCode("src/cart")) == CodeCompleted("src/cart", ())
         assert not [each for each in stage.events if isinstance(each, e.ChunkPinned)]
+
+
+async def test_words_become_the_first_task_where_there_is_no_plan_file(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, start=CODE, settings=PYTEST) as stage:
+        stage.session.ports = replace(stage.session.ports, plans=plan_file(stage.user.root))
+        async with in_front_of(stage) as front:
+            drafted = await front.outcome(DraftTask("round to cents"))
+            assert isinstance(drafted, TaskDrafted)
+            assert await front.outcome(AddTask(drafted.draft.task)) == TaskAdded(drafted.draft.task)
+        assert "round to cents" in content(stage.user.root)
 
 
 async def test_a_secret_in_the_words_gets_into_no_plan(tmp_path: Path) -> None:

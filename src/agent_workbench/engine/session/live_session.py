@@ -104,9 +104,9 @@ class LiveSession:
         try:
             await read_again(self._session)
         except WorkbenchError as error:
-            if self._session.state.chat is None:
+            if self._session.state.plan_path:
                 publisher.notify(error_text(error))
-            if not self._session.state.plan_path:
+            else:
                 publisher.show_plan_problem(error_text(error))
         await record_pending(self._session)  # a person's decision comes before any policy
         self._background.append(in_background(watch_inbox(self._session, self.submit)))

@@ -11,7 +11,7 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import MOST_SAID_CHARS
 from agent_workbench.core.patch.globs import literal_glob
-from agent_workbench.core.plan import PathScope, Task, TaskDraft, next_id
+from agent_workbench.core.plan import PathScope, Plan, Task, TaskDraft, next_id
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.path_kinds import is_document, is_test
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
@@ -48,7 +48,7 @@ async def draft_task(
     `PlanError` for a plan that cannot be read.
     """
     said = clean_words(ports.redacted(words))
-    plan = await ports.plans.read()
+    plan = await ports.plans.read() if await ports.plans.content_sha() else Plan()
     retriever = ports.retriever
     status = retriever.status(sources)
     built = complete or (status.complete and status.files > 0)

@@ -15,7 +15,7 @@ from agent_workbench.views.receipt.rows import ReceiptRow
 
 TOKENS_CELLS = 9
 SECONDS_CELLS = 8
-MARK_CELLS = 7
+MARK_CELLS = 8
 WIDE_CELLS = 100
 
 
