@@ -20,7 +20,7 @@ async def start_chat(session: SessionContext) -> None:
     """Make the session a chat, with the tools that there are now."""
     for problem in await session.tools.refresh():
         session.publisher.notify(problem)
-    specs = session.tools.allowed_specs(session.settings.tools_allowed)
+    specs = session.tools.allowed_specs(session.settings.tools_allowed, skills=True)
     await session.record(ChatStarted(VERSION, tuple(spec for spec in specs if _is_offered(spec))))
 
 

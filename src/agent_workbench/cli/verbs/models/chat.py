@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import say, say_aside
+from agent_workbench.cli.questions import agrees
 from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError
 from agent_workbench.core.invocation import Invocation
 
@@ -192,7 +193,7 @@ class _Talk:
         if not self._printer.show_call(call):
             return False
         try:
-            return input("approve it? [y/N] ").strip().lower() in {"y", "yes"}
+            return agrees("approve it?")
         except (EOFError, KeyboardInterrupt):
             say_aside("")
             return False

@@ -11,7 +11,8 @@ from agent_workbench.core.proposals import Proposal, is_too_long
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.chat_form import split_streamed
 from agent_workbench.core.text.mentions import mention_of
-from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
+from agent_workbench.core.tools.skill_tools import script_call
 
 MOST_RESULT_LINES = 20
 MOST_COMPLETIONS = 50
@@ -61,7 +62,12 @@ class ChatPrinter:
             say_aside(f"{call.tool} is not called: it is too long to be shown in full")
             return False
         source = f" of {sanitize_line(call.source)}" if call.source else ""
-        say(f"{call.tool}{source} waits for your approval:\n{indent(call.text, _PREFIX)}")
+        script = script_call(call)
+        head = f"{call.tool}{source} waits for your approval:"
+        if script is not None:
+            head = f"A script with the skill {sanitize_line(script.skill)} waits for your approval:"
+        text = sanitize_whole(call.text if script is None else script.script, keep_returns=True)
+        say_document(f"{head}\n{indent(text, _PREFIX)}")
         return True
 
     def _print(self, recorded: Recorded, update: SessionUpdate) -> None:
@@ -74,7 +80,7 @@ class ChatPrinter:
         match event:
             case ActionProposed():
                 self.end_line()
-                if event.proposal.kind is Permission.READ:
+                if event.proposal.kind is Permission.READ or script_call(event.proposal) is not None:
                     say(f"{event.proposal.tool} {sanitize_line(event.proposal.text)}")
                 else:
                     say(f"{event.proposal.tool} {sanitize(event.proposal.text)}")

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_aside, say_json
+from agent_workbench.cli.questions import agrees
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -145,7 +145,7 @@ def setup(options: argparse.Namespace) -> int:
     maker, planned = asyncio.run(plan_setup(_invocation(), options.name, say_aside))
     if not options.json:
         say("\n".join(planned.lines))
-    agreed = planned.asks and (options.yes or _agrees())
+    agreed = planned.asks and (options.yes or agrees("do this?"))
     if agreed:
         say_aside("setting it up; packages may take a minute")
     installed = asyncio.run(maker.carry_out(planned)) if agreed else ()
@@ -156,13 +156,6 @@ def setup(options: argparse.Namespace) -> int:
     elif planned.asks:
         say_aside(f"nothing was done; `agent skills setup {options.name} --yes` does exactly this")
     return ExitCode.DONE if agreed or not planned.asks else ExitCode.PARKED
-
-
-def _agrees() -> bool:
-    """Ask outside of any event loop, so that Ctrl-C ends it at once."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    return input("do this? [y/N] ").strip().lower() in {"y", "yes"}
 
 
 def _line(entry: "SkillEntry") -> str:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from agent_workbench.cli.output import say
+from agent_workbench.cli.questions import agrees
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 
@@ -32,16 +33,9 @@ def execute(options: argparse.Namespace) -> int:
     say("\n".join(lines) or "there is nothing left to trust here")
     if not lines or options.show:
         return ExitCode.DONE
-    if not (options.yes or _ask()):
+    if not (options.yes or agrees("trust exactly this?")):
         say("nothing was trusted; `agent trust --yes` trusts exactly this", to=sys.stderr)
         return ExitCode.PARKED
     asyncio.run(trust.accept())
     say("trusted, exactly this; a change to it asks again")
     return ExitCode.DONE
-
-
-def _ask() -> bool:
-    """Ask outside of any event loop, so that Ctrl-C ends it at once."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    return input("trust exactly this? [y/N] ").strip().lower() in {"y", "yes"}
