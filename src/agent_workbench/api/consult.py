@@ -17,6 +17,7 @@ from agent_workbench.core.consult.session_log import LogEntry
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.live import Streaming
+from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.history.summaries import SessionSummary
@@ -82,9 +83,25 @@ async def consult(
             show=report,
         )
         answer = await ask(context, asked)
-        return replace(answer, remarks=(*answer.remarks, *remark))
     finally:
         await _close(session, recorder)
+    return replace(answer, remarks=(*answer.remarks, *remark, *await _offer(invocation, asked, answer)))
+
+
+async def _offer(invocation: Invocation, request: ConsultRequest, answer: ConsultAnswer) -> tuple[str, ...]:
+    """Offer the notes in an answer, each to be taken or left by a person; return a remark about them."""
+    from agent_workbench.api.knowledge import park_notes
+    from agent_workbench.engine.consult.notes import proposed_notes
+
+    notes = proposed_notes(request.skill, answer.text)
+    if not notes:
+        return ()
+    try:
+        offered = await park_notes(invocation, notes, f"{request.skill} of {request.session}")
+    except WorkbenchError as error:
+        return (f"its notes are not offered: {error}",)
+    many = counted_text(len(notes), "note")
+    return (f"{many} written" if offered.written else f"{many} waiting for you: `agent inbox` shows them",)
 
 
 async def session_log(invocation: Invocation, label: str) -> tuple[LogEntry, ...]:

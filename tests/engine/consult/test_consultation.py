@@ -21,6 +21,7 @@ from agent_workbench.engine.consult.attempts import sent_messages
 from agent_workbench.engine.consult.consultation import consult
 from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.prompt.messages import prompt_sha
+from agent_workbench.engine.replay.rerun import rerun
 from tests.engine.stage import Stage, a_stage
 from tests.fakes.ports import Break, Hang, OneModel, Saying, SayingModel
 
@@ -324,3 +325,23 @@ async def test_a_journal_read_back_is_the_state(tmp_path: Path) -> None:
     async with consulting(tmp_path, ["an answer"]) as (stage, context):
         await consult(context, ConsultRequest("review", files=("src/a.py",)))
         assert stage.read_back().consultations == stage.state.consultations
+
+
+async def test_every_attempt_is_made_again_to_the_byte(tmp_path: Path) -> None:
+    settings = replace(TWO, roles=replace(TWO.roles, verifier=("judge",)))
+    models = {
+        "a": SayingModel(["a guess"]),
+        "b": SayingModel(["an answer"]),
+        "judge": SayingModel(['{"accept": false, "feedback": "no"}', '{"accept": true}']),
+    }
+    async with consulting(tmp_path, settings=settings, models=models) as (stage, context):
+        await consult(context, ConsultRequest("review", files=("src/a.py",)))
+        again = list(rerun(stage.journal()))
+        assert [(each.compared, each.difference) for each in again] == [(True, None)] * 2
+        changed = [
+            replace(each, event=replace(each.event, contents="another"))
+            if isinstance(each.event, ConsultantAsked)
+            else each
+            for each in stage.journal()
+        ]
+        assert all(each.difference is not None for each in rerun(changed))

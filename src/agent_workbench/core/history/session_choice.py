@@ -62,7 +62,8 @@ def _labelled(summaries: Iterable[SessionSummary], label: str) -> SessionSummary
     fitting = (
         each
         for each in summaries
-        if each.label == label and each.ours and not each.holder and not each.problem and not each.tasks
+        if each.label == label and each.ours and not each.holder and not each.problem
+        if not each.tasks and not each.waits
     )
     return next((each for each in fitting if each.events < MOST_LABELLED_EVENTS), None)
 

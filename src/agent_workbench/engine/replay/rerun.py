@@ -35,6 +35,7 @@ from agent_workbench.engine.compaction.summary_request import parse_summary
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.prompt.parts import Part
+from agent_workbench.engine.replay.consult_rerun import rerun_consultations
 
 SHOWN_LINES = 12
 SHOWN_CHARS = 160
@@ -94,16 +95,21 @@ def _parts(asked: RecordedPrompt) -> tuple[Part, ...]:
 def rerun(events: Iterable[Recorded]) -> Iterator[ReproducedPrompt]:
     """Yield each prompt of a journal with its differences after a rebuild. Uses no model, no git and no file.
 
+    The questions to consultants follow those of the steps.
+
     The same: the engine asks there and for that, the prompt is the recorded one to the byte, and the recorded answer is
     read as what was recorded of it.
     """
-    for asked in prompts_of(events):
+    recorded, number = tuple(events), 0
+    for asked in prompts_of(recorded):
+        number = asked.number
         yield ReproducedPrompt(
             asked.number,
             asked.seq,
             asked.built,
             _position_difference(asked) or _prompt_difference(asked) or _answer_difference(asked),
         )
+    yield from rerun_consultations(recorded, number + 1)
 
 
 def _position_difference(asked: RecordedPrompt) -> PromptDifference | None:
