@@ -72,6 +72,8 @@ def answering(value: JsonObject) -> ServedTool:
 
 
 async def test_too_many_calls_at_once_are_refused(monkeypatch: pytest.MonkeyPatch, server_module: ModuleType) -> None:
+    from mcp import MCPError
+
     monkeypatch.setattr(server_module, "MAX_CALLS", 2)
     waiting = Waiting()
     async with serving(waiting.tool) as client:
@@ -81,6 +83,8 @@ async def test_too_many_calls_at_once_are_refused(monkeypatch: pytest.MonkeyPatc
         refused = await client.call_tool("wait", {})
         assert refused.is_error
         assert "2 calls are being answered" in refused.content[0].text
+        with pytest.raises(MCPError, match="2 calls are being answered"):
+            await client.list_resources()
         waiting.release.set()
         assert [each.structured_content for each in await asyncio.gather(*two)] == [{"done": True}] * 2
 

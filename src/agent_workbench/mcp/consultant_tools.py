@@ -1,5 +1,6 @@
 """Tools that ask a consultant of the workbench: a discipline, the files to judge, and one of its own models."""
 
+import asyncio
 from functools import partial
 
 from agent_workbench.core.consult.requests import (
@@ -29,10 +30,12 @@ _SHORT = {ROOT, MODEL, SESSION, "test_path", "impl_path", "test_cmd", "output_pa
 
 def consultant_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
     """Return a tool for each consultant, the log of their answers, and a plain question to a model."""
+    # One after the other: a label's journal has one writer, and one local model gains nothing from two questions.
+    turn = asyncio.Lock()
     label = {SESSION: name_field("the label that the consultations were made with, or a session")}
     model = {MODEL: name_field(ABOUT[MODEL])}
     return (
-        *(_consultant(invocation, facts) for facts in CONSULTANTS.values()),
+        *(_consultant(invocation, facts, turn) for facts in CONSULTANTS.values()),
         ServedTool(
             "session_log",
             "Show the consultations under a label: when, which, about what, by which model, and how they began.",
@@ -54,14 +57,14 @@ def consultant_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
     )
 
 
-def _consultant(invocation: Invocation, facts: ConsultantFacts) -> ServedTool:
+def _consultant(invocation: Invocation, facts: ConsultantFacts, turn: asyncio.Lock) -> ServedTool:
     required = {name: _field(name) for name in facts.required}
     optional = {name: _field(name) for name in (*facts.optional, MODEL, SESSION) if name not in required}
     return ServedTool(
         facts.name,
         f"Ask the consultant to {facts.summary}. It thinks and changes nothing; the named files are shown to it.",
         schema_of(required, optional),
-        partial(_consult, invocation, facts),
+        partial(_consult, invocation, facts, turn),
     )
 
 
@@ -71,11 +74,15 @@ def _field(name: str) -> JsonObject:
     return name_field(ABOUT[name]) if name in _SHORT else text_field(ABOUT[name])
 
 
-async def _consult(invocation: Invocation, facts: ConsultantFacts, arguments: Arguments) -> JsonObject:
+async def _consult(
+    invocation: Invocation, facts: ConsultantFacts, turn: asyncio.Lock, arguments: Arguments
+) -> JsonObject:
     from agent_workbench.api.consult import consult
 
     given = {name: value for name, value in arguments.values.items() if value is not None}
-    answer = await consult(invocation, request_of(facts.name, given))
+    request = request_of(facts.name, given)
+    async with turn:
+        answer = await consult(invocation, request)
     told: JsonObject = {"model": answer.model, "duration_ms": answer.duration_ms}
     if facts.name == "trainer":
         told = {"reader_analysis": answer.reader_analysis, "writer_output": answer.text, **told}

@@ -4,9 +4,9 @@ import asyncio
 import json
 import sys
 import traceback
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import mcp_types as wire
 from mcp.server import ServerRequestContext
@@ -37,6 +37,7 @@ LIST_SECONDS = 60
 DEFECT = "this is a defect of the workbench; its standard error has the traceback"
 
 Context = ServerRequestContext[Any]
+Result = TypeVar("Result")
 
 
 class ProtocolServer:
@@ -46,8 +47,7 @@ class ProtocolServer:
         self._invocation = invocation
         self._tools = by_name(tools)
         self._resources = resources
-        self._calls = 0
-        self._working: set[asyncio.Task[JsonObject]] = set()
+        self._working: set[asyncio.Task[Any]] = set()
         hint = CacheHint(ttl_ms=LIST_SECONDS * 1_000, scope="private")
         self.sdk: Server[Any] = Server(
             NAME,
@@ -84,11 +84,9 @@ class ProtocolServer:
         if tool is None:
             near = did_you_mean(params.name, self._tools)
             raise MCPError(code=wire.INVALID_PARAMS, message=f"unknown tool {quoted(params.name)}{near}")
-        if self._calls >= MAX_CALLS:
-            return _failed(f"{MAX_CALLS} calls are being answered; wait for one of them, then call again")
-        self._calls += 1
         try:
-            return _answer(await self._finish(context, tool.call(check_arguments(tool, params.arguments))))
+            arguments = check_arguments(tool, params.arguments)
+            return _answer(await self._finish(context, lambda: tool.call(arguments)))
         except BadArguments as error:
             return _failed(f"{tool.name}: {error}")
         except WorkbenchError as error:
@@ -96,15 +94,16 @@ class ProtocolServer:
         except Exception:
             traceback.print_exc(file=sys.stderr)
             return _failed(f"{tool.name} failed; {DEFECT}")
-        finally:
-            self._calls -= 1
 
-    async def _finish(self, context: Context, call: Coroutine[Any, Any, JsonObject]) -> JsonObject:
+    async def _finish(self, context: Context, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Return the result of a call; meanwhile a client that asks for progress hears that it goes on.
 
-        A call that its client gives up is cancelled, and records that in its own time.
+        A call that its client gives up is cancelled, and records that in its own time. Raises `WorkbenchError` while
+        `MAX_CALLS` others are at work.
         """
-        working = asyncio.create_task(call)
+        if len(self._working) >= MAX_CALLS:
+            raise WorkbenchError(f"{MAX_CALLS} calls are being answered", advice="wait for one, then call again")
+        working = asyncio.create_task(call())
         self._working.add(working)
         working.add_done_callback(self._ended)
         seconds = 0
@@ -116,14 +115,16 @@ class ProtocolServer:
             working.cancel()
         return working.result()
 
-    def _ended(self, working: "asyncio.Task[JsonObject]") -> None:
+    def _ended(self, working: "asyncio.Task[Any]") -> None:
         self._working.discard(working)
         if not working.cancelled():
             working.exception()  # seen: whoever waits for the call is told
 
-    async def _list_resources(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
+    async def _list_resources(
+        self, context: Context, params: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourcesResult:
         with _as_protocol_errors():
-            listed = await self._resources.listed()
+            listed = await self._finish(context, self._resources.listed)
         return wire.ListResourcesResult(
             resources=[
                 wire.Resource(uri=each.uri, name=each.name, description=each.summary, mime_type=each.mime)
@@ -144,18 +145,19 @@ class ProtocolServer:
             ]
         )
 
-    async def _read_resource(self, _: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
+    async def _read_resource(self, context: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
         uri = str(params.uri)
         with _as_protocol_errors({"uri": uri}):
-            text, mime = await self._resources.read(uri)
+            text, mime = await self._finish(context, lambda: self._resources.read(uri))
         return wire.ReadResourceResult(contents=[wire.TextResourceContents(uri=uri, text=_whole(text), mime_type=mime)])
 
     async def _list_prompts(self, _: Context, params: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
         return wire.ListPromptsResult(prompts=list(listed_prompts()))
 
-    async def _get_prompt(self, _: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
+    async def _get_prompt(self, context: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
+        given = params.arguments or {}
         with _as_protocol_errors():
-            text = await prompt_text(self._invocation, params.name, params.arguments or {})
+            text = await self._finish(context, lambda: prompt_text(self._invocation, params.name, given))
         content = wire.TextContent(text=_whole(text))
         return wire.GetPromptResult(messages=[wire.PromptMessage(role="user", content=content)])
 
