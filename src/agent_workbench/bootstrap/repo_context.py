@@ -188,7 +188,7 @@ class RepoContext:
         from agent_workbench.system.user_dirs import state_dir
 
         async def past_speed(facts: "ModelFacts") -> float:
-            return await asyncio.to_thread(past_reading_speed, self.sessions_dir(settings), facts)
+            return await asyncio.to_thread(lambda: past_reading_speed(self.sessions_dir(settings), facts))
 
         shell = SandboxedShell(settings.sandbox, str(self.root), self.invocation.environ)
         skills = skill_folders(self.root, settings.skills)
