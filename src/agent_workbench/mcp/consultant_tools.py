@@ -62,7 +62,7 @@ def _consultant(invocation: Invocation, facts: ConsultantFacts, turn: asyncio.Lo
     optional = {name: _field(name) for name in (*facts.optional, MODEL, SESSION) if name not in required}
     return ServedTool(
         facts.name,
-        f"Ask the consultant to {facts.summary}. It thinks and changes nothing; the named files are shown to it.",
+        f"Ask a consultant to {facts.summary}.{' It is shown the named files.' if facts.paths else ''}",
         schema_of(required, optional),
         partial(_consult, invocation, facts, turn),
     )
