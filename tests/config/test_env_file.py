@@ -85,8 +85,9 @@ def test_variables_of_the_environment_count_more(tmp_path: Path) -> None:
     environ = {"LLM_API_KEY": "sk-real-0123456789", "LLM_MODEL_NAME": "real"}
     trusted = with_trust(tmp_path, loaded(tmp_path, ALL, environ))
     assert trusted.env_file.key == "sk-real-0123456789"
-    assert trusted.env_file.values["LLM_MODEL_NAME"] == EnvValue("real", "environment LLM_MODEL_NAME")
+    assert trusted.env_file.values["LLM_MODEL_NAME"] == EnvValue("real", "environment LLM_MODEL_NAME", "coder 7b")
     assert trusted.settings.model.name == "real"
+    assert trust_question(tmp_path, trusted).digest == trust_question(tmp_path, loaded(tmp_path, ALL)).digest
     for name in ("AGENT_MODEL__URL", "LLAMA_SERVER_URL"):
         environ = {name: "http://127.0.0.1:1"}
         assert with_trust(tmp_path, loaded(tmp_path, ALL, environ)).settings.model.url == "http://127.0.0.1:1"

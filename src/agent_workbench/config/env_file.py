@@ -34,10 +34,14 @@ _QUOTED = re.compile(r"(?P<quote>[\"'])(?P<text>.*?)(?P=quote)\s*(?:#.*)?")
 
 
 class EnvValue(Struct, frozen=True):
-    """Value of a name with its origin: `.env:3`, or the variable of the environment that has the same name."""
+    """Value of a name with its origin: `.env:3`, or the variable of the environment that has the same name.
+
+    `in_file` is the value in the file, which the user is asked about.
+    """
 
     text: str
     origin: str
+    in_file: str
 
 
 class EnvFile(Struct, frozen=True):
@@ -54,8 +58,8 @@ class EnvFile(Struct, frozen=True):
     def trust_items(self) -> Iterator[tuple[str, str]]:
         """Yield what the user is asked about: each name in the file with its value, of the key only a digest."""
         for name, value in sorted(self.values.items()):
-            digest = sha256(value.text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
-            yield f"{name} in {ENV_FILE}", f"a key, sha256 {digest}…" if name == API_KEY else value.text
+            digest = sha256(value.in_file.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
+            yield f"{name} in {ENV_FILE}", f"a key, sha256 {digest}…" if name == API_KEY else value.in_file
 
 
 def meaning_of(item: str) -> str:
@@ -80,12 +84,10 @@ def read_env_file(root: Path, environ: Mapping[str, str]) -> EnvFile:
         name = match["name"] if match is not None else ""
         if match is None or name not in SETTING_OF:
             continue
-        if environ.get(name):
-            found[name] = EnvValue(environ[name], f"environment {name}")
-        elif text := _unquoted(match["value"]):
-            found[name] = EnvValue(text, f"{ENV_FILE}:{number}")
-        else:
-            found.pop(name, None)
+        found.pop(name, None)
+        if text := _unquoted(match["value"]):
+            own = environ.get(name, "")
+            found[name] = EnvValue(own or text, f"environment {name}" if own else f"{ENV_FILE}:{number}", text)
     return EnvFile(found)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from agent_workbench.core.skills.entries import SkillEntry, SkillHit
-from agent_workbench.core.skills.selection import ANY_LANGUAGE
+from agent_workbench.core.skills.selection import ANY_LANGUAGE, WILD
 from agent_workbench.ranking.small_collection import SmallCollection
 from agent_workbench.ranking.stems import count_stems
 
@@ -38,7 +38,8 @@ def _text(entry: SkillEntry) -> str:
 
 
 def _phrases(entry: SkillEntry) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((entry.name, *entry.patterns, *entry.domains, *_languages(entry))))
+    plain = (pattern for pattern in entry.patterns if not WILD & set(pattern))
+    return tuple(dict.fromkeys((entry.name, *plain, *entry.domains, *_languages(entry))))
 
 
 def _languages(entry: SkillEntry) -> Iterable[str]:

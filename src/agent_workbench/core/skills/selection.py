@@ -17,9 +17,10 @@ MOST_CONSIDERED = 20
 LEAST_SHARE = 0.35
 """A skill with a smaller share of the best one's score is not relevant."""
 ANY_LANGUAGE = "any"
+WILD = frozenset("*?[")
+"""Characters that make a pattern a glob for paths."""
 NAMED = "named by the task"
 _MORE_LANGUAGES = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".json": "JSON", ".md": "Markdown", ".sql": "SQL"}
-_WILD = frozenset("*?[")
 
 
 class SkillQuery(Struct, frozen=True):
@@ -124,7 +125,7 @@ def _passes(entry: SkillEntry, query: SkillQuery) -> bool:
 
 def _matched_paths(entry: SkillEntry, paths: Iterable[str]) -> str:
     """Return a pattern of the skill that is a glob for one of the paths, with that path; empty if there is none."""
-    globs = [(each, each if "/" in each else f"**/{each}") for each in entry.patterns if _WILD & set(each)]
+    globs = [(each, each if "/" in each else f"**/{each}") for each in entry.patterns if WILD & set(each)]
     pairs = ((said, glob, path) for path in paths for said, glob in globs)
     return next((f"{path} ({said})" for said, glob, path in pairs if matches_glob(path, glob)), "")
 
