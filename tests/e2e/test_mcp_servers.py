@@ -51,3 +51,23 @@ async def test_a_tool_of_a_repos_server_waits_until_a_rule_names_its_digest(serv
     assert "AGENT_" not in str(output).replace("AGENT_WORKBENCH_COMMAND", "")
     kept = [each for folder in (repo, served.folder / "state") for each in folder.rglob("*") if each.is_file()]
     assert not [each for each in kept if VALUE.encode() in each.read_bytes()]
+
+
+def test_a_server_is_added_to_your_settings_or_the_repos(machine: Machine) -> None:
+    repo = calc_repo(machine)
+    assert "agent mcp add" in machine.agent("mcp", "list", cwd=repo).out
+    header = "Authorization=Bearer ${DOCS}"
+    added = machine.agent("mcp", "add", "docs", "--url", "https://docs.example/mcp", "--header", header, cwd=repo)
+    assert (added.code, "settings.yml" in added.out) == (0, True), added.said
+    grants = ("--repo", "--read", ".", "--network")
+    added = machine.agent("mcp", "add", "git", *grants, "--command", "git-server", "--read", cwd=repo)
+    assert (added.code, "`agent trust`" in added.out) == (0, True), added.said
+    listed = {each["name"]: each for each in machine.agent("mcp", "list", "--json", cwd=repo).events}
+    assert (listed["docs"]["trusted"], listed["git"]["trusted"]) == (True, False)
+    assert (listed["git"]["command"], listed["git"]["read"], listed["git"]["network"]) == (
+        ["git-server", "--read"],
+        ["."],
+        True,
+    )
+    assert machine.agent("mcp", "add", "none", cwd=repo).code == 2
+    assert machine.agent("mcp", "add", "docs", "--url", "https://x", cwd=repo).code == 2

@@ -1,5 +1,7 @@
 """What the other panes, the gate and the status line say in each state."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +40,7 @@ from agent_workbench.core.repo.workspace import MergeOutcome
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS
+from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.views.code.code_pane import CodeState, view_code
 from agent_workbench.views.code.reasons import index_line, index_words, matched_words, reasons_of, share_bar
 from agent_workbench.views.code.shown_code import shown_code_snapshots
@@ -132,6 +135,30 @@ def test_a_call_of_a_source_names_tool_source_and_arguments() -> None:
     assert notes[0] == "weather from mcp:test"
     assert "not verified: read-only" in notes[1]
     assert notes[-1] == '{\n  "city": "Oslo",\n  "days": [\n    1,\n    2\n  ]\n}'
+
+
+def test_a_call_of_a_server_shows_its_entry_and_the_whole_schema() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "x\u202e": {"enum": ["\x1b[2J"]}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    spec = ToolSpec(
+        "weather", "tells", Permission.EXTERNAL, json.dumps(schema), "mcp:test", server="uvx weather (entry 0a)"
+    )
+    call = runs.proposed(Permission.EXTERNAL, "weather", "P-9", "{}", source="mcp:test", spec=spec.digest)
+    begun = [replace(each, specs=(spec,)) if isinstance(each, TaskStarted) else each for each in runs.started()]
+    update = update_after(*runs.opening(), *begun, ActionProposed(call))
+    first, *_, heading, lines = [block.text for block in view_diff(update).notes]
+    assert first == "weather from mcp:test, uvx weather (entry 0a)"
+    assert heading == "Schema of the arguments"
+    assert lines.splitlines() == [
+        'city (required): {"type": "string"}',
+        'x‹202E›: {"enum": ["\\u001b[2J"]}',
+        'type: "object"',
+        "additionalProperties: false",
+    ]
 
 
 def test_what_is_not_merged_yet_is_named_where_nothing_else_can_start() -> None:

@@ -1,9 +1,11 @@
-"""Results of tools as bounded text: what is no text is named with its size and left out."""
+"""What a server says as inert, bounded text: what is no text is named with its size and left out."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from agent_workbench.adapters.mcp.messages import MAX_TEXT_CHARS, Called, ListedTool
+from agent_workbench.core.text.chat_markers import without_chat_markers
+from agent_workbench.core.text.sanitizer import sanitize_whole
 
 MAX_BLOCKS = 1_000
 _HINTS = {
@@ -13,6 +15,8 @@ _HINTS = {
     "openWorldHint": ("reaches other systems", "reaches no other system"),
 }
 _MAX_TITLE_CHARS = 100
+_WORDS = {"title", "description"}
+_VALUES = {"const", "enum", "default", "examples"}
 
 
 def called(number: int, result: Mapping[str, object]) -> Called:
@@ -25,7 +29,12 @@ def called(number: int, result: Mapping[str, object]) -> Called:
         texts.append(json.dumps(structured, ensure_ascii=False))
     text = "\n".join(texts).encode("utf-8", "replace").decode()
     kept = text[:MAX_TEXT_CHARS]
-    return Called(number, kept, result.get("isError") is True, len(text[MAX_TEXT_CHARS:].encode()))
+    return Called(number, inert(kept), result.get("isError") is True, len(text[MAX_TEXT_CHARS:].encode()))
+
+
+def inert(text: str) -> str:
+    """Return text with visible control characters, and without markers that a model's server could obey."""
+    return without_chat_markers(sanitize_whole(text))
 
 
 def _is_text(block: object) -> bool:
@@ -59,8 +68,9 @@ def _text(block: Mapping[str, object]) -> str:
 
 
 def _word(value: object) -> str:
-    text = "".join(each if each.isprintable() else " " for each in str(value or "unknown"))
-    text = text.strip()
+    text = without_chat_markers(
+        "".join(each if each.isprintable() else " " for each in str(value or "unknown"))
+    ).strip()
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
@@ -78,6 +88,23 @@ def _listed(tool: Mapping[str, object]) -> ListedTool:
     if title and title != "unknown":
         hints.append(f"titled {title}")
     summary = str(tool.get("description") or "").strip() or f"the tool {name} (it has no description)"
-    schema = json.dumps(tool.get("inputSchema", {}), ensure_ascii=False, separators=(",", ":"))
-    clean = [text.encode("utf-8", "replace").decode() for text in (name, summary, schema)]
-    return ListedTool(clean[0], clean[1], clean[2], tuple(hints))
+    schema = json.dumps(_described(tool.get("inputSchema", {})), ensure_ascii=False, separators=(",", ":"))
+    # Half characters cannot be encoded.
+    name, schema = (text.encode("utf-8", "replace").decode() for text in (name, schema))
+    return ListedTool(name, inert(summary.encode("utf-8", "replace").decode()), schema, tuple(hints))
+
+
+def _described(schema: object) -> object:
+    """Return a schema whose titles and descriptions are inert; its values stay as they are."""
+    if isinstance(schema, list):
+        return [_described(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: inert(value)
+        if key in _WORDS and isinstance(value, str)
+        else value
+        if key in _VALUES
+        else _described(value)
+        for key, value in schema.items()
+    }

@@ -7,6 +7,7 @@ from hashlib import sha256
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.text.chat_markers import without_chat_markers
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.schema import SchemaReading, read_schema
 from agent_workbench.core.tools.schema_keywords import SchemaError
@@ -85,6 +86,8 @@ def spec_problem(spec: ToolSpec) -> str:
         return f"it has more than {MAX_HINTS} hints, or one of more than {MAX_HINT_CHARS} characters"
     if spec.raw:
         return "it has no input schema"
+    if without_chat_markers(spec.input_schema) != spec.input_schema:
+        return "its schema holds markers of a chat template"
     try:
         read_schema(spec.input_schema)
     except SchemaError as error:
