@@ -81,6 +81,7 @@ def test_an_entry_of_the_repo_replaces_the_users_as_a_whole(tmp_path: Path) -> N
         ({"url": "http://a", "type": "sse"}, "its transport 'sse' is not supported"),
         ({"command": "a", "disabled": True}, "it is disabled"),
         ({"command": "/bin/agent", "args": ["mcp"]}, "it is the workbench itself"),
+        ({"command": "python3", "args": ["-P", "-m", "agent_workbench", "mcp"]}, "it is the workbench itself"),
     ],
 )
 def test_a_shared_server_that_cannot_be_used_is_left_out_alone(tmp_path: Path, entry: object, reason: str) -> None:

@@ -104,8 +104,8 @@ def _values(entry: JsonValue) -> dict[str, object] | str:
         values[field.name] = value
     if bool(values.get("command")) == bool(values.get("url")):
         return "expected its command or its url, and not both"
-    args = values.get("args")
-    if PurePosixPath(str(values.get("command"))).name == "agent" and isinstance(args, tuple) and args[:1] == ("mcp",):
+    words = (values.get("command"), *_flat([values.get("args")]))
+    if (PurePosixPath(str(words[0])).name, *words[1:2]) == ("agent", "mcp") or "agent_workbench" in words:
         return "it is the workbench itself"
     return values
 
