@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core import events as e
@@ -144,6 +145,19 @@ class TestSessionStore:
         await write(opened.journal, STORY[-1:], len(opened.events))
         await opened.journal.close()
         assert len(await store.read(session)) == len(STORY)
+
+    async def test_a_label_finds_its_session_and_no_other(self, store: SessionStore, other: SessionStore) -> None:
+        wanted, label = SessionQuery(label="../a label"), "../a label"
+        opened = await store.open(wanted)
+        await write(opened.journal, (replace(started(opened.id), label=label),))
+        beside = await other.open(wanted)
+        assert beside.fresh
+        await write(beside.journal, (replace(started(beside.id), label=label),))
+        await beside.journal.close()
+        await opened.journal.close()
+        assert await store.find(wanted) == max(opened.id, beside.id)
+        assert await store.find(SessionQuery(label="another")) is None
+        assert await store.find(SessionQuery()) is None
 
     async def test_a_session_has_one_writer(self, store: SessionStore, other: SessionStore) -> None:
         session = await begun(store)

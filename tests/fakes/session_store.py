@@ -172,8 +172,8 @@ class MemorySessionStore:
                     summary = replace(summary, waits=True)
                 case ActionDecided():
                     summary = replace(summary, waits=False)
-                case SessionStarted(parent=parent, parent_seq=seq):
-                    summary = replace(summary, parent=parent, parent_seq=seq)
+                case SessionStarted(parent=parent, parent_seq=seq, label=label):
+                    summary = replace(summary, parent=parent, parent_seq=seq, label=label)
                 case TaskStarted(task=task):
                     summary = replace(summary, tasks=(*summary.tasks, task), status=TaskStatus.IN_PROGRESS)
                 case TaskFinished(status=status):

@@ -211,13 +211,25 @@ async def _entries(repo: RepoContext, settings: "Settings", label: str, but: str
     try:
         store = await asyncio.to_thread(repo.sessions, settings)
         fitting = [
-            each
-            for each in await store.summaries()
-            if each.ours and each.id != but and each.consultations and label in {each.label, each.id}
+            each for each in await store.summaries() if each.ours and each.id != but and label in {each.label, each.id}
         ]
-        return tuple(each.entry for each in await _consultations(store, fitting[:MOST_SESSIONS]))
+        entries = [each.entry for each in await _consultations(store, fitting[:MOST_SESSIONS])]
+        entries += [entry for each in fitting if each.id == label for entry in await _task_entries(store, each)]
+        return tuple(sorted(entries, key=lambda each: each.timestamp))
     except WorkbenchError:
         return ()
+
+
+async def _task_entries(store: "SessionStore", session: "SessionSummary") -> tuple[LogEntry, ...]:
+    """Return the log of the tasks of a session."""
+    from agent_workbench.core.events import SessionStarted
+    from agent_workbench.engine.consult.session_entries import task_entries
+
+    if not session.tasks:
+        return ()
+    events = await store.read(session.id)
+    root = next((each.event.repo for each in events if isinstance(each.event, SessionStarted)), "")
+    return tuple(task_entries(events, session.id, root))
 
 
 async def _consultations(store: "SessionStore", sessions: "Iterable[SessionSummary]") -> "list[Consultation]":

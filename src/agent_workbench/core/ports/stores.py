@@ -94,6 +94,7 @@ class SessionStore(Protocol):
         """Resume the session that `find` names, or begin a new one; a resumed journal is proved whole first.
 
         Of two callers at once one gets it. The other gets `LockedError` if it named the session, else another session.
+        The caller of a new session writes the label of the query into its header, by which `find` finds it again.
         Raises what `find` raises. A cancelled call gives the journal back.
         """
 

@@ -56,6 +56,7 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.transcript.check_entries import PURPOSES
+from agent_workbench.views.transcript.consult_blocks import consult_blocks
 from agent_workbench.views.transcript.model_blocks import (
     FOLD_LINES,
     answer_blocks,
@@ -141,7 +142,7 @@ def _step_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
         case ScratchpadChanged() if event.by is not Author.WORKBENCH:
             return [Block(f"the scratchpad was written by the {event.by}", Tone.DIM, "Note")]
         case _:
-            return _model_blocks(recorded, before) or plan_blocks(event)
+            return _model_blocks(recorded, before) or plan_blocks(event) or consult_blocks(event)
 
 
 def _instructions(found: RepoInstructions) -> str:
