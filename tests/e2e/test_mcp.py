@@ -172,7 +172,7 @@ async def test_consultants_get_their_discipline_and_exactly_their_lines(machine:
 async def test_a_note_is_found_and_a_new_one_waits_for_a_person(machine: Machine) -> None:
     note = "---\ntitle: Retry Logic\n---\nRetry transient errors three times.\n"
     repo = calc_repo(machine, {"memory/knowledge/retry.md": note, "memory/knowledge/tea.md": "Tea is hot.\n"})
-    async with client(machine, repo) as talking:
+    async with client(machine, repo, "legacy") as talking:
         (found,) = (await told(talking, "brain_query", query="retry transient"))["results"]
         assert (found["title"], "Retry transient" in found["excerpt"], found["score"] > 0) == (
             "Retry Logic",
@@ -197,11 +197,10 @@ async def test_a_note_is_found_and_a_new_one_waits_for_a_person(machine: Machine
         assert "type: concept" in page.text
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_both_eras_are_served_in_a_repo_without_trust_or_plan(machine: Machine, mode: str) -> None:
+async def test_a_repo_without_trust_or_plan_is_served(machine: Machine) -> None:
     from mcp import MCPError
 
-    async with client(machine, machine.new_repo("empty", {"a.py": "def found(): ...\n"}), mode) as talking:
+    async with client(machine, machine.new_repo("empty", {"a.py": "def found(): ...\n"}), "2026-07-28") as talking:
         tools = {each.name: each for each in (await talking.list_tools()).tools}
         assert {"plan_status", "search_code", "run_task", "run_status", "inbox_list", "list_models"} <= set(tools)
         for each in tools.values():

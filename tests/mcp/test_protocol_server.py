@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.mcp.error_log import InertHandler
 from agent_workbench.mcp.resources import Resources
 from agent_workbench.mcp.served_tool import Arguments, JsonObject, ServedTool, schema_of
 
@@ -115,7 +117,7 @@ async def test_a_call_that_its_client_gives_up_is_cancelled() -> None:
 
 
 async def test_a_refusal_tells_what_to_do_and_a_defect_tells_nothing_of_the_inside(
-    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with serving(failing(UsageError("no such thing", advice="name another"))) as client:
         assert (await client.call_tool("fail", {})).content[0].text == "no such thing (name another)"
@@ -124,7 +126,7 @@ async def test_a_refusal_tells_what_to_do_and_a_defect_tells_nothing_of_the_insi
     assert told.is_error
     assert "defect" in told.content[0].text
     assert "secret" not in told.content[0].text
-    assert "secret" in capsys.readouterr().err
+    assert "secret" in caplog.text
 
 
 async def test_results_are_whole_text_within_bounds() -> None:
@@ -136,3 +138,11 @@ async def test_results_are_whole_text_within_bounds() -> None:
         told = await client.call_tool("say", {})
         assert told.is_error
         assert "ask for less" in told.content[0].text
+
+
+def test_the_log_controls_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    record = logging.LogRecord("sdk", logging.ERROR, "", 0, "sent: \x1b]52;c;x\x07" + "x" * 100_000, None, None)
+    InertHandler().emit(record)
+    told = capsys.readouterr().err
+    assert "\x1b" not in told
+    assert len(told) < 30_000

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import sys
-import traceback
+import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -37,6 +36,7 @@ LIST_SECONDS = 60
 DEFECT = "this is a defect of the workbench; its standard error has the traceback"
 
 Context = ServerRequestContext[Any]
+_log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
@@ -92,7 +92,7 @@ class ProtocolServer:
         except WorkbenchError as error:
             return _failed(error_text(error))
         except Exception:
-            traceback.print_exc(file=sys.stderr)
+            _log.exception("%s failed", tool.name)
             return _failed(f"{tool.name} failed; {DEFECT}")
 
     async def _finish(self, context: Context, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:

@@ -9,6 +9,7 @@ from agent_workbench.api.sessions.task_runs import TaskRuns
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.mcp.consultant_tools import consultant_tools
+from agent_workbench.mcp.error_log import log_to_stderr
 from agent_workbench.mcp.knowledge_tools import knowledge_tools, note_resources
 from agent_workbench.mcp.protocol_server import ProtocolServer
 from agent_workbench.mcp.repo_tools import repo_tools
@@ -30,6 +31,7 @@ async def served_repo(invocation: Invocation) -> "AsyncIterator[Server[Any]]":
     Raises `RepoError` where there is no repository.
     """
     await trusted_repo(invocation)
+    log_to_stderr()
     runs = TaskRuns(invocation)
     try:
         tools = (
