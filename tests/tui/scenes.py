@@ -66,6 +66,10 @@ CI = """\
 +  - run: pytest || true
  jobs:
 """
+SCRIPT = (
+    '{"skill_name": "calculator", "script": "from scripts.calculate import calculate, rounded\\n\\n'
+    "for rate in (3, 5):\\n    print(rate, rounded(calculate('1000 * (1 + rate / 100) ** 10', rate=rate)))\\n\"}"
+)
 HUNKS = """\
 --- a/shop/cart.py
 +++ b/shop/cart.py
@@ -171,6 +175,12 @@ def _failed() -> ScriptedSession:
 def _command() -> ActionProposed:
     line = "python -m pip download --no-deps --dest /tmp/wheels attrs==24.2.0"
     return ActionProposed(runs.proposed(Permission.COMMAND, "run_command", "P-91", line))
+
+
+def _script() -> ActionProposed:
+    return ActionProposed(
+        runs.proposed(Permission.SCRIPT, "run_python_script", "P-60", SCRIPT, source="skill", spec="0" * 16)
+    )
 
 
 def _waiting() -> ScriptedSession:
@@ -300,6 +310,7 @@ SCENES = {
     "hunk_left": Scene(lambda: _diff(HUNKS), ("3", "n", "space", *"off by one", "enter")),
     "special_diff_waits": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",))),
     "command_waits": Scene(lambda: _run(_command())),
+    "script_waits": Scene(lambda: _run(_script())),
     "commit_waits": Scene(lambda: ScriptedSession(*runs.up_to_commit())),
     "merge_waits": Scene(lambda: ScriptedSession(*runs.up_to_done(), ActionProposed(runs.merge()))),
     "merge_changed": Scene(
