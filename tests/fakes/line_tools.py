@@ -42,6 +42,9 @@ class LineTools:
             for each in listed
         )
 
+    async def obstacle(self, tool: str, arguments: str) -> str:
+        return ""
+
     async def call(self, tool: str, arguments: str, on_output: OnOutput) -> SourceResult:
         self.calls.append((tool, arguments))
         answer = await self._ask({"ask": "call", "tool": tool, "arguments": json.loads(arguments)})

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.events import ActionDecided, ActionFinished, ApprovalChanged, TaskStarted
+from agent_workbench.core.events import ActionDecided, ActionFinished, ActionRejected, ApprovalChanged, TaskStarted
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.offers import offered_rules
@@ -76,6 +76,27 @@ async def test_a_task_reads_a_skill_and_runs_a_script(tmp_path: Path) -> None:
         script = next(each for each in finished if each.observation.startswith("exit code 0\nstdout:\n42"))
         assert script.seconds > 0
         assert [each.difference for each in rerun(stage.journal())] == [None] * len(sayings)
+
+
+async def test_a_script_that_cannot_run_comes_to_no_gate(tmp_path: Path) -> None:
+    bench, _ = await asyncio.to_thread(make_bench, tmp_path / "tools")
+    (bench.root / "skills" / "sums" / "requirements.txt").write_text("pyyaml\n")
+    sayings = [
+        call("run_python_script", SCRIPT),
+        call("run_python_script", SCRIPT.replace("sums", "sum")),
+        RIGHT,
+        FINISH,
+    ]
+    async with a_stage(
+        tmp_path, sayings, settings=NAMED, approvals=OPEN, headless=True, tool_sources=(bench.tools,)
+    ) as stage:
+        ending = await run_unattended(stage.session, stage.recorder, (T1,))
+        assert ending.exit_code is ExitCode.DONE, ending
+        reasons = [each.reason for each in stage.events if isinstance(each, ActionRejected)]
+        assert reasons == [
+            "run_python_script: no venv in skill 'sums' (`agent skills setup sums` makes one)",
+            "run_python_script: there is no skill 'sum'; did you mean 'sums'? (known skills: sums)",
+        ]
 
 
 async def test_a_rule_lets_the_same_script_through_and_no_other(tmp_path: Path) -> None:

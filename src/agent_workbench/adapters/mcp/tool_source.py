@@ -51,6 +51,10 @@ class McpServer:
         await self._list(await self._connected())
         return tuple(self._specs.values())
 
+    async def obstacle(self, tool: str, arguments: str) -> str:
+        """Return no reason: only the server knows."""
+        return ""
+
     async def call(self, tool: str, arguments: str, on_output: OnOutput) -> SourceResult:
         spec = self._specs.get(tool)
         if spec is None:

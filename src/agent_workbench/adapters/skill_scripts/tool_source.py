@@ -58,6 +58,17 @@ class SkillTools:
     async def list_tools(self) -> Sequence[ToolSpec]:
         return SKILL_SPECS
 
+    async def obstacle(self, tool: str, arguments: str) -> str:
+        if tool != RUN_PYTHON_SCRIPT:
+            return ""
+        try:
+            given = _texts(arguments)
+            skill = await self._named(given.get("skill_name", ""))
+            await self._environment(skill, given.get("script", ""))
+        except _REFUSALS as error:
+            return error_text(error)
+        return ""
+
     async def call(self, tool: str, arguments: str, on_output: OnOutput) -> SourceResult:
         try:
             return await self._call(tool, _texts(arguments), on_output)
@@ -106,9 +117,7 @@ class SkillTools:
             return await self._skills.body(name)
 
     async def _run(self, skill: SkillEntry, call: ScriptCall, on_output: OnOutput) -> SourceResult:
-        if not call.script.strip():
-            raise ToolError("the script is empty")
-        environment = await self._environment(skill)
+        environment = await self._environment(skill, call.script)
         try:
             done = await run_script(self._shell, skill, environment, call, self._bounds, on_output)
         except OSError as error:
@@ -118,8 +127,13 @@ class SkillTools:
         failed = done.outcome.exit_code != 0
         return SourceResult(done.text, failed, done.outcome.cut_bytes, done.structured)
 
-    async def _environment(self, skill: SkillEntry) -> SkillEnvironment:
-        """Return the environment of a skill; one without packages is made here: nothing is fetched for it."""
+    async def _environment(self, skill: SkillEntry, script: str) -> SkillEnvironment:
+        """Return the environment of a skill; one without packages is made here: nothing is fetched for it.
+
+        Raises `ToolError` for an empty script.
+        """
+        if not script.strip():
+            raise ToolError("the script is empty")
         if await asyncio.to_thread(self._environments.is_plain, Path(skill.folder)):
             await self._setup.make(Requirements())
         return await asyncio.to_thread(self._environments.of, skill)

@@ -31,6 +31,12 @@ class ToolSource(Protocol):
     async def list_tools(self) -> Sequence[ToolSpec]:
         """Return the specs of the tools that it brings now; raise `ToolError`."""
 
+    async def obstacle(self, tool: str, arguments: str) -> str:
+        """Return why a call with these checked arguments cannot be made now, empty if no reason is known.
+
+        It is asked before a person is.
+        """
+
     async def call(self, tool: str, arguments: str, on_output: OnOutput) -> SourceResult:
         """Call a tool with checked arguments (one JSON object); raise `ToolError` if no answer comes.
 

@@ -35,10 +35,14 @@ class SourceTool:
         return {}
 
     async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
-        """Return the arguments as one line of JSON; raise `UsageError` if they do not match the schema."""
+        """Return the arguments as one line of JSON.
+
+        Raises `UsageError` if they do not match the schema, or the source knows that the call cannot be made.
+        """
         self._check_unchanged(context)
         line = one_line(dict(arguments.values))
-        if problem := await self._schemas.problem(self.spec.input_schema, line):
+        problem = await self._schemas.problem(self.spec.input_schema, line)
+        if problem := problem or await self._source.obstacle(self.spec.name, line):
             raise UsageError(problem)
         return Draft(line)
 
