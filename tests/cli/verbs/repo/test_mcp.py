@@ -1,5 +1,7 @@
 """Flags of `agent mcp`, before and after the word `serve`."""
 
+import sys
+
 import pytest
 
 from agent_workbench.cli.main import parser
@@ -27,3 +29,13 @@ def test_outside_of_a_repository_it_ends_with_an_error(machine: Machine) -> None
     done = machine.agent("mcp", cwd=machine.home)
     assert (done.code, done.out) == (4, "")
     assert "repository" in done.err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_without_both_pipes_it_ends_with_an_error(machine: Machine, closed: str) -> None:
+    repo = machine.new_repo("empty", {"a.py": ""})
+    done = machine.run(
+        ["/bin/sh", "-c", f'"$@" {closed}', "sh", sys.executable, "-P", "-m", "agent_workbench", "mcp"], repo
+    )
+    assert (done.code, done.out) == (2, "")
+    assert "is closed" in done.err

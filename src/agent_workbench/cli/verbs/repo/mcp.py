@@ -9,7 +9,7 @@ from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_aside
 from agent_workbench.cli.verbs.repo.mcp_servers import add_client_verbs
 from agent_workbench.cli.verbs.tasks.tui import port_number
-from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 
 
@@ -52,6 +52,8 @@ def serve(options: argparse.Namespace) -> int:
     else:
         from agent_workbench.mcp.stdio_transport import serve_stdio
 
+        if sys.stdin is None or sys.stdout is None:
+            raise UsageError("standard input or output is closed", advice="a client starts this with a pipe for both")
         if sys.stdin.isatty():
             say_aside("a client of the Model Context Protocol is expected on standard input; Ctrl-C ends this")
         serve_stdio(invocation)
