@@ -133,6 +133,13 @@ def test_settings_that_mean_nothing_are_refused_with_their_place(tmp_path: Path,
     assert "abc123" not in str(raised.value)
 
 
+def test_no_file_of_a_repo_is_a_server_of_the_users_own(tmp_path: Path) -> None:
+    for command in ("name", "/abs/name", "~/bin/name"):
+        load(tmp_path, own=f"mcp_servers: {{a: {{command: {command}}}}}")
+    with pytest.raises(ConfigError, match="found 'tools/server', which is another file in each repository"):
+        load(tmp_path, own="mcp_servers: {a: {command: tools/server}}")
+
+
 def test_shared_servers_and_the_files_they_name_are_part_of_the_question(tmp_path: Path) -> None:
     shared = listed(own={"command": "python3", "args": ["-I", "tools/server.py"]})
     (tmp_path / "repo" / "tools").mkdir(parents=True)

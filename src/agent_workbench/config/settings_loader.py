@@ -25,7 +25,13 @@ from agent_workbench.config.role_chains import (
     without_unknown_endpoints,
 )
 from agent_workbench.config.schema import ANY, build, known_key, setting_keys
-from agent_workbench.config.tool_servers import check_servers, server_names, shared_servers, without_servers
+from agent_workbench.config.tool_servers import (
+    check_own_servers,
+    check_servers,
+    server_names,
+    shared_servers,
+    without_servers,
+)
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.model_settings import SHORT_FORM
@@ -102,6 +108,7 @@ def load_settings(
             advice=f"remove it; your own is set in {(own_folder or Path()) / OWN_FILE}",
         )
     own = own_layer(own_folder) if own_folder is not None else {}
+    check_own_servers(own)
     shared, env_file = shared_servers(root), read_env_file(root, environ)
     repo = {**shared.layer, **file}
     layers = Layers(server_layer(environ), own, repo, environment_layer(environ), flag_layer(overrides))

@@ -132,6 +132,19 @@ def _typed(value: JsonValue, default: object) -> object:
             return None
 
 
+def check_own_servers(own: Layer) -> None:
+    """Raise `ConfigError` for a server of the user's that is a file of whatever repository they are in."""
+    for name in server_names(own):
+        said = server_entry(own, name).get("command")
+        command = str(said.value) if said is not None else ""
+        if said is not None and "/" in command and not command.startswith(("/", "~/")):
+            raise ConfigError(
+                f"{said.location}: {GROUP}{name}.command: expected a name on your PATH or an absolute path, "
+                f"found {quoted(command)}, which is another file in each repository",
+                advice="a server of one repository belongs into its .agent.yml",
+            )
+
+
 def check_servers(merged: Layer) -> None:
     """Raise `ConfigError` for a server without a program and an address, with both, or for too many servers."""
     names = server_names(merged)

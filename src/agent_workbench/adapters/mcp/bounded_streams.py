@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import cast
@@ -16,7 +17,8 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
-MAX_UNASKED = 5_000
+MAX_MESSAGES = 5_000
+WINDOW_SECONDS = 10.0
 MAX_UNASKED_BYTES = 64 * 1024 * 1024
 MAX_STRAY_LINES = 1_000
 MAX_REFUSED = 20
@@ -42,11 +44,14 @@ class Watch:
         self._notice = notice
         self._changed = changed
         self._messages = self._bytes = self._strays = 0
+        self._window = 0.0
+        self._told_of_change = False
         self._refused: set[str] = set()
 
     def asked(self) -> None:
         """Begin to count anew: a request of ours is on its way."""
-        self._messages = self._bytes = self.status = 0
+        self._bytes = self.status = 0
+        self._told_of_change = False
 
     def add_bytes(self, count: int) -> None:
         """Count bytes of the wire; raise `BrokenBound` for too many."""
@@ -69,14 +74,19 @@ class Watch:
 
     def add(self, message: SessionMessage) -> SessionMessage:
         """Record a message and return it without what the SDK shall not evaluate; raise `BrokenBound`."""
+        now = time.monotonic()
+        if now - self._window > WINDOW_SECONDS:
+            self._window, self._messages = now, 0
         self._messages += 1
-        if self._messages > MAX_UNASKED:
-            self._end(f"sent more than {MAX_UNASKED:,} messages without an answer")
+        if self._messages > MAX_MESSAGES:
+            self._end(f"sent more than {MAX_MESSAGES:,} messages within {WINDOW_SECONDS:g} s")
         match message.message:
             case types.JSONRPCRequest(method=method) if method != "ping":
                 self._refuse(method)
             case types.JSONRPCNotification(method=method) if method == _TOOLS_CHANGED:
-                self._changed()
+                if not self._told_of_change:
+                    self._told_of_change = True
+                    self._changed()
             case types.JSONRPCResponse(result=result):
                 _drop_output_schemas(result)
             case _:

@@ -149,6 +149,8 @@ class McpServer:
     async def _list(self, connection: Connection) -> None:
         answer = await connection.list_tools()
         self._stale = False
+        if answer.more:
+            self._notice(Noticed("it lists more tools than are read; the others are left out"))
         self._specs = {spec.name: spec for spec in map(self._spec, answer.tools)}
 
     def _spec(self, tool: ListedTool) -> ToolSpec:

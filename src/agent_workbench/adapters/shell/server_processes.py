@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -16,8 +16,10 @@ from agent_workbench.core.errors import ShellError, ToolError
 from agent_workbench.core.ports.server_processes import ServerCommand, ServerProcess, StandardStreams
 from agent_workbench.system.processes import COMMAND_MARK, ResourceLimits, spawn
 from agent_workbench.system.programs import clean_path, find_program
+from agent_workbench.system.regular_files import open_regular
 
 _GRACE_SECONDS = 0.4
+_LINE_BYTES = 512
 _UNCONFINED = "or set `unconfined: true` in its entry to run it with your rights"
 
 
@@ -96,15 +98,15 @@ class SandboxedServers:
         if not confined:
             return argv, {**environment, **command.environment, COMMAND_MARK: "1"}
         folders = [folder for folder in path.split(os.pathsep) if folder]
-        programs = (program, os.path.realpath(program))
+        programs = tuple(self._programs(program, path))
         granted = tuple(map(self._granted, command.readable))
         bounds = SandboxBounds(
             start=self._repo if self._repo in granted else "",
             writable=tuple(self._writable(each) for each in command.writable),
-            readable=(
+            readable=_given(
                 *granted,
-                *filter(self._is_installation, (_installation(Path(each)) for each in folders)),
-                *filter(self._is_installation, (_installation(Path(each).parent) for each in programs)),
+                *(self._installation(Path(each)) for each in folders),
+                *(self._installation(Path(each).parent) for each in programs),
                 *programs,
                 *(sys.prefix, sys.base_prefix),
             ),
@@ -143,10 +145,44 @@ class SandboxedServers:
             )
         return path
 
-    def _is_installation(self, folder: str) -> bool:
-        """Return True for a folder that can be shown as a part of a program: not the home, and nothing around it."""
+    def _installation(self, folder: Path) -> str:
+        """Return what of an installation can be shown: its environment or prefix, else its folder of programs.
+
+        Empty if that is the home or around it, or any of the folders that stay hidden.
+        """
+        above = folder.parent
+        whole = os.access(above / "pyvenv.cfg", os.F_OK) or (folder.name == "bin" and os.access(above / "lib", os.F_OK))
+        choice = (above, folder) if whole else (folder,)
+        return next((str(each) for each in choice if self._may_be_shown(each)), "")
+
+    def _may_be_shown(self, folder: Path) -> bool:
         real = Path(os.path.realpath(folder))
         return not any(Path(each).is_relative_to(real) for each in (self._home, self._repo, *self._own))
+
+    def _programs(self, program: str, path: str) -> Iterator[str]:
+        """Yield the program, the file behind its links, and the same of the interpreter that its first line names."""
+        for each in (program, _interpreter(program)):
+            found = find_program(each, path, self._repo) if each else None
+            if found is not None:
+                yield found
+                yield os.path.realpath(found)
+
+
+def _given(*paths: str) -> tuple[str, ...]:
+    return tuple(filter(None, paths))
+
+
+def _interpreter(program: str) -> str:
+    """Return the interpreter that the first line of a script names, empty if there is none."""
+    try:
+        with os.fdopen(open_regular(program, follow=True), "rb") as file:
+            line = file.readline(_LINE_BYTES)
+    except OSError:
+        return ""
+    words = line[2:].decode("utf-8", "replace").split() if line.startswith(b"#!") else []
+    if words and words[0].endswith("/env"):
+        words = [word for word in words[1:] if not word.startswith("-")]
+    return words[0] if words else ""
 
 
 def _as_arguments(environment: Mapping[str, str]) -> int:
@@ -160,10 +196,3 @@ def _as_arguments(environment: Mapping[str, str]) -> int:
     os.write(file, b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words))
     os.lseek(file, 0, os.SEEK_SET)
     return file
-
-
-def _installation(folder: Path) -> str:
-    """Return the environment or prefix that contains a folder of programs, or the folder itself."""
-    above = folder.parent
-    whole = os.access(above / "pyvenv.cfg", os.F_OK) or (folder.name == "bin" and os.access(above / "lib", os.F_OK))
-    return str(above if whole else folder)
