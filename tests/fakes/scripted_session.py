@@ -11,7 +11,16 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_marks import Marks, marks_of
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxChoice, InboxDecision, InboxFilter, InboxItem, InboxReceipt, Reference
-from agent_workbench.core.intents import CompleteCode, FindCode, Intent, Leave, ListPastActions, OpenFile, PreviewPrompt
+from agent_workbench.core.intents import (
+    CompleteCode,
+    FindCode,
+    FindNotes,
+    Intent,
+    Leave,
+    ListPastActions,
+    OpenFile,
+    PreviewPrompt,
+)
 from agent_workbench.core.intents.outcomes import Accepted, Outcome
 from agent_workbench.core.intents.plan import AddTask, DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.live import Live, Notice, Recording, ReplayPosition, SessionUpdate
@@ -21,7 +30,16 @@ from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.core.state.session_state import SessionState
 
 QUESTIONS = (
-    FindCode | CompleteCode | ListPastActions | OpenFile | PreviewPrompt | OpenPlan | EditPlan | DraftTask | AddTask
+    FindCode
+    | FindNotes
+    | CompleteCode
+    | ListPastActions
+    | OpenFile
+    | PreviewPrompt
+    | OpenPlan
+    | EditPlan
+    | DraftTask
+    | AddTask
 )
 
 

@@ -13,6 +13,7 @@ DIALOG_SCOPES = frozenset(
         Scope.DRAFT,
         Scope.ALLOW,
         Scope.RULES,
+        Scope.KNOWLEDGE,
         Scope.INBOX,
         Scope.PROPOSAL,
         Scope.RECEIPT,

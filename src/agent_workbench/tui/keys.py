@@ -28,6 +28,7 @@ class Scope(StrEnum):
     DRAFT = "Task to start"
     ALLOW = "Rule to keep"
     RULES = "Rules"
+    KNOWLEDGE = "Knowledge"
     INBOX = "Inbox"
     PROPOSAL = "Proposal of the inbox"
     HELP = "Help"
@@ -150,6 +151,9 @@ KEYS = (
     Key(Scope.ALLOW, "next_place", "tab,right,l", "where", "Change for how long, and for whom, the rule is kept."),
     Key(Scope.ALLOW, "previous_place", "shift+tab,left,h", "where, back", "Go back in the same list."),
     Key(Scope.ALLOW, "close_offer", "escape,q", "close", "Keep no rule; the proposal still waits."),
+    Key(Scope.KNOWLEDGE, "edit_note", "e", "edit", "Edit the selected note."),
+    Key(Scope.KNOWLEDGE, "search_notes", "slash,i", "search", "Search the notes."),
+    Key(Scope.KNOWLEDGE, "close_knowledge", "M,escape,q", "close", "Back to the workbench."),
     Key(Scope.RULES, "revoke_rule", "x", "revoke", "Revoke the selected rule; asks first."),
     Key(Scope.RULES, "close_rules", "L,escape,q", "close", "Back to the workbench."),
     Key(Scope.SESSIONS, "open_session", "enter", "open", "Resume the selected session, or replay it if it has ended."),
@@ -197,6 +201,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "review", "R", "review", "Show all changes of the task as one diff, each with its step."),
     Key(Scope.EVERYWHERE, "consult", "C", "consult", "Ask a consultant: the waiting diff, a failed check, a task."),
     Key(Scope.EVERYWHERE, "rules", "L", "rules", "Show the rules in force, and revoke them."),
+    Key(Scope.EVERYWHERE, "knowledge", "M", "knowledge", "Search, read and edit the notes that outlive a task."),
     Key(Scope.EVERYWHERE, "sessions", "S", "sessions", "List the sessions: resume, replay, fork or verify one."),
     Key(Scope.EVERYWHERE, "inbox", "I", "inbox", "Show what waits in all sessions of the repository, and decide it."),
     Key(Scope.EVERYWHERE, "new_tab", "ctrl+t", "new tab", "Start another session in a new tab."),

@@ -205,6 +205,20 @@ class OfferNotes(Struct, frozen=True):
     origin: str
 
 
+class FindNotes(Struct, frozen=True):
+    """Search the notes that outlive a task; without words all are wanted, by name."""
+
+    words: str = ""
+
+
+class EditNote(Struct, frozen=True):
+    """Put the user's text in place of `before` in a note."""
+
+    name: str
+    before: str
+    text: str
+
+
 class StepReplay(Struct, frozen=True):
     """Move a replay by `steps` events; back if negative."""
 
@@ -291,6 +305,8 @@ Intent = (
     | StopConsultation
     | RecordDecision
     | OfferNotes
+    | FindNotes
+    | EditNote
     | PlanIntent
     | Leave
     | AnswerQuestion

@@ -5,6 +5,7 @@ from msgspec import Struct
 from agent_workbench.core.events import PromptBuilt
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.plan import PlanPiece, Task, TaskDraft
+from agent_workbench.core.ports.knowledge import KnowledgeHit
 from agent_workbench.core.repo.retrieval import Chunk, Completion
 from agent_workbench.core.settings import Permission
 
@@ -83,7 +84,23 @@ class PastActionsFound(Struct, frozen=True):
     past: PastActions
 
 
+class NotesFound(Struct, frozen=True):
+    """Answer to `FindNotes`: the notes, best first, or all by name; `problem` says why some are not searched."""
+
+    asked: str
+    hits: tuple[KnowledgeHit, ...]
+    problem: str = ""
+
+
 Answer = (
-    PlanOpened | TaskDrafted | TaskAdded | CodeCompleted | CodeFound | FileOpened | PromptPreviewed | PastActionsFound
+    PlanOpened
+    | TaskDrafted
+    | TaskAdded
+    | CodeCompleted
+    | CodeFound
+    | FileOpened
+    | PromptPreviewed
+    | PastActionsFound
+    | NotesFound
 )
 Outcome = Accepted | Refused | Answer

@@ -18,9 +18,11 @@ from agent_workbench.core.intents import (
     CompactContext,
     CompleteCode,
     DropChunk,
+    EditNote,
     EditProposal,
     EditScratchpad,
     FindCode,
+    FindNotes,
     Intent,
     ListPastActions,
     MergeTask,
@@ -57,20 +59,20 @@ from agent_workbench.engine.approval.mode_change import change_mode
 from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.approval.rule_store import change_rules
 from agent_workbench.engine.chat.chat_intents import STOPPED
-from agent_workbench.engine.knowledge.offers import offer_notes
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.completion import complete_code
 from agent_workbench.engine.session.consult_intents import ask_consultant
 from agent_workbench.engine.session.context_intents import NO_TASK, handle_context, preview_prompt
 from agent_workbench.engine.session.gate_intents import answer_proposal, answerable, record_decision
+from agent_workbench.engine.session.note_intents import find_notes, handle_notes
 from agent_workbench.engine.session.plan_intents import handle_plan
 from agent_workbench.engine.session.stop_intents import handle_stop
 from agent_workbench.engine.task.code_lookup import find_code, open_file
 from agent_workbench.engine.task.task_draft import draft_task
 from agent_workbench.engine.task.undo import ask_undo
 
-Question = ListPastActions | OpenFile | FindCode | CompleteCode | DraftTask | PreviewPrompt
+Question = ListPastActions | OpenFile | FindCode | FindNotes | CompleteCode | DraftTask | PreviewPrompt
 
 
 async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
@@ -80,8 +82,8 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return await answer_proposal(session, intent)
         case RecordDecision():
             return await record_decision(session, intent.decision)
-        case OfferNotes():
-            return await offer_notes(session, intent.notes, intent.origin)
+        case OfferNotes() | EditNote():
+            return await handle_notes(session, intent)
         case MergeTask():
             return await _merge(session, intent.task)
         case AbortTask():
@@ -128,6 +130,8 @@ async def look_up(session: SessionContext, question: Question) -> Outcome:
             if run is None or run.phase in ENDED:
                 return Refused(NO_TASK)
             return await find_code(session, question.asked.strip())
+        case FindNotes():
+            return await find_notes(session, question)
         case CompleteCode():
             return await complete_code(session, question.prefix)
         case DraftTask():

@@ -9,6 +9,7 @@ from agent_workbench.tui.session.context_dialogs import ContextDialogs
 from agent_workbench.tui.session.gate_dialogs import GateDialogs
 from agent_workbench.tui.session.hunk_dialogs import HunkDialogs
 from agent_workbench.tui.session.inbox_dialogs import InboxDialogs
+from agent_workbench.tui.session.knowledge_dialogs import KnowledgeDialogs
 from agent_workbench.tui.session.plan_dialogs import PlanDialogs
 from agent_workbench.tui.session.record_dialogs import RecordDialogs
 from agent_workbench.tui.session.review_dialogs import ReviewDialogs
@@ -16,7 +17,7 @@ from agent_workbench.tui.session.rule_dialogs import RuleDialogs
 from agent_workbench.tui.session.task_dialogs import TaskDialogs
 from agent_workbench.tui.session.window import SessionWindow
 
-LIVE_SCREENS = frozenset({"line", "allow", "reason", "rules", "receipt", "piece", "find"})
+LIVE_SCREENS = frozenset({"line", "allow", "reason", "rules", "knowledge", "receipt", "piece", "find"})
 """Names of screens that follow the session while they are open."""
 
 
@@ -39,6 +40,7 @@ class SessionDialogs:
         self.plan = PlanDialogs(window)
         self.task = TaskDialogs(window)
         self.rules = RuleDialogs(window)
+        self.knowledge = KnowledgeDialogs(window)
         self.context = ContextDialogs(window)
         self.review = ReviewDialogs(window)
         self.consult = ConsultDialogs(window)

@@ -125,6 +125,9 @@ class SessionScreen(WorkbenchScreen):
     def action_rules(self) -> None:
         self._dialogs.rules.show()
 
+    def action_knowledge(self) -> None:
+        self._dialogs.knowledge.show()
+
     def action_tell(self) -> None:
         self._dialogs.task.open_line()
 
