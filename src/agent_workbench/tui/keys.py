@@ -151,6 +151,7 @@ KEYS = (
     Key(Scope.ALLOW, "next_place", "tab,right,l", "where", "Change for how long, and for whom, the rule is kept."),
     Key(Scope.ALLOW, "previous_place", "shift+tab,left,h", "where, back", "Go back in the same list."),
     Key(Scope.ALLOW, "close_offer", "escape,q", "close", "Keep no rule; the proposal still waits."),
+    Key(Scope.KNOWLEDGE, "read_note", "enter,space", "read", "Show the whole text of the selected note, or fold it."),
     Key(Scope.KNOWLEDGE, "edit_note", "e", "edit", "Edit the selected note."),
     Key(Scope.KNOWLEDGE, "search_notes", "slash,i", "search", "Search the notes."),
     Key(Scope.KNOWLEDGE, "close_knowledge", "M,escape,q", "close", "Back to the workbench."),

@@ -90,13 +90,15 @@ class KnowledgeScreen(Dialog[None]):
         self.query_one(NoteList).show_entries(note_entries(hits), empty="no note fits" if self._found else "")
         said = sanitize(self._refused, limit_chars=400) or notes_line(self._found, self._state)
         self.query_one("#knowledge-said", Static).update(said)
-        names = ("edit_note", "search_notes", "close_knowledge")
+        names = ("read_note", "edit_note", "search_notes", "close_knowledge")
         key = {action: self._keymap.first(Scope.KNOWLEDGE, action) for action in names}
         close = f"{key['close_knowledge']} closes"
         if self.query_one(Input).has_focus:
             self.show_keys(f"Enter goes to the notes   {close}")
         else:
-            self.show_keys(f"Enter reads   {key['edit_note']} edits   {key['search_notes']} searches   {close}")
+            self.show_keys(
+                f"{key['read_note']} reads   {key['edit_note']} edits   {key['search_notes']} searches   {close}"
+            )
 
     def on_input_changed(self, message: Input.Changed) -> None:
         self._search(message.value)
@@ -109,6 +111,9 @@ class KnowledgeScreen(Dialog[None]):
 
     def action_search_notes(self) -> None:
         self.query_one(Input).focus()
+
+    def action_read_note(self) -> None:
+        self.query_one(NoteList).action_expand()
 
     def action_edit_note(self) -> None:
         cursor = self.query_one(NoteList).cursor
