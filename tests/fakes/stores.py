@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import DecisionRefused, ForgeError, LockedError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, CommitId, SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
+from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote, check_note_name
 from agent_workbench.core.ports.audit_index import AuditEntry, AuditPage, AuditQuery, check_query
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
-from agent_workbench.core.ports.knowledge import KnowledgeHit, KnowledgeNote, check_note_name
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.repo.retrieval import Signal, SignalKind

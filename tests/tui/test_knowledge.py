@@ -4,7 +4,7 @@ from agent_workbench.core.events import ActionProposed, NotesOffered, OfferedNot
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import EditNote, FindNotes
 from agent_workbench.core.intents.outcomes import Accepted, NotesFound
-from agent_workbench.core.ports.knowledge import KnowledgeHit, KnowledgeNote
+from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal, SimilarNote
 from agent_workbench.core.repo.retrieval import Signal, SignalKind
 from agent_workbench.core.settings import Permission

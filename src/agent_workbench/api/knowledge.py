@@ -17,8 +17,8 @@ from agent_workbench.core.inbox import Reference, reference_to
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.knowledge.note_names import auto_name, name_in_path, note_name, note_path
 from agent_workbench.core.knowledge.note_text import compose_note, read_head
+from agent_workbench.core.knowledge.notes import KnowledgeNote
 from agent_workbench.core.knowledge.usage import NoteUsage, usage_of
-from agent_workbench.core.ports.knowledge import KnowledgeNote
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap.repo_context import RepoContext

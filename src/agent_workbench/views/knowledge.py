@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from agent_workbench.core.intents.outcomes import NotesFound
 from agent_workbench.core.knowledge.note_text import read_head
-from agent_workbench.core.ports.knowledge import KnowledgeHit
+from agent_workbench.core.knowledge.notes import KnowledgeHit
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text

@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
 from agent_workbench.adapters.memory.note_files import MAX_BYTES
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.ports.knowledge import KnowledgeNote
+from agent_workbench.core.knowledge.notes import KnowledgeNote
 from agent_workbench.core.repo.retrieval import SignalKind
 
 

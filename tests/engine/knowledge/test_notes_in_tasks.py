@@ -8,11 +8,11 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.intents import ApproveProposal, DropChunk, OfferNotes, RejectProposal
 from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.selection.partial_patch import leave_out
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.ports.knowledge import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.replay.rerun import rerun

@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from agent_workbench.core.events import PromptBuilt
 from agent_workbench.core.history.past_actions import PastActions
+from agent_workbench.core.knowledge.notes import KnowledgeHit
 from agent_workbench.core.plan import PlanPiece, Task, TaskDraft
-from agent_workbench.core.ports.knowledge import KnowledgeHit
 from agent_workbench.core.repo.retrieval import Chunk, Completion
 from agent_workbench.core.settings import Permission
 

@@ -2,7 +2,7 @@
 
 import re
 
-from agent_workbench.core.ports.knowledge import MAX_NAME_CHARS, check_note_name
+from agent_workbench.core.knowledge.notes import MAX_NAME_CHARS, check_note_name
 
 FOLDER = "knowledge"
 SUFFIX = ".md"

@@ -1,36 +1,8 @@
 """Protocol of the notes that outlive a task. `tests/contracts` holds every implementation to it."""
 
-import re
 from typing import Protocol
 
-from msgspec import Struct
-
-from agent_workbench.core.errors import UsageError
-from agent_workbench.core.repo.retrieval import Signal
-
-_NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
-MAX_NAME_CHARS = 80
-
-
-class KnowledgeNote(Struct, frozen=True):
-    """A markdown note: `name` has no folder and no suffix; `problem` says why its text could not be read."""
-
-    name: str
-    text: str = ""
-    problem: str = ""
-
-
-class KnowledgeHit(Struct, frozen=True):
-    """A note that fits a search. Scores compare within one search only; `signals` are their parts, largest first."""
-
-    note: KnowledgeNote
-    score: float
-    signals: tuple[Signal, ...] = ()
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words of the search that the note contains, best first."""
-        return tuple(dict.fromkeys(word for signal in self.signals for word in signal.words))
+from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
 
 
 class Knowledge(Protocol):
@@ -59,12 +31,3 @@ class Knowledge(Protocol):
 
     async def close(self) -> None:
         """Release what the search holds."""
-
-
-def check_note_name(name: str) -> None:
-    """Raise `UsageError` for a name that cannot be a file's name on every disk."""
-    if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
-        raise UsageError(
-            f"{name!r} is not the name of a note",
-            advice=f"use at most {MAX_NAME_CHARS} lower-case letters and digits, joined by '.', '_' or '-'",
-        )

@@ -20,9 +20,9 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.knowledge.notes import MAX_NAME_CHARS
 from agent_workbench.core.knowledge.rejections import notes_of_rejections
 from agent_workbench.core.patch.diff_text import canonical_patch
-from agent_workbench.core.ports.knowledge import MAX_NAME_CHARS
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, with_patch
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.knowledge.note_diff import (

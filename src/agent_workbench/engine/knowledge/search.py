@@ -7,7 +7,8 @@ from agent_workbench.core.errors import StorageError, error_text
 from agent_workbench.core.events import KnowledgeFound
 from agent_workbench.core.knowledge.note_names import note_path
 from agent_workbench.core.knowledge.note_text import EXCERPT_CHARS, excerpt_of, read_head
-from agent_workbench.core.ports.knowledge import Knowledge, KnowledgeHit
+from agent_workbench.core.knowledge.notes import KnowledgeHit
+from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.repo.retrieval import Chunk, SignalKind
 
 HEADING = "## Relevant knowledge"

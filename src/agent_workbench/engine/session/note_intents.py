@@ -3,7 +3,7 @@
 from agent_workbench.core.intents import EditNote, FindNotes, OfferNotes
 from agent_workbench.core.intents.outcomes import Accepted, NotesFound, Outcome, Refused
 from agent_workbench.core.knowledge.note_names import note_path
-from agent_workbench.core.ports.knowledge import KnowledgeHit, KnowledgeNote
+from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
 from agent_workbench.engine.knowledge.offers import offer_notes
 from agent_workbench.engine.runtime.session_context import SessionContext
 

@@ -7,8 +7,8 @@ from textual.widgets import Input, Static
 
 from agent_workbench.core.intents import FindNotes, Intent
 from agent_workbench.core.intents.outcomes import NotesFound, Outcome, Refused
+from agent_workbench.core.knowledge.notes import KnowledgeNote
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.ports.knowledge import KnowledgeNote
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.dialogs.dialog import Dialog
