@@ -20,6 +20,7 @@ from bench import (
     prompt,
     prompt_tokens,
     replay,
+    skills,
     start_up,
     tui,
 )
@@ -40,6 +41,7 @@ BENCHES: dict[str, Measure] = {
     "edits": edits.measure,
     "search": code_search.measure,
     "index-scale": index_scale.measure,
+    "skills": skills.measure,
 }
 # The same at sizes that take a few seconds in all; good for seeing that they work, and for little else.
 QUICK: dict[str, Measure] = {
@@ -55,6 +57,7 @@ QUICK: dict[str, Measure] = {
     "edits": lambda: edits.measure(seeds=10, lines=40, vocabulary=0, tokens=60),
     "search": lambda: code_search.measure(package="unidiff"),
     "index-scale": lambda: index_scale.measure(chunks=600, queries=20),
+    "skills": lambda: skills.measure(skills=10, rounds=1),
 }
 
 

@@ -15,6 +15,7 @@ from bench import (
     prompt,
     prompt_tokens,
     replay,
+    skills,
     start_up,
 )
 from bench.__main__ import BENCHES, QUICK, main
@@ -81,6 +82,11 @@ def test_a_large_index_is_built_saved_loaded_changed_and_searched() -> None:
     assert found["chunks"] >= 300
     assert found["saved"] > 0
     assert found["five fields for a query of 20 words"] > 0
+
+
+def test_skills_are_listed_chosen_and_read() -> None:
+    found = by_name(skills.measure(skills=5, rounds=1))
+    assert found["choose among 5 skills"] > 0
 
 
 @pytest.mark.xdist_group("llama")

@@ -73,6 +73,6 @@ def test_its_demo_runs_and_finds_the_skills(machine: Machine, installed: Path) -
     plan.write_text(again)
     done = call(machine, installed, "run", "--task", "T-1", "--unconfined", "--json", cwd=repo)
     assert done.code == 3, done.said
-    (started,) = done.of_kind("task_started")
-    assert [skill["name"] for skill in started["skills"]] == ["git-workflow"]
-    assert len(started["skills"][0]["text"]) > 200
+    (chosen,) = done.of_kind("skills_chosen")
+    assert chosen["skills"][0]["name"] == "git-workflow"
+    assert len(chosen["skills"][0]["text"]) > 200

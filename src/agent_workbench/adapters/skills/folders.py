@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from agent_workbench.adapters.skills.places import FoundSkill, SkillSource
 from agent_workbench.adapters.skills.ranking import rank_skills
 from agent_workbench.core.errors import ConfigError
@@ -17,6 +19,7 @@ CHARS_PER_TOKEN = 4
 MOST_FOLD = 2
 """A declared number of tokens counts if it differs from the estimate by no more than this factor."""
 _PACKAGE = "agent_workbench"
+_Known = dict[str, tuple[SkillSource, FoundSkill]]
 
 
 class SkillFolders:
@@ -33,6 +36,7 @@ class SkillFolders:
         self._settings = settings
         self._user_dirs = tuple(user_dirs)
         self._bundled = bundled
+        self._entries: dict[str, tuple[tuple[int, ...], SkillEntry]] = {}
 
     async def list(self) -> tuple[SkillEntry, ...]:
         return await asyncio.to_thread(self._list)
@@ -50,30 +54,40 @@ class SkillFolders:
         return await asyncio.to_thread(self._read_file, name, path)
 
     async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
-        return await asyncio.to_thread(
-            lambda: tuple(SkillText(name, self._body(name)) for name in dict.fromkeys(names))
-        )
+        return await asyncio.to_thread(self._load, tuple(dict.fromkeys(names)))
 
     def _list(self) -> tuple[SkillEntry, ...]:
         known = sorted(self._known().items(), key=lambda each: each[0])
-        return tuple(_entry(source, skill) for _, (source, skill) in known)
+        return tuple(self._entry(source, skill) for _, (source, skill) in known)
 
-    def _body(self, name: str) -> str:
-        source, skill = self._named(name)
-        return source.parse(skill).body
+    def _entry(self, source: SkillSource, skill: FoundSkill) -> SkillEntry:
+        """Return the entry of a skill, read again if its file was written."""
+        place, stamp = str(source.folder / skill.name), source.stamp(skill)
+        before = self._entries.get(place)
+        if before is None or before[0] != stamp or not stamp:
+            before = self._entries[place] = (stamp, _read_entry(source, skill))
+        return replace(before[1], has_files=source.has_files(skill))
+
+    def _load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
+        known = self._known() if names else {}
+        return tuple(SkillText(name, self._body(name, known)) for name in names)
+
+    def _body(self, name: str, known: _Known | None = None) -> str:
+        source, skill = self._named(name, known)
+        return source.body(skill)
 
     def _read_file(self, name: str, path: str) -> str:
         source, skill = self._named(name)
         return source.read_file(skill, path)
 
-    def _named(self, name: str) -> tuple[SkillSource, FoundSkill]:
-        known = self._known()
+    def _named(self, name: str, known: _Known | None = None) -> tuple[SkillSource, FoundSkill]:
+        known = self._known() if known is None else known
         if name not in known:
             check_named(self._list(), (name,))
         return known[name]
 
-    def _known(self) -> dict[str, tuple[SkillSource, FoundSkill]]:
-        known: dict[str, tuple[SkillSource, FoundSkill]] = {}
+    def _known(self) -> _Known:
+        known: _Known = {}
         for source in self._sources():
             for skill in source.find()[1]:
                 known.setdefault(skill.name, (source, skill))
@@ -87,7 +101,7 @@ class SkillFolders:
             yield SkillSource(bundled, SkillOrigin.PACKAGE)
 
 
-def _entry(source: SkillSource, skill: FoundSkill) -> SkillEntry:
+def _read_entry(source: SkillSource, skill: FoundSkill) -> SkillEntry:
     folder = str(source.folder / skill.name)
     try:
         parsed = source.parse(skill)
@@ -108,7 +122,6 @@ def _entry(source: SkillSource, skill: FoundSkill) -> SkillEntry:
         languages=head.languages,
         patterns=head.patterns,
         role=head.role,
-        has_files=source.has_files(skill),
         tokens=declared or estimate,
         problems=problems,
     )

@@ -53,7 +53,7 @@ class SkillSource(Struct, frozen=True):
         return SkillPlace(shown, self.origin, len(found), more if len(names) > MOST_FOLDERS else ""), found
 
     def parse(self, skill: FoundSkill) -> ParsedSkill:
-        """Return a skill's front matter and body; raise `ConfigError` with file and line."""
+        """Return a skill's front matter and raw body; raise `ConfigError` with file and line."""
         shown = self.shown(skill)
         if skill.problem:
             raise ConfigError(f"{shown}:1: {skill.problem}", advice="rename the folder, and `name:` in its SKILL.md")
@@ -61,7 +61,11 @@ class SkillSource(Struct, frozen=True):
         parsed = parse_skill(text, shown, skill.name)
         wrong = f"{shown}:1: the file is called {skill.file}; its name is {FILE}"
         problems = (wrong, *parsed.problems) if skill.file != FILE else parsed.problems
-        return ParsedSkill(parsed.head, _inert(parsed.body), problems)
+        return ParsedSkill(parsed.head, parsed.body, problems)
+
+    def body(self, skill: FoundSkill) -> str:
+        """Return a skill's body as inert text; raise as `parse` does."""
+        return _inert(self.parse(skill).body)
 
     def read_file(self, skill: FoundSkill, path: str) -> str:
         """Return the text of a file in a skill's folder; raise `ConfigError` for one outside of it, or no text."""
@@ -73,6 +77,14 @@ class SkillSource(Struct, frozen=True):
         except StorageError as error:
             raise ConfigError(f"{path!r} leads out of the skill {skill.name}", advice=error.advice) from error
         return _inert(self._text(skill, path, f"{self.shown_folder(skill)}/{path}"))
+
+    def stamp(self, skill: FoundSkill) -> tuple[int, ...]:
+        """Return what changes when the skill's file is written again, empty if it cannot be looked at."""
+        try:
+            facts = (self.folder / skill.name / skill.file).stat()
+        except OSError:
+            return ()
+        return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
     def has_files(self, skill: FoundSkill) -> bool:
         """Return True if a skill's folder holds more than its own file and what tools put there."""
