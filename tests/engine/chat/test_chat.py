@@ -64,6 +64,7 @@ def source(folder: Path, name: str) -> LineTools:
     return LineTools(name, file)
 
 
+READS = ("read_file", "list_files", "grep", "search_code", "query_knowledge")
 READ = call("read_file", '{"path": "answer.txt"}')
 
 
@@ -102,13 +103,7 @@ async def test_a_question_becomes_calls_and_a_reply_and_reruns_to_the_byte(tmp_p
             assert chat_of(stage).reply == ChatReplied(2, "**wrong**")
             await said(front, "sure?")
         started = next(each for each in stage.events if isinstance(each, ChatStarted))
-        assert [spec.name for spec in started.specs] == [
-            "read_file",
-            "list_files",
-            "grep",
-            "search_code",
-            "query_knowledge",
-        ]
+        assert [spec.name for spec in started.specs] == [*READS, "consult"]
         finished = next(each for each in stage.events if isinstance(each, ActionFinished))
         assert "wrong" in finished.observation
         prompts = [each for each in stage.events if isinstance(each, PromptBuilt)]

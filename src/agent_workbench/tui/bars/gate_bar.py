@@ -146,9 +146,11 @@ class GateBar(GateText):
         if GateAct.RETRY in self._view.acts:
             self.post_message(self.Decided(RetryTrouble()))
 
-    def action_start(self) -> None:
+    async def action_start(self) -> None:
         if GateAct.SEND in self._view.acts:
             self.post_message(self.Decided(PauseTask(paused=False)))
+        elif GateAct.SAY in self._view.acts:
+            await self.run_action("screen.tell")
         elif GateAct.START in self._view.acts:
             self.post_message(self.Decided(StartTask(TaskId(self._view.task) if self._view.task else None)))
 

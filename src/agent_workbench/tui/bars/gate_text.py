@@ -22,6 +22,8 @@ BADGES = {
     GateMode.TROUBLE: "error",
     GateMode.IDLE: "primary",
 }
+STARTS = frozenset({GateAct.SEND, GateAct.SAY})
+"""Actions of the key that starts."""
 DIFF_ACTIONS = ("take_hunk", "select_lines", "next_change", "result", "why_left", "edit_hunk")
 FAR_ACTS = 2
 """Number of hints for the bar's own keys while the focus is elsewhere."""
@@ -132,7 +134,7 @@ class GateText(Bar):
             wanted = "go on" if self._view.mode is GateMode.PAUSED else "do not pause"
             label = "pause after this step" if act is GateAct.PAUSE else wanted
             return Hint(self._keymap.first(Scope.GATE, "pause"), label, "pause")
-        key = self._keymap.first(SCOPES.get(act, Scope.GATE), "start" if act is GateAct.SEND else act)
+        key = self._keymap.first(SCOPES.get(act, Scope.GATE), "start" if act in STARTS else act)
         if act in {GateAct.STOP, GateAct.ABORT, GateAct.UNDO}:
             return Hint(key, str(act), f"screen.{act}")
         if act is GateAct.LEAVE:
@@ -142,7 +144,7 @@ class GateText(Bar):
             label = "show more"
         elif act is GateAct.APPROVE and self.approval.asked_about(self._view.waiting):
             label = "yes, approve"
-        return Hint(key, label, "start" if act is GateAct.SEND else act)
+        return Hint(key, label, "start" if act in STARTS else act)
 
     @property
     def _gate_key(self) -> str:
@@ -156,7 +158,7 @@ def general_hints(view: GateView, keymap: Keymap) -> list[Hint]:
         wanted.append(("leave", "leave"))
     if view.mode in {GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED}:
         wanted += [("tell", "say"), ("context", "context")]
-    elif view.mode is GateMode.IDLE:
+    elif view.mode is GateMode.IDLE and GateAct.SAY not in view.acts:
         wanted.insert(0, ("tell", "say a task"))
     return [Hint(keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
 

@@ -26,7 +26,7 @@ MOST_SHOWN = 8
 MOST_ROWS = 6
 LOOK_AGAIN_SECONDS = 0.5
 KEYS = "Enter {sends}   Tab completes @ and /   Ctrl-J new line   Esc closes"
-TASK, MODEL = "New task", "To the model, read with its next step"
+TASK, MODEL, CHAT = "New task", "To the model, read with its next step", "Chat"
 NO_WORDS = "what follows / is a command; Ctrl-P lists them"
 
 
@@ -123,6 +123,7 @@ class InputLine(Dialog[TaskDraft | None]):
         self._remark = ""
         self._busy = False
         self._to_model = False
+        self._in_chat = False
 
     def body(self) -> Iterable[Widget]:
         area = LineArea(self._words, soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True)
@@ -138,12 +139,13 @@ class InputLine(Dialog[TaskDraft | None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Follow the session: the words go to the model while a task is worked on, else they become a task."""
-        self._to_model = update.state.unfinished
+        self._to_model = update.state.unfinished or update.state.chat is not None
+        self._in_chat = update.state.chat is not None
         if self.is_mounted:
             self._show()
 
     def _show(self) -> None:
-        heading = self._fixed_title or (MODEL if self._to_model else TASK)
+        heading = self._fixed_title or (CHAT if self._in_chat else MODEL if self._to_model else TASK)
         self.query_one(".frame").border_title = Content(sanitize_line(heading, 200))
         self.show_keys(KEYS.format(sends="sends" if self._to_model else "proposes"))
         said = self.query_one("#line-said", Static)

@@ -63,6 +63,7 @@ class PaneUpdates:
         screen, before = self._screen, self.newest
         self.newest = update
         begins = update.state.at_work and not (before and before.state.at_work)
+        opens_chat = update.state.chat is not None and not (before and before.state.chat)
         if before is None or _plan_differs(before, update):
             plan = view_proposed_plan(update.state) if update.live.replay is None else None
             screen.query_one(PlanPane).show(plan or view_plan(update.state, update.live.no_plan, update.live.taken))
@@ -84,7 +85,7 @@ class PaneUpdates:
         self.gate_pane = "plan" if planned else "diff"
         if waits and waits != self._waiting and not edits_here and not arranges_here:
             self.go_to_gate()
-        elif begins and screen.focused is screen.query_one(PlanPane):
+        elif (begins or opens_chat) and screen.focused in {None, screen.query_one(PlanPane)}:
             screen.set_focus(self.bar)
         self._waiting = waits
         self._bring_forward_active(update, diff.proposal)
@@ -162,7 +163,7 @@ class PaneUpdates:
             layout.bring_forward("plan")
         elif proposal or update.live.running is not None or writes:
             layout.bring_forward("diff")
-        elif update.state.at_work or update.live.replay is not None:
+        elif update.state.at_work or update.state.chat is not None or update.live.replay is not None:
             layout.bring_forward("steps")
         elif not update.live.activity and (update.state.run or update.state.planning):
             layout.bring_forward("plan")

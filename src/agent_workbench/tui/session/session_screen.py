@@ -107,6 +107,12 @@ class SessionScreen(WorkbenchScreen):
     async def action_new_tab(self) -> None:
         await self._window.open_session(SessionRequest(OpenMode.NEW))
 
+    async def action_new_chat(self) -> None:
+        await self._window.open_session(SessionRequest(OpenMode.NEW, chat=True))
+
+    def action_make_task(self) -> None:
+        self._dialogs.task.make_task()
+
     async def action_next_tab(self) -> None:
         await self._tabs.go(1)
 

@@ -1,5 +1,6 @@
 """Dialogs about the running task, and the input line that says something to the model or makes a new task."""
 
+from agent_workbench.core.events import UserSaid
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     AbortTask,
@@ -43,8 +44,9 @@ class TaskDialogs:
         from agent_workbench.tui.dialogs.confirm import ConfirmDialog
 
         update, run = self._window.update_shown, self._run
-        if update is not None and update.state.open_planning is not None and update.live.replay is None:
-            # Nothing is lost by it: the goal and the plan can be asked for again.
+        free = update is not None and (update.state.open_planning is not None or update.state.chat is not None)
+        if update is not None and free and update.live.replay is None:
+            # Nothing is lost by it: a plan, or an answer, can be asked for again.
             self._window.run_worker(self._window.want(AbortTask()), group="abort")
             return
         if run is not None and run.merging and update is not None and not update.state.unfinished:
@@ -148,6 +150,20 @@ class TaskDialogs:
             line.show(update)
             window.push_screen(line, self._show_draft)
 
+    def make_task(self) -> None:
+        """Open the input line for a task in words; they are those of the newest message of a chat."""
+        window, update = self._window, self._window.update_shown
+        chat = update.state.chat if update is not None else None
+        if update is None or chat is None or update.live.replay is not None:
+            window.tell("this is no chat; say a task with :", "warning")
+            return
+        from agent_workbench.tui.dialogs.input_line import TASK, InputLine
+
+        said = [each.event.text for each in chat.history if isinstance(each.event, UserSaid)]
+        words = said[-1] if said else ""
+        line = InputLine(lambda said: window.ask(DraftTask(said)), window.ask, (), words=words, title=TASK)
+        window.push_screen(line, self._show_draft)
+
     def _keep(self, words: str) -> None:
         self._unsent = words
 
@@ -155,7 +171,7 @@ class TaskDialogs:
         """Return the outcome of the words: said to the model while a task is worked on, else made a task."""
         update, outcome = self._window.update_shown, None
         if words:
-            running = update is not None and update.state.unfinished
+            running = update is not None and (update.state.unfinished or update.state.chat is not None)
             outcome = await self._window.ask(SayToModel(words) if running else DraftTask(words))
         if not isinstance(outcome, Refused):
             self._unsent = words if isinstance(outcome, TaskDrafted) else ""

@@ -35,6 +35,8 @@ WHY_CHECKED = {
     CheckPurpose.ASKED: "because the model asked",
     CheckPurpose.FINAL: "as the last check before the commit",
 }
+CALLED = frozenset({Permission.COMMAND, Permission.READ, Permission.PLAN, Permission.SCRIPT, Permission.EXTERNAL})
+"""Proposals that are shown by themselves, without the run that they belong to."""
 OUTPUT_LINES = 120
 """Maximum number of lines of running output, because every update lays out all of them."""
 
@@ -70,6 +72,8 @@ def view_diff(update: SessionUpdate) -> DiffView:
     if waiting is not None and waiting.plan is not None:
         key = proposal_key(waiting)
         return DiffView("Plan · waits", key, plan_notes(waiting, waiting.plan), "", key, source=waiting)
+    if waiting is not None and (run is None or waiting.kind in CALLED):
+        return _call_view(update.state, waiting)
     if run is not None and waiting is not None:
         view = _waiting(update.state, run, waiting)
         return view if update.live.replay is None else replace(view, by_hunk=False)
@@ -93,9 +97,6 @@ def proposal_key(proposal: Proposal) -> str:
 
 def _waiting(state: SessionState, run: TaskRun, proposal: Proposal) -> DiffView:
     key = proposal_key(proposal)
-    if script := script_call(proposal):
-        notes = (*script_notes(script, state.config.sandbox if state.config else None), *_remarks(proposal))
-        return DiffView("Script · waits", key, notes, script_diff(script), key)
     match proposal.kind:
         case Permission.DIFF:
             about = "Changed by the command" if proposal.tool == KEEP_CHANGES else "Diff"
@@ -117,13 +118,23 @@ def _waiting(state: SessionState, run: TaskRun, proposal: Proposal) -> DiffView:
             return DiffView(f"Summary{edited} · waits", key, _summary_notes(run, proposal), proposal.diff, key)
         case Permission.FINISH:
             return DiffView("Finish · waits", key, finish_notes(run, proposal), proposal.diff, key)
-        case Permission.COMMAND | Permission.READ:
-            return _asked(proposal, key)
         case Permission.KNOWLEDGE:
             return _notes_view(proposal)
-        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
-            return DiffView(f"{proposal.kind.capitalize()} tool · waits", key, call_notes(run, proposal), "", key)
+        case Permission.COMMAND | Permission.READ | Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
+            return _call_view(state, proposal)
     assert_never(proposal.kind)
+
+
+def _call_view(state: SessionState, proposal: Proposal) -> DiffView:
+    """Return the view of a command, or of the call of a tool: of a task, or of a chat."""
+    key = proposal_key(proposal)
+    if script := script_call(proposal):
+        notes = (*script_notes(script, state.config.sandbox if state.config else None), *_remarks(proposal))
+        return DiffView("Script · waits", key, notes, script_diff(script), key)
+    if proposal.kind in {Permission.COMMAND, Permission.READ}:
+        return _asked(proposal, key)
+    notes = call_notes(state.specs, proposal)
+    return DiffView(f"{proposal.kind.capitalize()} tool · waits", key, notes, "", key)
 
 
 def _notes_view(proposal: Proposal) -> DiffView:

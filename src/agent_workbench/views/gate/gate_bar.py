@@ -56,6 +56,7 @@ class GateAct(StrEnum):
     RETRY = "retry"
     START = "start"
     SEND = "send"
+    SAY = "say"
     LEAVE = "leave"
 
 
@@ -109,10 +110,10 @@ def view_gate(update: SessionUpdate) -> GateView:
 
 def _stop(update: SessionUpdate) -> StopAnswer | StopAction | None:
     """Return the intent that stops what runs: a running action, else the model's answer or what leads to it."""
-    run = update.state.run
-    if run is None or run.proposal is None or run.stage not in {ProposalStage.APPROVED, ProposalStage.RUNNING}:
+    work = update.state.chat or update.state.run
+    if work is None or work.proposal is None or work.stage not in {ProposalStage.APPROVED, ProposalStage.RUNNING}:
         return StopAnswer()
-    return StopAction(run.proposal.id) if run.proposal.kind in STOPPABLE else None
+    return StopAction(work.proposal.id) if work.proposal.kind in STOPPABLE else None
 
 
 def _view(update: SessionUpdate) -> GateView:
@@ -136,8 +137,8 @@ def _view(update: SessionUpdate) -> GateView:
         pause = GateAct.GO_ON if run is not None and run.paused else GateAct.PAUSE
         stop = (GateAct.STOP,) if _stop(update) is not None else ()
         acts = (*stop, pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
-        if state.open_planning is not None and live.decidable:
-            acts = (*stop, GateAct.ABORT)
+        if (state.open_planning is not None or state.chat is not None) and live.decidable:
+            acts = (*stop, *((GateAct.ABORT,) if state.chat is None else ()))
         # Without a session the keys of the panes do nothing.
         mode = GateMode.BUSY if state.session else GateMode.STARTING
         return GateView(mode, sanitize_line(live.activity) or "working", _progress(live), _last_line(live), acts)
@@ -289,6 +290,9 @@ def _last_line(live: Live) -> str:
 
 
 def _idle(state: SessionState, live: Live) -> GateView:
+    if state.chat is not None:
+        more = "M makes it a task" if state.chat.history and state.chat.step else ""
+        return GateView(GateMode.IDLE, "chat", "ask the model about this repository", more, (GateAct.SAY,))
     if not state.plan_path and live.no_plan:
         return GateView(GateMode.IDLE, "no plan", sanitize_line(live.no_plan, 300), "q quits")
     if not state.plan_path:

@@ -1,5 +1,6 @@
 """Notes beside the proposal of a commit, a merge, a finish or a tool call: its content and its obstacles."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from agent_workbench.core.events import ActionProposed
@@ -11,7 +12,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
-from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS
+from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS, ToolSpec
 from agent_workbench.core.tools.strict_json import JsonError, indented_json, one_line, read_json
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.diff.diff_document import DiffReader
@@ -78,9 +79,9 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     )
 
 
-def call_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
+def call_notes(specs: Iterable[ToolSpec], proposal: Proposal) -> tuple[Block, ...]:
     """Return the call of a source's tool: name, source, its description and hints, the arguments and their schema."""
-    spec = next((each for each in run.specs if each.name == proposal.tool), None)
+    spec = next((each for each in specs if each.name == proposal.tool), None)
     summary = sanitize_line(spec.summary, MAX_SUMMARY_CHARS) if spec is not None else ""
     hints = ", ".join(sanitize_line(hint, 200) for hint in proposal.hints)
     server = f", {sanitize_line(spec.server, 200)}" if spec is not None and spec.server else ""

@@ -174,6 +174,8 @@ def _placed(tabs: Sequence[TabView], numbers: Sequence[int], *, words: bool) -> 
 
 def _name(state: SessionState) -> str:
     run = state.run
+    if state.chat is not None:
+        return "chat"
     if state.open_planning is not None:
         return "plan"
     if run is None:

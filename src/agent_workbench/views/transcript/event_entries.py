@@ -55,6 +55,7 @@ from agent_workbench.core.proposals import (
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.transcript.chat_blocks import chat_answer_blocks, chat_blocks
 from agent_workbench.views.transcript.check_entries import PURPOSES
 from agent_workbench.views.transcript.consult_blocks import consult_blocks
 from agent_workbench.views.transcript.model_blocks import (
@@ -142,7 +143,8 @@ def _step_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
         case ScratchpadChanged() if event.by is not Author.WORKBENCH:
             return [Block(f"the scratchpad was written by the {event.by}", Tone.DIM, "Note")]
         case _:
-            return _model_blocks(recorded, before) or plan_blocks(event) or consult_blocks(event)
+            own = _model_blocks(recorded, before)
+            return own or plan_blocks(event) or consult_blocks(event) or chat_blocks(event)
 
 
 def _instructions(found: RepoInstructions) -> str:
@@ -161,6 +163,8 @@ def _model_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
             return knowledge_blocks(event)
         case PromptBuilt():
             return prompt_blocks(event)
+        case ModelAnswered() if before.purpose is Purpose.CHAT:
+            return chat_answer_blocks(event)
         case ModelAnswered():
             return answer_blocks(event, before.purpose, before.name_of(event))
         case ModelInterrupted():

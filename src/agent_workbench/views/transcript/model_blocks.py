@@ -119,8 +119,11 @@ def interrupted_blocks(event: ModelInterrupted) -> list[Block]:
 
 
 def message_blocks(event: UserSaid) -> list[Block]:
-    """Return the blocks of a message from the user."""
-    return [Block(sanitize(event.text.strip()), Tone.STRONG, "You", Tone.ACCENT, space_before=True)]
+    """Return the blocks of a message from the user, and of the files and skills that go with it."""
+    files = [sanitize_line(chunk.place) for chunk in event.files]
+    brought = [*files, *(f"skill {sanitize_line(skill.name)}" for skill in event.skills)]
+    with_it = [Block(f"with {', '.join(brought)}", Tone.DIM)] if brought else []
+    return [Block(sanitize(event.text.strip()), Tone.STRONG, "You", Tone.ACCENT, space_before=True), *with_it]
 
 
 def pin_blocks(event: ChunkPinned | ChunkDropped) -> list[Block]:

@@ -33,6 +33,7 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
+from agent_workbench.views.transcript.chat_blocks import streamed_chat_blocks
 from agent_workbench.views.transcript.check_entries import check_entries
 from agent_workbench.views.transcript.event_entries import event_entry
 from agent_workbench.views.transcript.model_blocks import ASIDE, thought_line
@@ -88,7 +89,7 @@ def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = 
     run = update.state.run
     step = f" · {run.task} step {run.step}" if run is not None and run.step else ""
     return StepsView(
-        title=f"Steps{step}",
+        title=f"Steps{step}" if update.state.chat is None else "Chat",
         transcript=transcript,
         unsettled=tuple(_unsettled(update, transcript)),
         empty="" if transcript.entries else NO_STEPS,
@@ -98,7 +99,8 @@ def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = 
 def transcript_of(state: SessionState, trail: FoldSnapshots[Transcript] | None = None) -> Transcript:
     """Return the transcript of `state`, continued from the nearest snapshot of `trail`."""
     runs = (*state.past, state.run) if state.run is not None else state.past
-    events = JoinedSequence((state.opening, *(run.history for run in runs)))
+    work = runs if state.chat is None else (state.chat,)
+    events = JoinedSequence((state.opening, *(each.history for each in work)))
     return (transcript_snapshots() if trail is None else trail).at(events)
 
 
@@ -173,10 +175,13 @@ def _met(transcript: Transcript, facts: ModelFacts) -> Transcript:
 
 def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]:
     live = update.live
-    if update.state.run is None and update.state.planning is None and transcript.entries:
+    idle = update.state.run is None and update.state.planning is None and update.state.chat is None
+    if idle and transcript.entries:
         yield Entry("before", (Block(NO_STEPS, Tone.DIM, space_before=True),))
     if live.streaming is not None and live.streaming.text and update.state.open_planning is not None:
         yield Entry("streaming", tuple(streamed_plan_blocks(live.streaming)))
+    elif live.streaming is not None and live.streaming.text and update.state.chat is not None:
+        yield Entry("streaming", tuple(streamed_chat_blocks(live.streaming)))
     elif live.streaming is not None:
         yield Entry("streaming", tuple(_stream(live.streaming, transcript)))
     if live.running is not None:

@@ -36,7 +36,7 @@ class Consult(BuiltinTool, frozen=True):
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Ask, and return the answer."""
-        request = _request(self.read(proposal.text), context.state.session)
+        request, run = _request(self.read(proposal.text), context.state.session), context.state.run
         shown = 0
 
         def show(streaming: Streaming) -> None:
@@ -49,10 +49,10 @@ class Consult(BuiltinTool, frozen=True):
             context.settings,
             context.newest_state,
             context.record,
-            context.workspace,
+            context.files,
             context.may_read,
             show=show,
-            dollars_left=dollars_left(context.run),
+            dollars_left=dollars_left(run) if run is not None else None,
         )
         try:
             answer = await consult(asking, request)
