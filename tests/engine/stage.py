@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -26,6 +27,8 @@ from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.tools import ToolSource
+from agent_workbench.core.ports.workspace import Workspace
+from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Approval, Approvals, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.recorder import Recorder
@@ -185,6 +188,19 @@ async def a_stage(
     finally:
         await stage.session.close()
         await stage.recorder.close()
+
+
+def hold_worktrees(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Let the making of a worktree never end, until `open` is set back; the event tells that it has begun."""
+    making = asyncio.Event()
+
+    async def for_ever(_: WorkspaceRequest) -> Workspace:
+        making.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(stage.ports.workspaces, "open", for_ever)
+    return making
 
 
 def _each_time(check: Approval) -> Approval:

@@ -10,8 +10,8 @@ from agent_workbench.adapters.journal.past_events import past_actions
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.errors import JournalError
-from agent_workbench.core.events.codec import JsonValue
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.strict_json import JsonValue
 from tests.adapters.journal.journals import NO_SECRETS, SHORT_STORY, STORY, append_all, write_quickly
 
 

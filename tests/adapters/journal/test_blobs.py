@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from agent_workbench.adapters.journal.blobs import LONGEST_TEXT_BYTES, Blobs
 from agent_workbench.core.errors import JournalError
-from agent_workbench.core.events.codec import JsonObject, JsonValue
+from agent_workbench.core.events.codec import JsonObject
+from agent_workbench.core.tools.strict_json import JsonValue
 from tests.strategies import texts
 
 TEXT = "x" * 5000

@@ -14,7 +14,6 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events.codec import (
     JsonObject,
-    JsonValue,
     change_texts,
     decode_event,
     encode_event,
@@ -24,6 +23,7 @@ from agent_workbench.core.events.codec import (
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.tools.strict_json import JsonValue
 from tests.strategies import events
 
 

@@ -39,7 +39,7 @@ from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 from tests.engine.front import Front, handle_of, in_front_of
-from tests.engine.stage import FINISH, T1, Stage, a_stage, change, reopened, task
+from tests.engine.stage import FINISH, T1, Stage, a_stage, change, hold_worktrees, reopened, task
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 ALL_BUT_DIFF = Approvals(check=Approval.AUTO, commit=Approval.AUTO)
@@ -226,15 +226,8 @@ async def test_the_making_of_a_worktree_can_be_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intent: Leave | AbortTask
 ) -> None:
     async with a_stage(tmp_path, tasks=(task(), task("T-2"))) as stage:
-        making = asyncio.Event()
         open_ = stage.ports.workspaces.open
-
-        async def for_ever(_: WorkspaceRequest) -> Workspace:
-            making.set()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        monkeypatch.setattr(stage.ports.workspaces, "open", for_ever)
+        making = hold_worktrees(stage, monkeypatch)
         async with in_front_of(stage) as front:
             await front.start()
             await making.wait()

@@ -37,16 +37,25 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposals import shown_sha
-from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Approval, Approvals, Permission, SandboxSettings, Settings
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.engine.flow import AwaitGo, next_move
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.stoppable import StoppableCall, StoppedByUser
 from tests.engine.front import Front, in_front_of
-from tests.engine.stage import ANSWER, FINISH, WRONG_ANSWER, Stage, a_stage, call, change, reopened, task
+from tests.engine.stage import (
+    ANSWER,
+    FINISH,
+    WRONG_ANSWER,
+    Stage,
+    a_stage,
+    call,
+    change,
+    hold_worktrees,
+    reopened,
+    task,
+)
 from tests.fakes.ports import Hang, Saying
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
@@ -292,15 +301,8 @@ async def test_a_summary_that_is_being_written_is_cut_and_asked_for_again(tmp_pa
 
 async def test_the_making_of_a_worktree_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_stage(tmp_path) as stage:
-        making = asyncio.Event()
         open_ = stage.ports.workspaces.open
-
-        async def for_ever(_: WorkspaceRequest) -> Workspace:
-            making.set()
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        monkeypatch.setattr(stage.ports.workspaces, "open", for_ever)
+        making = hold_worktrees(stage, monkeypatch)
         async with in_front_of(stage) as front:
             await front.start()
             await making.wait()

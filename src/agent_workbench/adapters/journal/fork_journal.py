@@ -5,9 +5,9 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agent_workbench.adapters.journal.line_composer import LineComposer
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, AppendOnlyFile
+from agent_workbench.adapters.journal.writer import LineComposer
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder

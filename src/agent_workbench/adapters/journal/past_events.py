@@ -11,12 +11,13 @@ from agent_workbench.adapters.journal.reader import read_lines
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.events import ActionDecided, Event, Recorded
-from agent_workbench.core.events.codec import MAX_DEPTH, JsonValue, decode_event
+from agent_workbench.core.events.codec import MAX_DEPTH, decode_event
 from agent_workbench.core.history.past_actions import PastAction, PastActions, session_actions
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.prompt_reads import reading_speed
+from agent_workbench.core.tools.strict_json import JsonValue
 
 MOST_SESSIONS = 300
 MOST_BYTES = 64_000_000

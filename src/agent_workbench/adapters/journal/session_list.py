@@ -11,10 +11,10 @@ from agent_workbench.adapters.journal.line_format import JournalLine, decode_lin
 from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_lines
 from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
-from agent_workbench.core.events.codec import JsonValue
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SESSION_ID, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.system.locks import lock_holder
 from agent_workbench.system.regular_files import open_regular
 

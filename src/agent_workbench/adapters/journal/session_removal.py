@@ -10,9 +10,8 @@ from agent_workbench.core.history.leftovers import Leftover, LeftoverKind, is_ov
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
 from agent_workbench.system.atomic_files import storage_error
-from agent_workbench.system.disk_usage import disk_usage
+from agent_workbench.system.folder_trees import disk_usage, remove_tree
 from agent_workbench.system.locks import FileLock, describe_holder
-from agent_workbench.system.tree_removal import remove_tree
 
 REMOVED = ".removed-"
 

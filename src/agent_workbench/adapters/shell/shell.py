@@ -18,9 +18,9 @@ from agent_workbench.core.errors import ShellError
 from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings
+from agent_workbench.system.folder_trees import remove_tree
 from agent_workbench.system.processes import ResourceLimits, SupervisedProcess, read_pipe, spawn
 from agent_workbench.system.programs import clean_path
-from agent_workbench.system.tree_removal import remove_tree
 
 _LIMITS = ResourceLimits()
 _KEPT_BYTES = 8 * 1024 * 1024

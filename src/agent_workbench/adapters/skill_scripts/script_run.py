@@ -17,8 +17,8 @@ from agent_workbench.core.ports.workspace import Command, OnOutput, Shell
 from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.tools.skill_tools import ScriptCall
+from agent_workbench.system.folder_trees import remove_tree
 from agent_workbench.system.programs import clean_path
-from agent_workbench.system.tree_removal import remove_tree
 
 MAX_STREAM_CHARS = 90_000
 MAX_NAMED = 20

@@ -22,10 +22,10 @@ from agent_workbench.core.errors import ToolError
 from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.system.atomic_files import make_directories, storage_error
+from agent_workbench.system.folder_trees import remove_tree
 from agent_workbench.system.locks import FileLock, describe_holder
 from agent_workbench.system.processes import ResourceLimits, spawn
 from agent_workbench.system.programs import child_environment, find_program
-from agent_workbench.system.tree_removal import remove_tree
 
 INSTALL_SECONDS, SHORT_SECONDS = 900.0, 120.0
 LOCK_SECONDS = 60.0

@@ -13,8 +13,8 @@ from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.tools.strict_json import JsonValue
 
-JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 MAX_DEPTH = 64

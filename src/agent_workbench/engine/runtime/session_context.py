@@ -13,8 +13,7 @@ from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_task import BackgroundTask
 from agent_workbench.engine.runtime.file_names import FileNames
-from agent_workbench.engine.runtime.index_progress import show_index
-from agent_workbench.engine.runtime.output_tail import OutputTail
+from agent_workbench.engine.runtime.progress import OutputTail, show_index
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.stoppable import StoppableCall
 from agent_workbench.engine.runtime.tool import Tools

@@ -21,7 +21,7 @@ from agent_workbench.core.ports.workspace import ReadableFiles, Shell, Workspace
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.engine.runtime.output_tail import OutputTail
+from agent_workbench.engine.runtime.progress import OutputTail
 from agent_workbench.engine.runtime.scope import TaskBounds
 from agent_workbench.engine.runtime.stoppable import StoppableCall
 

@@ -46,7 +46,7 @@ from agent_workbench.engine.flow import (
 from agent_workbench.engine.knowledge.offers import offer_rejections
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_task import BackgroundTask
-from agent_workbench.engine.runtime.elapsed_time import show_time
+from agent_workbench.engine.runtime.progress import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import Submission
 from agent_workbench.engine.runtime.tool import REFUSALS

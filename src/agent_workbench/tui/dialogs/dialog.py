@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.widgets.selectable_screen import SelectableScreen
+from agent_workbench.tui.terminal.selectable_screen import SelectableScreen
 
 Answer = TypeVar("Answer")
 

@@ -26,7 +26,7 @@ from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.plan_messages import TaskSelected
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
-from agent_workbench.tui.widgets.selectable_screen import SelectableScreen
+from agent_workbench.tui.terminal.selectable_screen import SelectableScreen
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from msgspec import to_builtins
 
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.events.codec import JsonObject, JsonValue, encode_event
+from agent_workbench.core.events.codec import JsonObject, encode_event
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.views.reports.task_report import TaskReport
 
 FORMAT = "agent-session"

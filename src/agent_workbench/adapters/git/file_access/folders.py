@@ -11,7 +11,7 @@ from agent_workbench.adapters.git.commands.objects import MAX_FILE_BYTES
 from agent_workbench.core.errors import StorageError, WorkspaceError
 from agent_workbench.core.patch.paths import is_git_folder, shown
 from agent_workbench.core.patch.values import FileContent
-from agent_workbench.system import tree_removal as removal
+from agent_workbench.system import folder_trees as removal
 from agent_workbench.system.atomic_files import storage_error
 from agent_workbench.system.regular_files import open_regular
 
@@ -187,7 +187,7 @@ def parents_of(path: str) -> list[str]:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder with its content, as `system.tree_removal` does; raise `StorageError`."""
+    """Remove a folder with its content, as `system.folder_trees` does; raise `StorageError`."""
     try:
         removal.remove_tree(path)
     except OSError as error:

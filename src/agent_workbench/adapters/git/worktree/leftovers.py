@@ -22,7 +22,7 @@ from agent_workbench.core.ids import SESSION_ID, CommitId, SessionId, TaskId
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.system.disk_usage import disk_usage
+from agent_workbench.system.folder_trees import disk_usage
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
 
 CHECKPOINTS = "refs/agent/"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.system.tree_removal import remove_tree
+from agent_workbench.system.folder_trees import remove_tree
 
 DEEP = "import os\nfor _ in range(3000):\n os.mkdir('0'); open('1', 'w').close(); os.chdir('0')"
 
