@@ -48,7 +48,7 @@ async def test_words_go_to_the_model_and_the_reply_is_shown_literally() -> None:
         text = bench.text()
         assert "[@click=app.approve]all[/] ␛]52;c;aGk=␇" in text
         assert text.count("Errors") == 1
-        await bench.press("M", "enter")
+        await bench.press("Y", "enter")
         assert bench.session.intents[-1:] == [DraftTask("why?")]
 
 
@@ -68,7 +68,7 @@ async def test_a_call_waits_at_the_gate_and_is_approved_or_given_up() -> None:
 async def test_a_key_opens_a_chat_beside_the_session() -> None:
     other = chat()
     async with driving(ScriptedSession(*runs.opening()), SMALL, others=[other]) as bench:
-        await bench.press("M")
+        await bench.press("Y")
         assert "this is no chat" in bench.text()
         assert not bench.screen.query(TextArea)
         await bench.press("H")

@@ -207,7 +207,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "inbox", "I", "inbox", "Show what waits in all sessions of the repository, and decide it."),
     Key(Scope.EVERYWHERE, "new_tab", "ctrl+t", "new tab", "Start another session in a new tab."),
     Key(Scope.EVERYWHERE, "new_chat", "H", "new chat", "Talk with the model in a new tab; it changes nothing."),
-    Key(Scope.EVERYWHERE, "make_task", "M", "make a task", "Make a task of your newest message in a chat."),
+    Key(Scope.EVERYWHERE, "make_task", "Y", "make a task", "Make a task of your newest message in a chat."),
     Key(Scope.EVERYWHERE, "next_tab", "full_stop", "next tab", "Go to the next tab."),
     Key(Scope.EVERYWHERE, "previous_tab", "comma", "previous tab", "Go to the previous tab."),
     Key(Scope.EVERYWHERE, "waiting_tab", "exclamation_mark", "waiting tab", "Go to the next tab that waits for you."),

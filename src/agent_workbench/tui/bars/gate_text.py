@@ -158,7 +158,9 @@ def general_hints(view: GateView, keymap: Keymap) -> list[Hint]:
         wanted.append(("leave", "leave"))
     if view.mode in {GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED}:
         wanted += [("tell", "say"), ("context", "context")]
-    elif view.mode is GateMode.IDLE and GateAct.SAY not in view.acts:
+    elif GateAct.SAY in view.acts:
+        wanted.insert(0, ("make_task", "make a task"))
+    elif view.mode is GateMode.IDLE:
         wanted.insert(0, ("tell", "say a task"))
     return [Hint(keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
 

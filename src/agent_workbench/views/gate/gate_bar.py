@@ -291,8 +291,7 @@ def _last_line(live: Live) -> str:
 
 def _idle(state: SessionState, live: Live) -> GateView:
     if state.chat is not None:
-        more = "M makes it a task" if state.chat.history and state.chat.step else ""
-        return GateView(GateMode.IDLE, "chat", "ask the model about this repository", more, (GateAct.SAY,))
+        return GateView(GateMode.IDLE, "chat", "ask the model about this repository", acts=(GateAct.SAY,))
     if not state.plan_path and live.no_plan:
         return GateView(GateMode.IDLE, "no plan", sanitize_line(live.no_plan, 300), "q quits")
     if not state.plan_path:
