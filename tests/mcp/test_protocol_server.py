@@ -11,9 +11,9 @@ import pytest
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.mcp.error_log import InertHandler
 from agent_workbench.mcp.resources import Resources
-from agent_workbench.mcp.served_tool import Arguments, JsonObject, ServedTool, schema_of
+from agent_workbench.mcp.tools.served_tool import Arguments, JsonObject, ServedTool, schema_of
+from agent_workbench.mcp.transport.error_log import InertHandler
 
 pytestmark = pytest.mark.xdist_group("mcp")
 

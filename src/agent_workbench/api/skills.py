@@ -73,3 +73,18 @@ async def _folders(invocation: Invocation, say: Say) -> "SkillFolders":
 
 async def _catalogue(folders: "SkillFolders") -> SkillCatalogue:
     return SkillCatalogue(await folders.list(), await folders.places())
+
+
+async def discipline_prompt(invocation: Invocation, consultant: str) -> tuple[str, str]:
+    """Return the repository's root, and the protocols with the discipline of a consultant as its model gets them.
+
+    Raises `UsageError` for an unknown consultant, `ConfigError` for a missing discipline.
+    """
+    from agent_workbench.core.consult.requests import PROTOCOLS, consultant_named
+    from agent_workbench.engine.consult.prompt import RULE
+
+    discipline = consultant_named(consultant).discipline
+    root = (await find_repo(invocation)).root
+    folders = await _folders(invocation, say_nothing)
+    texts = [(await folders.body(name)).strip("\n") for name in (PROTOCOLS, discipline)]
+    return str(root), RULE.join(texts)

@@ -19,7 +19,7 @@ from agent_workbench.core.text.messages import did_you_mean, quoted
 from agent_workbench.core.version import __version__
 from agent_workbench.mcp.prompts import listed_prompts, prompt_text
 from agent_workbench.mcp.resources import Resources, UnknownResource
-from agent_workbench.mcp.served_tool import BadArguments, JsonObject, ServedTool, by_name, check_arguments
+from agent_workbench.mcp.tools.served_tool import BadArguments, JsonObject, ServedTool, by_name, check_arguments
 
 NAME = "agent-workbench"
 TITLE = "Agent Workbench"

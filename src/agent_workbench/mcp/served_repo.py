@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from agent_workbench.api.sessions.task_runs import TaskRuns
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.mcp.consultant_tools import consultant_tools
-from agent_workbench.mcp.error_log import log_to_stderr
-from agent_workbench.mcp.knowledge_tools import knowledge_tools, note_resources
 from agent_workbench.mcp.protocol_server import ProtocolServer
-from agent_workbench.mcp.repo_tools import repo_tools
 from agent_workbench.mcp.resources import Resources, session_resources
-from agent_workbench.mcp.run_tools import run_tools
-from agent_workbench.mcp.skill_tools import skill_tools
+from agent_workbench.mcp.tools.consultant_tools import consultant_tools
+from agent_workbench.mcp.tools.knowledge_tools import knowledge_tools, note_resources
+from agent_workbench.mcp.tools.repo_tools import repo_tools
+from agent_workbench.mcp.tools.run_tools import run_tools
+from agent_workbench.mcp.tools.skill_tools import skill_tools
+from agent_workbench.mcp.transport.error_log import log_to_stderr
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

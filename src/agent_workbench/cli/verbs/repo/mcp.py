@@ -46,11 +46,11 @@ def serve(options: argparse.Namespace) -> int:
     """Serve until the client leaves, the parent process ends, or a signal comes."""
     invocation = Invocation(Path.cwd(), os.environ, {}, unconfined=options.unconfined)
     if options.http:
-        from agent_workbench.mcp.http_transport import serve_http
+        from agent_workbench.mcp.transport.http_server import serve_http
 
         serve_http(invocation, options.port, _say_served)
     else:
-        from agent_workbench.mcp.stdio_transport import serve_stdio
+        from agent_workbench.mcp.transport.stdio_server import serve_stdio
 
         if sys.stdin is None or sys.stdout is None:
             raise UsageError("standard input or output is closed", advice="a client starts this with a pipe for both")

@@ -5,7 +5,7 @@ from functools import partial
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.repo.retrieval import CodeQuery
-from agent_workbench.mcp.served_tool import (
+from agent_workbench.mcp.tools.served_tool import (
     Arguments,
     JsonObject,
     ServedTool,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.mcp.served_tool import (
+from agent_workbench.mcp.tools.served_tool import (
     Arguments,
     BadArguments,
     JsonObject,

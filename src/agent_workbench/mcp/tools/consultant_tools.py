@@ -15,7 +15,7 @@ from agent_workbench.core.consult.requests import (
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.mcp.prompts import ABOUT
-from agent_workbench.mcp.served_tool import (
+from agent_workbench.mcp.tools.served_tool import (
     Arguments,
     JsonObject,
     ServedTool,

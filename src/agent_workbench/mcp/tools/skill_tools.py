@@ -9,7 +9,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.tools.strict_json import JsonError, read_json
-from agent_workbench.mcp.served_tool import Arguments, JsonObject, ServedTool
+from agent_workbench.mcp.tools.served_tool import Arguments, JsonObject, ServedTool
 
 PARKED = " It runs only where approvals.script is auto and a sandbox confines it; else it is refused: a person decides."
 

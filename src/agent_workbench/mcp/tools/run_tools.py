@@ -5,7 +5,7 @@ from functools import partial
 from agent_workbench.api.sessions.task_runs import RunReport, TaskRuns, run_report
 from agent_workbench.core.ids import session_id, task_id
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.mcp.served_tool import Arguments, JsonObject, ServedTool, name_field, schema_of
+from agent_workbench.mcp.tools.served_tool import Arguments, JsonObject, ServedTool, name_field, schema_of
 
 
 def run_tools(invocation: Invocation, runs: TaskRuns) -> tuple[ServedTool, ...]:

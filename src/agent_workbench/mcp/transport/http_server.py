@@ -11,10 +11,10 @@ import uvicorn
 
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.mcp.connection_limits import LimitedConnection
-from agent_workbench.mcp.process_end import end_process, first_end
-from agent_workbench.mcp.request_guard import MAX_BODY_BYTES, RequestGuard
 from agent_workbench.mcp.served_repo import served_repo
+from agent_workbench.mcp.transport.connection_limits import LimitedConnection
+from agent_workbench.mcp.transport.process_end import end_process, first_end
+from agent_workbench.mcp.transport.request_guard import MAX_BODY_BYTES, RequestGuard
 
 LOOPBACK = "127.0.0.1"
 PATH = "/mcp"

@@ -12,8 +12,8 @@ from mcp.server.stdio import stdio_server
 
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.mcp.process_end import end_process, first_end
 from agent_workbench.mcp.served_repo import served_repo
+from agent_workbench.mcp.transport.process_end import end_process, first_end
 
 MAX_MESSAGE_CHARS = 4 * 1024 * 1024
 

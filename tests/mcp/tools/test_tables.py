@@ -8,12 +8,12 @@ from agent_workbench.api.sessions.task_runs import TaskRuns
 from agent_workbench.core.consult.requests import CONSULTANTS
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.tools.schema import read_schema
-from agent_workbench.mcp.consultant_tools import consultant_tools
-from agent_workbench.mcp.knowledge_tools import knowledge_tools
-from agent_workbench.mcp.repo_tools import repo_tools
-from agent_workbench.mcp.run_tools import run_tools
-from agent_workbench.mcp.served_tool import by_name
-from agent_workbench.mcp.skill_tools import skill_tools
+from agent_workbench.mcp.tools.consultant_tools import consultant_tools
+from agent_workbench.mcp.tools.knowledge_tools import knowledge_tools
+from agent_workbench.mcp.tools.repo_tools import repo_tools
+from agent_workbench.mcp.tools.run_tools import run_tools
+from agent_workbench.mcp.tools.served_tool import by_name
+from agent_workbench.mcp.tools.skill_tools import skill_tools
 from tests.docs.tables import table_rows
 
 NOWHERE = Invocation(Path("/nowhere"), {}, {})

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_workbench.mcp import request_guard
-from agent_workbench.mcp.request_guard import Message, Receive, RequestGuard, Scope, Send
+from agent_workbench.mcp.transport import request_guard
+from agent_workbench.mcp.transport.request_guard import Message, Receive, RequestGuard, Scope, Send
 
 PORT = 4321
 TOKEN = "the-token"

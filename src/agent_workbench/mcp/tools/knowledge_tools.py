@@ -5,7 +5,7 @@ from functools import partial
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.mcp.resources import MARKDOWN, SCHEME, Kind, Listed
-from agent_workbench.mcp.served_tool import (
+from agent_workbench.mcp.tools.served_tool import (
     Arguments,
     JsonObject,
     ServedTool,

@@ -1,0 +1,1 @@
+"""Tools of the server: each makes one call of the api."""
