@@ -164,23 +164,16 @@ async def test_results_are_bounded_text_and_requests_of_a_server_are_refused(ben
 
 
 async def test_a_server_that_breaks_is_reported_and_started_again_once(bench: Bench) -> None:
-    died = "the server ended with exit code 3 (Connection closed; the end of its standard error: I fell over)"
-    ways = {
-        "flood": "it sent more than 5,000 messages within 10 s",
-        "endless": "it sent a message of more than 8 MB",
-        "die": died,
-    }
     async with bench.server() as server:
         await server.list_tools()
-        for way, reason in ways.items():
-            assert reason in await refused(called(server, way))
-            assert await called(server, "echo", way=way) == json.dumps({"way": way})
-        for _ in range(2):
-            assert died in await refused(called(server, "die"))
+        assert "it sent more than 5,000 messages within 10 s" in await refused(called(server, "flood"))
+        assert "it sent a message of more than 8 MB" in await refused(called(server, "endless"))
         again = "failed 2 times in a row; it is started again for the next task"
         assert again in await refused(called(server, "echo"))
         await server.list_tools()
-        assert await called(server, "echo") == "{}"
+        died = "the server ended with exit code 3 (Connection closed; the end of its standard error: I fell over)"
+        assert died in await refused(called(server, "die"))
+        assert await called(server, "echo", a=1) == '{"a": 1}'
 
 
 async def test_a_call_that_hangs_is_stopped_and_a_silent_server_ends_with_us(bench: Bench) -> None:
