@@ -13,6 +13,8 @@ from agent_workbench.core.text.chat_form import split_streamed
 from agent_workbench.core.text.mentions import mention_of
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 from agent_workbench.core.tools.skill_tools import script_call
+from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.views.gate.notes import call_notes
 
 MOST_RESULT_LINES = 20
 MOST_COMPLETIONS = 50
@@ -32,10 +34,12 @@ class ChatPrinter:
         self._reply = ""
         self._open_line = False
         self._shown_notice = 0
+        self._specs: tuple[ToolSpec, ...] = ()
 
     def show(self, update: SessionUpdate) -> None:
         """Print the events and the text that came since the last update."""
         state = update.state
+        self._specs = state.specs
         if state.seq > self.seen:
             history = state.chat.history if state.chat is not None else ()
             for recorded in (*state.opening, *history):
@@ -61,12 +65,13 @@ class ChatPrinter:
         if is_too_long(call):
             say_aside(f"{call.tool} is not called: it is too long to be shown in full")
             return False
-        source = f" of {sanitize_line(call.source)}" if call.source else ""
         script = script_call(call)
-        head = f"{call.tool}{source} waits for your approval:"
         if script is not None:
             head = f"A script with the skill {sanitize_line(script.skill)} waits for your approval:"
-        text = sanitize_whole(call.text if script is None else script.script, keep_returns=True)
+            text = sanitize_whole(script.script, keep_returns=True)
+        else:
+            head = f"A call of {sanitize_line(call.tool)} waits for your approval:"
+            text = "\n".join(block.text for block in call_notes(self._specs, call))
         say_document(f"{head}\n{indent(text, _PREFIX)}")
         return True
 
