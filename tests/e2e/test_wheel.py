@@ -1,5 +1,6 @@
 """The wheel, installed outside of the checkout: it carries all that it needs."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -67,12 +68,9 @@ def test_its_demo_runs_and_finds_the_skills(machine: Machine, installed: Path) -
     assert done.code == 0, done.said
     assert "T-2 done: committed" in done.out
     assert call(machine, installed, "sessions", "verify", cwd=repo).code == 0
-    plan = repo / "memory/plans/PLAN.yaml"
-    plan.write_text(plan.read_text().replace("    scope:", "    applicable_skills: [git-workflow]\n    scope:", 1))
-    again = plan.read_text().replace("    status: done\n", "", 1)
-    plan.write_text(again)
-    done = call(machine, installed, "run", "--task", "T-1", "--unconfined", "--json", cwd=repo)
-    assert done.code == 3, done.said
-    (chosen,) = done.of_kind("skills_chosen")
-    assert chosen["skills"][0]["name"] == "git-workflow"
-    assert len(chosen["skills"][0]["text"]) > 200
+    shown = call(machine, installed, "skills", "show", "git-workflow", "--json", cwd=repo)
+    assert shown.code == 0, shown.said
+    skill = json.loads(shown.out)
+    assert skill["origin"] == "package"
+    assert "_data/skills/git-workflow" in skill["folder"]
+    assert len(skill["text"]) > 200

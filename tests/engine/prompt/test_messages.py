@@ -231,6 +231,33 @@ def test_a_summary_says_whether_the_newest_step_is_shown_all_the_same() -> None:
         assert ("Thought: hm" in [part.text for part in parts]) == (through == 1)
 
 
+def chosen(*names: str) -> e.SkillsChosen:
+    return e.SkillsChosen(T1, tuple(e.SkillText(name, f"How to {name}.") for name in names), by=e.Author.USER)
+
+
+def test_a_compaction_begins_with_the_newest_choice_of_skills() -> None:
+    started = replace(STARTED, wording=3)
+    built = e.PromptBuilt(1, Purpose.EXECUTOR, 1, 1, "sha")
+    answer = e.ModelAnswered(1, "Thought: hm", AnswerFigures(), "")
+    story: list[e.Event] = [started, chosen("a", "b"), built, answer, e.ActionRejected(1, "no"), chosen("b", "c")]
+    labels = [part.label for part in build_parts(state_of(story), Purpose.EXECUTOR)]
+    assert labels == ["rules", "skill a", "skill b", "task", "answer", "observation", "skill a", "skill c"]
+    story.append(e.ContextCompacted(1, "in short", e.Author.MODEL, 2))
+    parts = build_parts(state_of(story), Purpose.EXECUTOR)
+    assert [part.label for part in parts][:4] == ["rules", "skill b", "skill c", "task"]
+    assert [part.label for part in parts].count("skill c") == 1
+    story += [built, answer, e.ActionRejected(1, "no"), chosen("c")]
+    assert build_parts(state_of(story), Purpose.EXECUTOR)[-1].text.startswith("The user dropped the skill b")
+
+
+def test_a_choice_before_the_first_prompt_replaces_the_one_before() -> None:
+    started = replace(STARTED, wording=3)
+    story: list[e.Event] = [started, chosen("a", "b"), e.CodeRetrieved("q", CHUNKS), chosen("b")]
+    labels = [part.label for part in build_parts(state_of(story), Purpose.EXECUTOR)]
+    assert labels[:3] == ["rules", "skill b", "task"]
+    assert "skill a" not in labels
+
+
 def test_what_the_user_writes_during_an_answer_comes_after_it() -> None:
     edit = e.ScratchpadChanged(T1, "mind the gap", e.Author.USER)
     built = e.PromptBuilt(1, Purpose.EXECUTOR, 1, 1, "sha")
