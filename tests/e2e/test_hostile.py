@@ -133,5 +133,5 @@ async def test_nothing_of_it_runs_behind_a_page(machine: Machine, hostile: Path)
         async with browser.ws_connect(found[1] + SIZE) as socket:
             await screen_until(socket, "skips the tour")
             await socket.send_str(json.dumps(["stdin", "\x1b"]))
-            await screen_until(socket, "trust")
+            await screen_until(socket, "Trust what")
     assert list((machine.folder / "canaries").iterdir()) == []
