@@ -160,6 +160,8 @@ async def test_consultants_get_their_discipline_and_exactly_their_lines(machine:
             rows = (await told(talking, "session_log", session_id="team/1"))["entries"]
             assert [each["phase"] for each in rows] == ["red", "green", "refactor", "review", "debug", "spec"]
             assert set(await told(talking, "retrospective", session_id="team/1")) == {"text", "model", "duration_ms"}
+            (message,) = (await talking.get_prompt("retrospective", {"session_id": "team/1"})).messages
+            assert '"phase": "red"' in message.content.text
             trained = await told(talking, "trainer", session_id="team/1")
             assert set(trained) == {"reader_analysis", "writer_output", "model", "duration_ms"}
             assert (await told(talking, "ask_model", prompt="How?"))["text"] == "answer 9"

@@ -36,7 +36,7 @@ ABOUT: Mapping[str, str] = {
 
 
 def listed_prompts() -> "tuple[wire.Prompt, ...]":
-    """Return a prompt for each consultant that judges what a client can show its own model."""
+    """Return a prompt for each consultant."""
     import mcp_types as wire
 
     return tuple(
@@ -49,14 +49,15 @@ def listed_prompts() -> "tuple[wire.Prompt, ...]":
             ],
         )
         for facts in CONSULTANTS.values()
-        if not facts.about_session
     )
 
 
 async def prompt_text(invocation: Invocation, name: str, given: Mapping[str, str]) -> str:
     """Return a prompt with the arguments that a client gave; raise `UsageError` that names a wrong one."""
+    from agent_workbench.api.consult import session_log
     from agent_workbench.api.skills import discipline_prompt
     from agent_workbench.core.consult.requests import checked_request, request_of, task_lines
+    from agent_workbench.core.consult.session_log import log_json
 
     facts = consultant_named(name)
     if missing := [each for each in _arguments(facts) if each in facts.required and not given.get(each, "").strip()]:
@@ -64,7 +65,10 @@ async def prompt_text(invocation: Invocation, name: str, given: Mapping[str, str
     files = [each.strip() for each in given.get(FILES, "").split(",") if each.strip()]
     request = checked_request(request_of(name, {**given, **({FILES: files} if FILES in given else {})}))
     root, discipline = await discipline_prompt(invocation, name)
-    return f"{discipline}\n\n{task_lines(request, root, '')}"
+    if not facts.about_session:
+        return f"{discipline}\n\n{task_lines(request, root, '')}"
+    log = log_json(await session_log(invocation, request.session))
+    return f"{discipline}\n\nSESSION_ID: {request.session}\n\nSESSION_LOG:\n{log}"
 
 
 def _arguments(facts: ConsultantFacts) -> tuple[str, ...]:
