@@ -11,6 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agent_workbench.adapters.shell.canary import find_sandbox
+from tests.fakes import mcp_server
+
 PARENT = """
 import asyncio, os, sys
 from agent_workbench.adapters.shell.shell import SandboxedShell
@@ -42,6 +45,24 @@ while True: time.sleep(0.05)
 """
 
 
+# Says on its standard output when a server of tools hangs in a call.
+SERVING = """
+import asyncio, os, sys
+from agent_workbench.adapters.mcp.tool_source import McpServer
+from agent_workbench.adapters.shell.server_processes import SandboxedServers
+from agent_workbench.core.tool_server_settings import ToolServerSettings
+
+async def main():
+    entry = ToolServerSettings(sys.executable, ("-I", "-S", sys.argv[1]), read=(sys.argv[1],))
+    server = McpServer("fake", entry, SandboxedServers(os.getcwd(), os.environ, ()), os.environ)
+    await server.list_tools()
+    print("listed", flush=True)
+    await server.call("mcp__fake__hang", "{}", lambda text: None)
+
+asyncio.run(main())
+"""
+
+
 def is_gone(process: psutil.Process) -> bool:
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
@@ -66,6 +87,22 @@ async def test_nothing_outlives_the_workbench(kind: str, number: signal.Signals,
         family = psutil.Process(parent.pid).children(recursive=True)
         assert len(family) >= 5, "the supervisor, the shell and three of its children"
         os.kill(parent.pid, number)
+        deadline = time.monotonic() + 1.0
+        while left := [each for each in family if not is_gone(each)]:
+            assert time.monotonic() < deadline, left
+            await asyncio.sleep(0.01)
+
+
+async def test_no_server_of_tools_outlives_the_workbench(tmp_path: Path) -> None:
+    if not (await find_sandbox(os.environ, False)).facts.holds:
+        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+    command = [sys.executable, "-c", SERVING, str(Path(mcp_server.__file__))]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+        assert parent.stdout is not None
+        assert await asyncio.to_thread(parent.stdout.readline) == b"listed\n"
+        family = psutil.Process(parent.pid).children(recursive=True)
+        assert len(family) >= 4, "the client process, the supervisor, bubblewrap and the server"
+        parent.kill()
         deadline = time.monotonic() + 1.0
         while left := [each for each in family if not is_gone(each)]:
             assert time.monotonic() < deadline, left
