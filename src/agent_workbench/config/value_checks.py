@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 from agent_workbench.core.rules.matching import rule_problem
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
 from agent_workbench.core.text.messages import did_you_mean, quoted
-from agent_workbench.core.text.secrets import is_ordinary, looks_secret
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
@@ -100,6 +99,8 @@ def _server_headers_problem(value: object) -> str:
 
 def _literal_secret_problem(pairs: tuple[tuple[str, str], ...]) -> str:
     """Return the problem of a secret that is written out; its value is not shown."""
+    from agent_workbench.core.text.secrets import is_ordinary, looks_secret  # 16 ms, which few settings need
+
     for name, text in pairs:
         secret = looks_secret(name) or name.lower() == "authorization"
         if secret and text and "${" not in text and not is_ordinary(text):
