@@ -158,6 +158,27 @@ async def test_what_appears_behind_a_dialogue_counts_as_shown_only_after_it() ->
         assert len(bench.session.intents) == 1
 
 
+async def test_what_a_notice_covers_is_not_seen_and_the_key_that_shows_more_takes_the_notice_away() -> None:
+    wide = "--- a/x.py\n+++ b/x.py\n@@ -0,0 +1,200 @@\n" + "".join(f"+{'line ' * 12}\n" for _ in range(12))
+    session = with_diff(wide)
+    waiting = session.newest
+    session.newest = ScriptedSession(*runs.opening(), *runs.started()).newest
+    async with driving(session, SMALL) as bench:
+        bench.app.notify("\n".join("a notice" for _ in range(5)), timeout=1000)
+        await bench.idle()
+        session.newest = waiting
+        await bench.record()
+        await bench.look()
+        covered = bench.diff.unseen
+        assert 0 < covered < 12
+        await bench.press("a")
+        assert bench.session.intents == []
+        await bench.until(lambda: not bench.diff.unseen)
+        await bench.look()
+        await bench.press("a")
+        assert len(bench.session.intents) == 1
+
+
 @SIZES
 async def test_the_first_key_shows_more_of_a_long_diff_until_all_was_seen(size: tuple[int, int]) -> None:
     async with driving(with_diff(LONG), size) as bench:

@@ -91,13 +91,14 @@ class PlanPane(EntryList):
         """Number of rows of a proposed plan that were not on screen yet."""
         return self._seen.missing
 
-    def row_drawn(self, row: Row, left: int, width: int) -> None:
-        """Count the row as seen, unless a dialog is above this screen."""
-        if self.unseen and self.app.screen is self.screen and self._seen.drawn(row, left, width):
+    def row_drawn(self, row: Row, y: int, left: int, width: int) -> None:
+        """Count the row as seen, unless a dialog is above this screen, or a notice above the row."""
+        if self.unseen and self.app.screen is self.screen and self._seen.drawn(row, left, self.uncovered(y, width)):
             self.call_later(self.post_message, RowsSeen())
 
     def show_unseen(self) -> None:
         """Scroll to the first row of a proposed plan that was not seen."""
+        self.app.clear_notifications()  # they may cover it
         self.scroll_to(y=max(0, self._seen.first_missing(self.rows)), animate=False)
 
     def selection_changed(self) -> None:

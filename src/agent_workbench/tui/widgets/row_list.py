@@ -8,6 +8,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.selection import SELECT_ALL, Selection
 from textual.strip import Strip
+from textual.timer import Timer
 
 from agent_workbench.tui.widgets.framed_lines import keep_lines
 from agent_workbench.tui.widgets.row_painter import RowPainter
@@ -15,6 +16,8 @@ from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.tui.widgets.text_selection import selected_text
 
 WIDTH_UNSEEN = 80
+NOTICE_GONE_SECONDS = 0.25
+"""Time after which a line that a notice covers is drawn again."""
 
 
 @dataclass
@@ -34,6 +37,7 @@ class RowList(ScrollView, can_focus=True):
         self._painter = RowPainter(self)
         self._laid_out_width = 0
         self._end = FollowedEnd(self)
+        self._draws_again: Timer | None = None
 
     @property
     def follows(self) -> bool:
@@ -102,8 +106,20 @@ class RowList(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         self._end.scrolled(old_value, new_value)
 
-    def row_drawn(self, row: Row, left: int, width: int) -> None:
-        """Hook: `width` cells of a row are drawn, from cell `left` on."""
+    def row_drawn(self, row: Row, y: int, left: int, width: int) -> None:
+        """Hook: `width` cells of a row are drawn in line `y`, from cell `left` on."""
+
+    def uncovered(self, y: int, width: int) -> int:
+        """Return the cells of a line, from the left, that no notice covers; the line is drawn again once it is gone."""
+        line = Region(self.content_region.x, self.content_region.y + y, width, 1)
+        notices = [each.region for each in self.screen.query("Toast") if each.region.overlaps(line)]
+        if notices and self._draws_again is None:
+            self._draws_again = self.set_timer(NOTICE_GONE_SECONDS, self._draw_again)
+        return min((max(0, each.x - line.x) for each in notices), default=width)
+
+    def _draw_again(self) -> None:
+        self._draws_again = None
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """Return one line of the widget."""
@@ -112,7 +128,7 @@ class RowList(ScrollView, can_focus=True):
         if not 0 <= number < self.row_count:
             return self._painter.blank(width)
         row = self.row_at(number)
-        self.row_drawn(row, x, width)
+        self.row_drawn(row, y, x, width)
         cursor = row.item >= 0 and row.item == self.cursor
         strip = self._painter.paint(row, x, width, cursor=cursor)
         selection = self.text_selection

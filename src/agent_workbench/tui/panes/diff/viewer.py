@@ -98,9 +98,10 @@ class DiffViewer(RowList):
         """Number of lines of the proposal that were not on screen in full yet."""
         return self._seen.missing
 
-    def row_drawn(self, row: Row, left: int, width: int) -> None:
-        """Count the lines of a row as seen, unless a dialog is above this screen."""
-        if self.unseen and self.counts and self.app.screen is self.screen and self._seen.drawn(row, left, width):
+    def row_drawn(self, row: Row, y: int, left: int, width: int) -> None:
+        """Count the lines of a row as seen, unless a dialog is above this screen, or a notice above the row."""
+        looked = bool(self.unseen and self.counts) and self.app.screen is self.screen
+        if looked and self._seen.drawn(row, left, self.uncovered(y, width)):
             self.call_later(self._report)
 
     def _report(self) -> None:
@@ -108,6 +109,7 @@ class DiffViewer(RowList):
 
     def show_unseen(self) -> None:
         """Scroll to the first unseen line; unfold it, and wrap lines if the rest of it is behind the edge."""
+        self.app.clear_notifications()  # they may cover it
         note, line = self._seen.notes.first_missing(), self._seen.diff.first_missing()
         if note >= 0:
             self.scroll_to(x=0, y=note, animate=False)
