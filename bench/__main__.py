@@ -16,6 +16,7 @@ from bench import (
     first_paint,
     index_scale,
     journal,
+    knowledge,
     patches,
     prompt,
     prompt_tokens,
@@ -42,6 +43,7 @@ BENCHES: dict[str, Measure] = {
     "search": code_search.measure,
     "index-scale": index_scale.measure,
     "skills": skills.measure,
+    "knowledge": knowledge.measure,
 }
 # The same at sizes that take a few seconds in all; good for seeing that they work, and for little else.
 QUICK: dict[str, Measure] = {
@@ -58,6 +60,7 @@ QUICK: dict[str, Measure] = {
     "search": lambda: code_search.measure(package="unidiff"),
     "index-scale": lambda: index_scale.measure(chunks=600, queries=20),
     "skills": lambda: skills.measure(skills=10, rounds=1),
+    "knowledge": lambda: knowledge.measure(notes=200, rounds=2),
 }
 
 

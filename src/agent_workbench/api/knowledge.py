@@ -58,7 +58,8 @@ async def search_knowledge(invocation: Invocation, words: str, limit: int = DEFA
     from agent_workbench.engine.knowledge.search import find_knowledge
 
     repo, settings = await trusted_repo(invocation)
-    knowledge = await asyncio.to_thread(repo.knowledge, settings)
+    retriever = await asyncio.to_thread(repo.shared.retriever, settings, invocation.environ)
+    knowledge = await asyncio.to_thread(repo.knowledge, settings, retriever)
     most = min(limit, MOST_HITS) if limit > 0 else DEFAULT_LIMIT
     try:
         return await find_knowledge(
@@ -66,6 +67,7 @@ async def search_knowledge(invocation: Invocation, words: str, limit: int = DEFA
         )
     finally:
         await knowledge.close()
+        await retriever.close()
 
 
 async def list_notes(invocation: Invocation, *, stats: bool = False) -> tuple[ListedNote, ...]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.plans.starter_files import RepoSetup
+    from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.core.model import ModelFacts
@@ -138,11 +139,12 @@ class RepoContext:
 
         return SessionRemoval(self.sessions_dir(settings), state_dir() / "sessions")
 
-    def knowledge(self, settings: "Settings") -> "KnowledgeFolder":
-        """Return the notes that outlive a task."""
+    def knowledge(self, settings: "Settings", retriever: "SharedRetriever | None" = None) -> "KnowledgeFolder":
+        """Return the notes that outlive a task; their vectors are made by the model of `retriever`. Blocks."""
         from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
 
-        return KnowledgeFolder(self.root, settings.memory.dir)
+        vectors = retriever.note_vectors(str(self.root)) if retriever is not None else None
+        return KnowledgeFolder(self.root, settings.memory.dir, vectors)
 
     @property
     def tombstones(self) -> "Tombstones":
@@ -190,6 +192,7 @@ class RepoContext:
         async def past_speed(facts: "ModelFacts") -> float:
             return await asyncio.to_thread(lambda: past_reading_speed(self.sessions_dir(settings), facts))
 
+        retriever = self.shared.retriever(settings, self.invocation.environ)
         shell = SandboxedShell(settings.sandbox, str(self.root), self.invocation.environ)
         skills = skill_folders(self.root, settings.skills)
         return Ports(
@@ -197,7 +200,7 @@ class RepoContext:
             shell=shell,
             plans=self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
-            knowledge=self.knowledge(settings),
+            knowledge=self.knowledge(settings, retriever),
             skills=skills,
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
             clock=system_clock(),
@@ -208,7 +211,7 @@ class RepoContext:
             schemas=SchemaChecker(self.invocation.environ),
             model=self.model(settings, say),
             endpoints=self.endpoint_models(settings, say),
-            retriever=self.shared.retriever(settings, self.invocation.environ),
+            retriever=retriever,
             tool_sources=(
                 skill_tools(self.root, settings, self.invocation, skills, shell),
                 *tool_servers(settings, self.root, self.invocation.environ),

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when the first session needs them
     from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
-    from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetrievers
-    from agent_workbench.core.ports.code_search import Retriever
+    from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever, SharedRetrievers
     from agent_workbench.core.settings import Settings
 
 
@@ -25,7 +24,7 @@ class SharedResources:
 
         return SharedModels()
 
-    def retriever(self, settings: "Settings", environ: Mapping[str, str]) -> "Retriever":
+    def retriever(self, settings: "Settings", environ: Mapping[str, str]) -> "SharedRetriever":
         """Return the code search for these settings, shared by the sessions that have equal ones."""
         from agent_workbench.bootstrap.code_search import code_retriever
         from agent_workbench.system.user_dirs import cache_dir

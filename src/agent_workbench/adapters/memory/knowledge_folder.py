@@ -1,8 +1,8 @@
 """Notes that outlive a task, in a folder that users edit with any program too: searched, read and written."""
 
 import asyncio
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha1
 from pathlib import Path
 from typing import Protocol
 
@@ -24,11 +24,14 @@ TITLE_WEIGHT = 3
 """Number of times that a word of the title counts."""
 
 
+Read = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
+
+
 class NoteVectors(Protocol):
     """Similarity of the notes to words by their vectors."""
 
-    def update(self, hashes: Mapping[str, str]) -> None:
-        """Embed in the background the notes (hash of the text by name) that have no vector."""
+    def update(self, blobs: Mapping[str, str], read: Read) -> None:
+        """Embed in the background the notes (blob id by name) that have no vector; `read` returns their bytes."""
 
     async def nearest(self, words: str, limit: int) -> Mapping[str, float]:
         """Return the names of at most `limit` notes that are similar to the words, with their similarity."""
@@ -38,10 +41,10 @@ class NoteVectors(Protocol):
 
 
 class IndexedNote(Struct, frozen=True):
-    """Stamp of a note's file and hash of its text; `problem` says why it is not searched, empty if it is."""
+    """Stamp of a note's file and git's blob id of its text; `problem` says why it is not searched, empty if it is."""
 
     stamp: Stamp
-    sha: str = ""
+    blob: str = ""
     problem: str = ""
 
 
@@ -70,7 +73,8 @@ class KnowledgeFolder:
             found = await asyncio.to_thread(self._find, words[:MAX_QUERY_CHARS])
             similar: Mapping[str, float] = {}
             if self._vectors is not None:
-                self._vectors.update({name: note.sha for name, note in self._known.items() if note.sha})
+                blobs = {name: note.blob for name, note in self._known.items() if note.blob}
+                self._vectors.update(blobs, self._read_all)
                 similar = await self._vectors.nearest(words[:MAX_QUERY_CHARS], limit)
             return await asyncio.to_thread(self._hits, found, similar, limit)
 
@@ -95,16 +99,24 @@ class KnowledgeFolder:
         names = sorted(name for name, _ in self._files.listed())
         return tuple(note for name in names if (note := self._files.read(name)) is not None)
 
+    async def _read_all(self, names: Sequence[str]) -> Mapping[str, bytes]:
+        return await asyncio.to_thread(self._texts, names)
+
+    def _texts(self, names: Sequence[str]) -> Mapping[str, bytes]:
+        notes = (self._files.read(name) for name in names)
+        return {note.name: note.text.encode() for note in notes if note is not None and not note.problem}
+
     def _find(self, words: str) -> list[TextHit]:
         self._refresh()
         return self._collection.search(words)
 
     def _refresh(self) -> None:
         """Read the notes that changed since the last search; where the kernel reports changes, none is looked for."""
-        if self._is_current():
+        changes = self._changes()
+        if changes is not None and not changes:
             return
         try:
-            listed = dict(self._files.listed())
+            listed = dict(self._files.listed()) if changes is None else self._stamps(changes)
         except StorageError:
             self._end_watch()
             raise
@@ -118,22 +130,31 @@ class KnowledgeFolder:
                 removed |= {name}
                 self._known[name] = IndexedNote(stamp, problem=note.problem)
                 continue
-            self._known[name] = IndexedNote(stamp, sha256(note.text.encode()).hexdigest())
+            self._known[name] = IndexedNote(stamp, _blob_id(note.text.encode()))
             changed[name] = _stems(note)
         for name in removed - listed.keys():
             del self._known[name]
         self._collection.update(changed, removed)
 
-    def _is_current(self) -> bool:
-        """Return True if the folder is watched, and nothing in it changed since the last call."""
+    def _stamps(self, changes: set[str]) -> dict[str, Stamp]:
+        """Return the stamps of all notes, where only these files changed."""
+        stamps = {name: note.stamp for name, note in self._known.items()}
+        for name in (file.removesuffix(SUFFIX) for file in changes if file.endswith(SUFFIX)):
+            stamp = self._files.stamp(name)
+            stamps.pop(name, None)
+            stamps |= {name: stamp} if stamp is not None else {}
+        return stamps
+
+    def _changes(self) -> set[str] | None:
+        """Return the files that changed since the last call, None if any may have."""
         try:
             if self._watch is not None:
-                return not self._watch.changes()
+                return self._watch.changes()
             self._watch = FolderWatch(str(self._files.resolve()))
             self._watch.add([""])
         except WatchLost:
             self._end_watch()
-        return False
+        return None
 
     def _end_watch(self) -> None:
         watch, self._watch = self._watch, None
@@ -185,6 +206,10 @@ def _signals(hit: TextHit | None, share: float) -> tuple[Signal, ...]:
     of_words = (Signal(SignalKind.WORDS, round(share, 3), hit.words),) if hit is not None else ()
     of_vector = (Signal(SignalKind.VECTOR, round(1 - share, 3)),) if share < 1 else ()
     return tuple(sorted((*of_words, *of_vector), key=lambda signal: -signal.share))
+
+
+def _blob_id(data: bytes) -> str:
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _stems(note: KnowledgeNote) -> Mapping[str, int]:

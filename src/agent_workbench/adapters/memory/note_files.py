@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from agent_workbench.core.errors import StorageError
@@ -41,19 +42,23 @@ class NoteFiles:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     name = entry.name.removesuffix(SUFFIX)
-                    if name in {entry.name, README} or name.startswith(".") or not _is_base_name(name):
+                    if name == entry.name or not _is_note(name):
                         continue
                     many += 1
                     if many > MAX_NOTES:
                         raise StorageError(
                             f"{self.folder} has more than {MAX_NOTES:,} notes", advice="move old ones elsewhere"
                         )
-                    if (stamp := _stamp(entry)) is not None:
+                    if (stamp := _stamp(partial(entry.stat, follow_symlinks=False))) is not None:
                         yield name, stamp
         except FileNotFoundError:
             self.missing = True
         except OSError as error:
             raise storage_error(f"{self.folder} cannot be read", error) from error
+
+    def stamp(self, name: str) -> Stamp | None:
+        """Return the stamp of one note, None if there is none."""
+        return _stamp((self.resolve() / f"{name}{SUFFIX}").lstat) if _is_note(name) else None
 
     def read(self, name: str) -> KnowledgeNote | None:
         """Return a note, None if there is none; a link is never followed, whatever it leads to."""
@@ -105,15 +110,19 @@ class NoteFiles:
             raise StorageError(f"{self.folder} has a note {clash}{SUFFIX} already", advice="choose another name")
 
 
-def _stamp(entry: "os.DirEntry[str]") -> Stamp | None:
+def _stamp(look: Callable[[], os.stat_result]) -> Stamp | None:
     """Return the stamp of a file; None for a folder, and for a file that is gone."""
     try:
-        status = entry.stat(follow_symlinks=False)
+        status = look()
     except OSError:
         return None
     if stat.S_ISDIR(status.st_mode):
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _is_note(name: str) -> bool:
+    return name != README and not name.startswith(".") and _is_base_name(name)
 
 
 def _is_base_name(name: str) -> bool:
