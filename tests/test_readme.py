@@ -122,7 +122,9 @@ def test_the_example_of_a_skill(tmp_path: Path, shell: Mapping[str, str]) -> Non
     (tmp_path / "agent-workbench").symlink_to(ROOT)
     author = "-c user.name=reader -c user.email=reader@example.invalid"
     run(f"git init --quiet && git {author} commit --quiet --allow-empty -m start", repo, shell)
-    copied, trusted, done = [run(line, repo, shell) for line in block("calculator")]
+    *lines, chat = block("calculator")  # tests/e2e/test_skills.py runs the last one, which takes a model
+    assert chat.startswith("agent chat ")
+    copied, trusted, done = [run(line, repo, shell) for line in lines]
     assert not copied
     assert "skill files in skills: " in trusted
     assert done == "the skill calculator declares no packages; its scripts run without a set-up\n"

@@ -1,85 +1,49 @@
-"""Skills in the shell and in a task: listed, chosen, checked, and in the prompt of a trusted repo before the task."""
+"""The example of a skill with a script, as the README tells it: a chat with the real server, in the real sandbox."""
 
 import json
+import shlex
+import shutil
 from pathlib import Path
 
-from tests.e2e.calc import FINISH, calc_repo
-from tests.e2e.machine import Done, Machine, write_files
+import pytest
 
-PLAN = """\
-version: 1
-tasks:
-  - id: T-1
-    description: Validate the YAML of the settings, and name the wrong field
-    scope: {allowed_write_globs: [calc.py], allowed_read_globs: ["*.py", "*.yml"]}
-    constraints: {max_files_changed: 1, max_diff_bytes: 200}
-  - {id: T-2, description: "Validate the YAML of the settings, and name the wrong field"}
-"""
-HOUSE = """\
----
-name: house-yaml
-description: How settings are spelled here.
-metadata: {patterns: [yaml]}
----
-Sort the keys.
-"""
-KEY = "sk-planted-by-a-test-0123456789"
-ENV_FILE = f"LLM_API_KEY={KEY}\nLLM_MODEL_NAME=coder\n"
-LENIENT = {"AGENT_APPROVALS__FINISH": "auto"}
+from tests.architecture.source_tree import ROOT
+from tests.e2e.calc import calc_repo
+from tests.e2e.machine import Machine
+from tests.test_readme import block
+
+CODE = "from scripts.calculate import calculate\n\nprint(calculate('2340 * 17.5%'))\n"
+SCRIPT = json.dumps({"skill_name": "calculator", "script": CODE})
+SAYINGS = (
+    "Thought: I see which skills there are.\nAction: list_skills\n{}",
+    'Thought: I read it.\nAction: get_skill\n{"skill_name": "calculator"}',
+    f"Thought: I calculate.\nAction: run_python_script\n{SCRIPT}",
+    "Answer: It is 409.5.",
+)
 
 
-def rows(done: Done) -> list[dict[str, object]]:
-    return [json.loads(line) for line in done.out.splitlines()]
+@pytest.fixture
+def repo(served: Machine) -> Path:
+    made = calc_repo(served)
+    shutil.copytree(ROOT / "examples" / "skills", made / "skills")
+    assert served.agent("trust", "--yes", cwd=made).code == 0
+    return made
 
 
-def test_the_catalogue_in_the_shell(machine: Machine) -> None:
-    repo = calc_repo(machine)
-    listed = {str(row["name"]): row for row in rows(machine.agent("skills", "list", "--json", cwd=repo))}
-    assert len(listed) >= 5
-    assert all(row["domains"] and row["languages"] and row["tokens"] for row in listed.values() if not row["role"])
-    assert "yaml-validation" in listed
-    filters = ("--domain", "testing", "--domain", "implementation")
-    chosen = machine.agent("skills", "choose", *filters, "--max-tokens", "1000", "--json", cwd=repo)
-    assert "test-driven-development" in {row["name"] for row in rows(chosen) if row["chosen"]}
-    assert sum(int(str(row["tokens"])) for row in rows(chosen) if row["chosen"]) <= 1000
-    none = machine.agent("skills", "choose", *filters, "--max-tokens", "100", cwd=repo)
-    assert (none.code, none.out) == (1, "")
-    shown = machine.agent("skills", "show", "yaml-validation", "--json", cwd=repo)
-    assert "yaml.safe_load" in str(rows(shown)[0]["text"])
-    write_files(repo, {"skills/broken/SKILL.md": "---\nname: broken\n---\nx\n"})
-    checked = machine.agent("skills", "check", cwd=repo)
-    assert checked.code == 1
-    assert "error: skills/broken/SKILL.md:2: 'description' is missing" in checked.out
-    assert "searched: " in machine.agent("skills", "list", cwd=repo).out
-
-
-def test_they_stand_in_the_prompt_from_a_trusted_repo_only(served: Machine) -> None:
-    files = {"memory/plans/PLAN.yaml": PLAN, "settings.yml": "a: 1\n", ".env": ENV_FILE}
-    repo = calc_repo(served, files | {".claude/skills/house-yaml/SKILL.md": HOUSE})
-    refused = served.scripted({}, "run", "--task", "T-1", cwd=repo)
-    assert (refused.code, "not trusted" in refused.err) == (4, True)
-    assert "house-yaml" not in served.agent("skills", "list", cwd=repo).out
-    assert served.agent("trust", "--yes", cwd=repo).code == 0
-    done = served.scripted(
-        dict.fromkeys(("T-1", "T-2"), (FINISH, FINISH)), "run", "--all", "--json", cwd=repo, environ=LENIENT
-    )
+def test_a_chat_reads_the_skill_and_runs_a_script_with_it(served: Machine, repo: Path) -> None:
+    words = shlex.split(block("calculator")[-1])[1:]
+    asked = served.scripted({"chat:chat": SAYINGS}, *words, cwd=repo)
+    assert asked.code == 0, asked.said
+    assert "list_skills {}\n  calculator: Calculate exactly" in asked.out
+    assert "# Calculator" in asked.out
+    assert "exit code" not in asked.out, "nobody could be asked"
+    served.environ["AGENT_APPROVALS__SCRIPT"] = "auto"
+    if "no sandbox" in served.agent("doctor", cwd=repo).said:
+        pytest.skip("machine lacks: a sandbox that holds")
+    done = served.scripted({"chat:chat": SAYINGS}, *words, "--json", cwd=repo)
     assert done.code == 0, done.said
-    first, second = done.of_kind("skills_chosen")
-    assert {skill["name"] for skill in first["skills"]} == {"house-yaml", "yaml-validation"}
-    assert first["skills"] == second["skills"]
-    assert first["counted"]
-    assert sum(skill["tokens"] for skill in first["skills"]) <= 2000
-    receipt = served.agent("sessions", "show", "--prompt", "1", cwd=repo).out
-    assert "skill yaml-validation  (" in receipt
-    text = served.agent("sessions", "show", "--prompt", "1", "--text", cwd=repo).out
-    assert text.index("Skill house-yaml") < text.index("Sort the keys.") < text.index("Task T-1:")
-    for limit in ("You may read only: *.py, *.yml", "at most 1 file in all, at most 200 bytes in one diff"):
-        assert limit in text
-    assert served.agent("replay", "--rerun", cwd=repo).code == 0
-    assert leaks(served.folder) == []
-
-
-def leaks(folder: Path) -> list[Path]:
-    """Return the files below a folder that hold the planted key, besides the `.env` of checkouts."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != ".env"]
-    return [path for path in files if KEY.encode() in path.read_bytes()]
+    results = [body["observation"] for body in done.of_kind("action_finished")]
+    assert results[-1] == "exit code 0\nstdout:\n409.5"
+    assert all(body["seconds"] >= 0 for body in done.of_kind("action_finished"))
+    assert [body["text"] for body in done.of_kind("chat_replied")] == ["It is 409.5."]
+    assert "4 prompts, 4 identical" in served.agent("replay", "--rerun", cwd=repo).out
