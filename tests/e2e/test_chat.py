@@ -42,6 +42,16 @@ def test_a_question_shows_its_calls_and_the_reply_and_can_be_looked_at_again(ser
 TO_GO_ON = ("chat", "sure?", "--session")
 
 
+def test_the_skills_are_listed_by_a_call_that_is_shown(served: Machine) -> None:
+    repo = calc_repo(served)
+    script = {"chat:chat": ("Thought: I list them.\nAction: list_skills\n{}", "Answer: These.")}
+    done = served.scripted(script, "chat", "which skills are there?", cwd=repo)
+    assert done.code == 0, done.said
+    shown = done.out.splitlines()
+    assert (shown[0], shown[-1]) == ("list_skills {}", "These.")
+    assert any("yaml-validation" in line for line in shown[1:-1])
+
+
 def test_ctrl_c_stops_the_answer_and_a_killed_chat_goes_on(served: Machine) -> None:
     repo = calc_repo(served)
     running = served.start("chat", "why?", cwd=repo, scripts=SCRIPTS, halt="token")

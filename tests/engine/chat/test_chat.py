@@ -89,9 +89,9 @@ async def replied(front: Front) -> SessionUpdate:
 
 
 def assert_reruns(stage: Stage) -> None:
-    assert [each.difference for each in rerun(stage.journal())] == [
-        None for each in stage.events if isinstance(each, PromptBuilt)
-    ]
+    again = list(rerun(stage.journal()))
+    assert not [each.difference for each in again if each.difference]
+    assert len(again) >= sum(isinstance(each, PromptBuilt) for each in stage.events)
 
 
 async def test_a_question_becomes_calls_and_a_reply_and_reruns_to_the_byte(tmp_path: Path) -> None:
@@ -351,3 +351,23 @@ async def test_after_a_kill_the_open_message_is_answered_and_a_started_call_is_n
 )
 def test_files_that_usually_hold_secrets(path: str, *, secret: bool) -> None:
     assert holds_secrets(path) is secret
+
+
+async def test_a_command_sends_a_skill_or_asks_a_consultant_first(tmp_path: Path) -> None:
+    skills = {"tidy": "Tidy up.", "consult-protocols": "No JSON.", "consult-review": "Find defects."}
+    sayings = ("Answer: tidied", "CRITICAL answer.txt:1 wrong", "Answer: it is wrong")
+    async with a_stage(tmp_path, sayings, skills=skills) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            assert "nope" in await front.notice(SayToModel("/nope it"))
+            assert "review needs files" in await front.notice(SayToModel("/review it"))
+            assert not [each for each in stage.events if isinstance(each, UserSaid)]
+            await said(front, "/tidy it")
+            assert "Skill tidy:\nTidy up." in stage.model.requests[0].messages[-1].text
+            await said(front, "/review @answer.txt please")
+        (proposed,) = [each.proposal for each in stage.events if isinstance(each, ActionProposed)]
+        assert json.loads(proposed.text) == {"consultant": "review", "question": "please", "files": "answer.txt"}
+        (finished,) = [each for each in stage.events if isinstance(each, ActionFinished)]
+        assert "CRITICAL answer.txt:1 wrong" in finished.observation
+        assert chat_of(stage).reply == ChatReplied(2, "it is wrong")
+        assert_reruns(stage)

@@ -104,6 +104,8 @@ def _consultants() -> Iterator[ConsultantFacts]:
 
 CONSULTANTS: Mapping[str, ConsultantFacts] = MappingProxyType({each.name: each for each in _consultants()})
 """Every consultant by its name."""
+OFFERED = tuple(name for name, facts in CONSULTANTS.items() if not facts.about_session)
+"""Consultants that a model, or the user in a chat, may ask; those that judge a session are asked outside of it."""
 TRAINER_WRITER = "consult-trainer-writer"
 """Discipline of the trainer's second call."""
 

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import WorkspaceError, error_text
 from agent_workbench.core.events import AbortAsked, UserSaid
 from agent_workbench.core.intents import MOST_SAID_CHARS, StopAction, StopAnswer
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
@@ -10,9 +10,12 @@ from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.text.mentions import mention_of, mentions
+from agent_workbench.engine.approval.proposals import propose_draft
 from agent_workbench.engine.chat.chat_context import NO_TASK
+from agent_workbench.engine.chat.commands import command_in, consultation_of, skills_of
 from agent_workbench.engine.chat.tracked_files import TrackedFiles, holds_secrets
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.task.code_lookup import MOST_CHARS, mentioned_code
 
 STOPPED = "stopped by the user"
@@ -38,8 +41,15 @@ async def say_in_chat(session: SessionContext, chat: Chat, text: str) -> Outcome
         return Refused(f"a call of {chat.waiting.tool} waits; decide it first")
     if chat.due and session.state.trouble is None:
         return Refused("your last message is being answered; stop that first, or wait")
-    found = await mentioned_files(session, text)
-    await session.record(UserSaid(text, found.files))
+    found, command = await mentioned_files(session, text), command_in(text)
+    try:
+        skills = await skills_of(session, command)
+        call = await consultation_of(session, chat, command, found.files)
+    except REFUSALS as refusal:
+        return Refused(error_text(refusal))
+    await session.record(UserSaid(text, found.files, skills))
+    if call is not None:
+        await propose_draft(session, call.tool, call.draft)
     redacted = (REDACTED,) if session.ports.redacted(text) != text else ()
     return Accepted("; ".join((*redacted, *found.remarks)))
 

@@ -242,7 +242,7 @@ class InputLine(Dialog[TaskDraft | None]):
             return
         if len(words) > MOST_SAID_CHARS:
             self._say(f"too long: {len(words):,} of at most {MOST_SAID_CHARS:,} characters")
-        elif (word := command_word(words)) is not None:
+        elif (word := command_word(words)) is not None and (word in self._by_name or not self._in_chat):
             self._run(word)
         elif (name := words.split(maxsplit=1)[0][1:] if words.startswith("/") else "") in self._by_name:
             self._say(f"/{name} is a command and takes no words")

@@ -1,5 +1,8 @@
 """Dialogs about the running task, and the input line that says something to the model or makes a new task."""
 
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.consult.requests import OFFERED
 from agent_workbench.core.events import UserSaid
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
@@ -23,6 +26,9 @@ from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.session.window import REPLAYED, SessionWindow, has_open_task
 from agent_workbench.views.diff.lines import diff_stat
+
+if TYPE_CHECKING:
+    from agent_workbench.tui.palette import LineCommand
 
 MOST_PATHS = 8
 
@@ -130,7 +136,6 @@ class TaskDialogs:
         `words` are in it already, and are sent `at_once` as if Enter was pressed.
         """
         from agent_workbench.tui.dialogs.input_line import InputLine
-        from agent_workbench.tui.palette import line_commands
 
         window, update = self._window, self._window.update_shown
         if update is None or not update.state.session:
@@ -141,7 +146,7 @@ class TaskDialogs:
             line = InputLine(
                 lambda said: self._send(said, afterwards),
                 window.ask,
-                line_commands(window.workbench, window.keymap),
+                _line_commands(window, in_chat=update.state.chat is not None),
                 words=words or self._unsent,
                 title=title,
                 on_close=self._keep,
@@ -213,3 +218,11 @@ class TaskDialogs:
 
         wanted = OpenPlan(new=True, draft=task)
         self._window.push_screen(PlanTextDialog(f"Task {task.id}", wanted, self._window.ask, editable=True))
+
+
+def _line_commands(window: SessionWindow, *, in_chat: bool) -> "tuple[LineCommand, ...]":
+    """Return the commands behind `/`; in a chat a consultant's name is a message, and not the key of that name."""
+    from agent_workbench.tui.palette import line_commands
+
+    found = line_commands(window.workbench, window.keymap)
+    return tuple(each for each in found if each.name not in OFFERED) if in_chat else found

@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 
 PROMPT = "> "
 HELP = """\
+/NAME WORDS    send the skill NAME with your words, or ask a consultant: /review @file, /debug ERROR, /spec WORDS
 /task WORDS    add a task to the plan (without words: your newest message)
 /help          print this
 /quit          leave; so does Ctrl-D

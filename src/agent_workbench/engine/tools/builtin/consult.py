@@ -1,6 +1,13 @@
 """Tool `consult`: ask a consultant; its answer is an observation and nothing more."""
 
-from agent_workbench.core.consult.requests import FILES, ROOT, ConsultantFacts, ConsultRequest, consultant_named
+from agent_workbench.core.consult.requests import (
+    FILES,
+    OFFERED,
+    ROOT,
+    ConsultantFacts,
+    ConsultRequest,
+    consultant_named,
+)
 from agent_workbench.core.errors import ModelError, UsageError, error_text
 from agent_workbench.core.events import ActionResult
 from agent_workbench.core.live import Streaming
@@ -17,8 +24,6 @@ from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 OBSERVED_CHARS = 6_000
-OFFERED = ("review", "debug", "spec", "tdd_red", "tdd_green", "tdd_refactor")
-"""Consultants that a model may ask; those that judge a session are the user's."""
 
 
 class Consult(BuiltinTool, frozen=True):
