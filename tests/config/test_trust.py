@@ -327,6 +327,17 @@ class TestSkills:
         with pytest.raises(TrustError, match="or 50000000 bytes"):
             self.question(tmp_path)
 
+    @pytest.mark.parametrize("folder", [".agents/skills", ".claude/skills"])
+    def test_folders_of_other_agents_count_too(self, tmp_path: Path, folder: str) -> None:
+        file = tmp_path / folder / "one" / "SKILL.md"
+        file.parent.mkdir(parents=True)
+        file.write_text("be good")
+        before = self.question(tmp_path)
+        assert before.lines[0].startswith(f"skill files in {folder}: 1 file, sha256 ")
+        file.write_text("be bad!")
+        assert self.question(tmp_path).digest != before.digest
+        assert trust_question(tmp_path, load(tmp_path, "skills: {dirs: []}")).items.keys() == {"skills.dirs"}
+
     def test_skills_of_an_untrusted_repo_are_not_read(self, tmp_path: Path) -> None:
         self.skill(tmp_path)
         assert without_untrusted(load_settings(tmp_path, {}, {})).settings.skills.dirs == ()

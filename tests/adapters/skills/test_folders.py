@@ -131,6 +131,20 @@ async def test_a_folder_that_cannot_be_listed_is_told_and_stops_nothing(repo: Pa
     assert await known.body("whole") == "Do it well."
 
 
+async def test_a_skill_that_cannot_be_read_is_left_out_and_stops_nothing(repo: Path) -> None:
+    for name in ("loop", "pipe", "folder"):
+        (repo / "skills" / name).mkdir(parents=True)
+    (repo / "skills" / "loop" / "SKILL.md").symlink_to("SKILL.md")
+    os.mkfifo(repo / "skills" / "pipe" / "SKILL.md")
+    (repo / "skills" / "folder" / "SKILL.md").mkdir()
+    write_skill(repo / "skills", "whole")
+    listed = {entry.name: entry for entry in await folders(repo).list() if entry.origin is SkillOrigin.REPO}
+    assert [name for name, entry in listed.items() if entry.usable] == ["whole"]
+    assert all(
+        listed[name].problems[0].startswith(f"skills/{name}/SKILL.md:1: ") for name in ("loop", "pipe", "folder")
+    )
+
+
 @pytest.mark.parametrize("name", ["SKILL.MD", "skill.md", "Skill.md"])
 async def test_a_file_spelled_otherwise_is_read_and_told(repo: Path, name: str) -> None:
     file = write_skill(repo / "skills", "loud")

@@ -7,12 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import ConfigError, ModelError
-from agent_workbench.core.events import Author, PromptBuilt, SkillsChosen
+from agent_workbench.core.events import Author, PromptBuilt, SkillsChosen, SkillText
 from agent_workbench.core.intents import ChooseSkill, PauseTask, StartTask
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Budget, Constraints, PathScope
 from agent_workbench.core.settings import Settings, SkillSettings
+from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.skills.selection import SkillQuery
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.task.skill_choice import BY_USER, DROPPED, estimate_tokens, pick_skills
@@ -171,3 +172,25 @@ async def test_the_same_catalogue_gives_the_same_choice_and_a_lost_server_an_est
         (event,) = chosen(stage)
         assert not event.counted
         assert event.skills[0].tokens == len(HEAD.format("answer", "Answer well.")) // 4 + 1
+
+
+async def test_a_skill_that_is_far_too_large_is_not_read_and_cannot_be_added(tmp_path: Path) -> None:
+    class Watched(GivenSkills):
+        async def list(self) -> tuple[SkillEntry, ...]:
+            return tuple(replace(each, tokens=250_000 if each.name == "huge" else 10) for each in await super().list())
+
+        async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
+            assert "huge" not in names, "it is not read to be counted"
+            return await super().load(names)
+
+    catalogue = Watched({"huge": "", "small": "Small."})
+    choice = await pick_skills(catalogue, SkillQuery(words="huge small"), estimate_tokens)
+    assert [each.name for each in choice.skills] == ["small"]
+    assert choice.left_out[0].reason.startswith("250,000 tokens do not fit into the 2,000 of 2,000")
+    skills = {"answer": "Answer well.", "huge": "word " * 100_000}
+    async with a_stage(tmp_path, [LOOK] * 30, approvals=OPEN, skills=skills) as stage, in_front_of(stage) as front:
+        await front.start()
+        await front.until(lambda _: stage.model.requests)
+        refused = await front.outcome(ChooseSkill("huge"))
+        assert isinstance(refused, Refused)
+        assert "more than half of the context" in refused.reason

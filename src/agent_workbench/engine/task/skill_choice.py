@@ -28,6 +28,8 @@ from agent_workbench.engine.prompt.task_text import SKILLS_FIRST, skill_text
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 CHARS_PER_TOKEN = 4
+MOST_FOLD = 8
+"""A skill is too large to be read if its estimated tokens are this many times the budget."""
 BY_USER = "chosen by the user"
 DROPPED = "dropped by the user"
 Count = Callable[[Sequence[str]], Awaitable[tuple[int, ...]]]
@@ -49,10 +51,13 @@ async def pick_skills(catalogue: Skills, query: SkillQuery, count: Count) -> Ski
     check_named(entries, query.named)
     hits = await catalogue.rank(query.words) if query.words else ()
     found = find_candidates(entries, hits, query)
-    read = await catalogue.load([each.entry.name for each in found if not each.weak][:MOST_CONSIDERED])
+    # What is far too large is not even read and counted.
+    large = {each.entry.name: each.entry.tokens for each in found if each.entry.tokens > MOST_FOLD * query.max_tokens}
+    wanted = [each.entry.name for each in found if not (each.weak or each.entry.name in large)]
+    read = await catalogue.load(wanted[:MOST_CONSIDERED])
     texts = {each.name: each.text for each in read}
     counted = await count([skill_text(each) for each in read]) if read else ()
-    tokens = dict(zip(texts, counted, strict=True))
+    tokens = large | dict(zip(texts, counted, strict=True))
     taken: list[SkillText] = []
     left_out: list[SkillLeftOut] = []
     for each, reason in fit_into(found, tokens, query.max_tokens):
@@ -111,6 +116,10 @@ async def change_skill(session: SessionContext, run: TaskRun, intent: ChooseSkil
     (loaded,) = await session.ports.skills.load((intent.name,))
     counter = _TokenCounter(session)
     (tokens,) = await counter.count([skill_text(loaded)])
+    facts = session.state.model_for(Purpose.EXECUTOR)
+    context = (facts.context_tokens if facts is not None else 0) or session.settings.model.context_tokens
+    if tokens > context // 2:
+        return Refused(f"the skill {loaded.name} has {tokens:,} tokens, more than half of the context of {context:,}")
     skills = (*before.skills, SkillText(loaded.name, loaded.text, BY_USER, tokens))
     return await _record_change(session, before, SkillChoice(skills, left_out), counted=counter.counted)
 
