@@ -13,12 +13,13 @@ from agent_workbench.core.errors import StorageError, UsageError, WorkbenchError
 from agent_workbench.core.events import KnowledgeFound, OfferedNote, SessionLeft
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.inbox import Reference, reference_to
+from agent_workbench.core.inbox import InboxFilter, Reference, reference_to
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.knowledge.note_names import auto_name, name_in_path, note_name, note_path
 from agent_workbench.core.knowledge.note_text import compose_note, read_head
 from agent_workbench.core.knowledge.notes import KnowledgeNote
 from agent_workbench.core.knowledge.usage import NoteUsage, usage_of
+from agent_workbench.core.settings import Permission
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -27,6 +28,8 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.engine.runtime.session_context import SessionContext
 
 DEFAULT_LIMIT, MOST_HITS = 3, 50
+MOST_WAITING = 30
+"""Offers that wait for a person at the same time: a client could write more than anybody reads."""
 LABEL = "knowledge"
 """Label of the sessions in which offered notes wait."""
 
@@ -141,11 +144,15 @@ def note_of(content: str, filename: str = "", *, type: str = "", domain: str = "
 async def park_notes(invocation: Invocation, notes: Sequence[OfferedNote], origin: str) -> OfferedNotes:
     """Offer notes in a session of their own, where they wait in the inbox; what policy or a rule allows is written.
 
-    Raises `UsageError` for notes that cannot be offered, and `StorageError`.
+    Raises `UsageError` for notes that cannot be offered, or while `MOST_WAITING` wait already, and `StorageError`.
     """
+    from agent_workbench.api.sessions.inbox import repo_inbox
     from agent_workbench.core.intents.outcomes import Refused
     from agent_workbench.engine.knowledge.offers import offer_notes
 
+    others = await (await repo_inbox(invocation)).items(InboxFilter(kind=Permission.KNOWLEDGE))
+    if len(others) >= MOST_WAITING:
+        raise UsageError(f"{len(others)} offers of notes wait already", advice="decide them: `agent inbox` lists them")
     repo, _ = await trusted_repo(invocation)
     session, recorder = await _open(repo, SessionQuery(fresh=True, label=LABEL))
     try:

@@ -1,5 +1,6 @@
 """Tools that read: the plan, the code, the inbox, and the models."""
 
+import asyncio
 from functools import partial
 
 from agent_workbench.core.inbox import InboxFilter
@@ -24,6 +25,8 @@ RESULTS = 10
 def repo_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
     """Return the tools for one repository."""
     task = {"task": name_field("only proposals of this task, such as T-1")}
+    # One after the other: the first one brings the index up to date, and the others find it so.
+    turn = asyncio.Lock()
     limit = {"limit": number_field(f"maximum number of results ({RESULTS})", MOST_RESULTS)}
     return (
         ServedTool(
@@ -37,7 +40,7 @@ def repo_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
             "Search the code of this repository by words, names, path:line or a stack trace; returns pieces of code "
             "with their places, best first.",
             schema_of({"query": text_field("words, names, path:line, or the output of a failed command")}, limit),
-            partial(_search_code, invocation),
+            partial(_search_code, invocation, turn),
         ),
         ServedTool(
             "inbox_list",
@@ -62,13 +65,14 @@ async def _plan_status(invocation: Invocation, _: Arguments) -> JsonObject:
     return plan_document(status.plan, status.holders)
 
 
-async def _search_code(invocation: Invocation, arguments: Arguments) -> JsonObject:
+async def _search_code(invocation: Invocation, turn: asyncio.Lock, arguments: Arguments) -> JsonObject:
     from agent_workbench.api.code_search import Searched, search_checkout
 
     found: list[Searched] = []
     query = CodeQuery(arguments.text("query").strip())
     limit = arguments.number("limit", RESULTS) or RESULTS
-    await search_checkout(invocation, query, limit, lambda _: None, found.append)
+    async with turn:
+        await search_checkout(invocation, query, limit, lambda _: None, found.append)
     return results_document(query, found[0].chunks, found[0].status)
 
 
