@@ -8,6 +8,7 @@ from agent_workbench.cli.output import say, say_aside, say_document
 from agent_workbench.core.events import ActionFinished, ActionProposed, ActionResult, ChatReplied, Recorded
 from agent_workbench.core.live import SessionUpdate, Streaming
 from agent_workbench.core.proposals import Proposal, is_too_long
+from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.chat_form import split_streamed
 from agent_workbench.core.text.mentions import mention_of
@@ -15,6 +16,7 @@ from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitiz
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.views.gate.notes import call_notes
+from agent_workbench.views.gate.script_proposal import script_notes
 
 MOST_RESULT_LINES = 20
 MOST_COMPLETIONS = 50
@@ -35,11 +37,13 @@ class ChatPrinter:
         self._open_line = False
         self._shown_notice = 0
         self._specs: tuple[ToolSpec, ...] = ()
+        self._sandbox: SandboxFacts | None = None
 
     def show(self, update: SessionUpdate) -> None:
         """Print the events and the text that came since the last update."""
         state = update.state
         self._specs = state.specs
+        self._sandbox = state.config.sandbox if state.config is not None else None
         if state.seq > self.seen:
             history = state.chat.history if state.chat is not None else ()
             for recorded in (*state.opening, *history):
@@ -67,7 +71,7 @@ class ChatPrinter:
             return False
         script = script_call(call)
         if script is not None:
-            head = f"A script with the skill {sanitize_line(script.skill)} waits for your approval:"
+            head = "\n".join(block.text for block in script_notes(script, self._sandbox))
             text = sanitize_whole(script.script, keep_returns=True)
         else:
             head = f"A call of {sanitize_line(call.tool)} waits for your approval:"
