@@ -9,13 +9,24 @@ from msgspec.structs import replace
 from agent_workbench.adapters.plans.project_detection import DetectedProject
 from agent_workbench.adapters.plans.starter_files import init_repo
 from agent_workbench.core.diagnostics.findings import Finding, Health
-from agent_workbench.core.errors import ConfigError, ModelRefused, ModelUnavailable, PlanError, RepoError, ShellError
+from agent_workbench.core.errors import (
+    ConfigError,
+    ModelRefused,
+    ModelUnavailable,
+    PlanError,
+    RepoError,
+    ShellError,
+    ToolError,
+)
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.ports.tools import SourceResult
+from agent_workbench.core.ports.workspace import OnOutput
 from agent_workbench.core.repo.workspace import SandboxFacts
-from agent_workbench.core.settings import Settings
-from agent_workbench.engine.diagnostics.doctor import examine, examine_settings
+from agent_workbench.core.settings import Permission, Settings
+from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.engine.diagnostics.doctor import examine, examine_settings, examine_source
 from agent_workbench.engine.runtime.tool_context import Ports
 from tests.engine.stage import a_stage, task
 from tests.fakes.ports import FACTS, Hang, SayingModel
@@ -228,3 +239,50 @@ def test_settings_of_a_file_without_effect_are_named_with_the_file() -> None:
     assert found[0].seen == "model (.agent.yml)"
     assert (found[1].part, found[1].health) == ("replaced", Health.GOOD)
     assert found[1].seen == "without effect here: model, ui (/home/me/settings.yml)"
+
+
+class Server:
+    """A source of tools that lists these, or fails."""
+
+    name = "mcp:far"
+
+    def __init__(self, *listed: ToolSpec, error: str = "") -> None:
+        self.listed = listed
+        self.error = error
+        self.closed = False
+
+    async def list_tools(self) -> tuple[ToolSpec, ...]:
+        if self.error:
+            raise ToolError(self.error, advice="start it")
+        return self.listed
+
+    async def obstacle(self, tool: str, arguments: str) -> str:
+        raise NotImplementedError
+
+    async def call(self, tool: str, arguments: str, on_output: OnOutput) -> SourceResult:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_each_server_of_tools_is_started_and_stopped() -> None:
+    spec = ToolSpec("mcp__far__look", "looks", Permission.EXTERNAL, "{}", "mcp:far")
+    good, partly, bad = Server(spec), Server(spec, replace(spec, name="no name")), Server(error="it fell over")
+    found = [await examine_source(each) for each in (good, partly, bad)]
+    assert [(each.part, each.health, each.seen) for each in found] == [
+        ("mcp:far", Health.GOOD, "1 tool"),
+        ("mcp:far", Health.WARNING, "2 tools, of which unusable: no name"),
+        ("mcp:far", Health.BAD, "it fell over"),
+    ]
+    assert found[2].advice == "start it"
+    assert all(each.closed for each in (good, partly, bad))
+
+
+def test_servers_of_a_shared_file_that_are_left_out_are_named() -> None:
+    (_, left_out) = examine_settings({}, {}, (), ("the server 'x' is left out: why",))
+    assert (left_out.part, left_out.health, left_out.seen) == (
+        "mcp",
+        Health.WARNING,
+        "the server 'x' is left out: why",
+    )

@@ -13,6 +13,8 @@ from agent_workbench.core.tools.schema import SchemaReading, read_schema
 from agent_workbench.core.tools.schema_keywords import SchemaError
 
 BUILTIN = "builtin"
+MCP = "mcp:"
+"""Beginning of the source of a tool that an MCP server brings."""
 FINISH, NOTE = "finish", "note"
 QUERY_KNOWLEDGE, REMEMBER = "query_knowledge", "remember"
 """Built-in tools that the engine treats in a way of their own."""

@@ -16,7 +16,7 @@ from agent_workbench.core.ports.tools import ToolSource
 from agent_workbench.core.repo.workspace import Orphan
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.core.tools.spec import select_specs
+from agent_workbench.core.tools.spec import MCP, select_specs
 from agent_workbench.engine.diagnostics.programs import missing_programs
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.task.task_start import named, without_own_files
@@ -27,7 +27,6 @@ RUNNING_SECONDS = 60.0
 SEEN_CHARS = 400
 INSTALL = "install it where commands find it, or change {}"
 FINISHED = frozenset({TaskStatus.DONE, TaskStatus.FAILED})
-SERVER = "mcp:"
 SERVER_SECONDS = 60.0
 TRUST_ADVICE = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
 
@@ -37,7 +36,7 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
 
     `settings` are in force; `said` also contain the repo's untrusted values.
     """
-    servers = [source for source in ports.tool_sources if source.name.startswith(SERVER)]
+    servers = [source for source in ports.tool_sources if source.name.startswith(MCP)]
     findings = [
         *await _findings_or_error("repository", lambda: _repository(ports, settings)),
         *await _findings_or_error("plan", lambda: _plan(ports)),

@@ -26,7 +26,7 @@ from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.core.settings import Approval, Settings
 from agent_workbench.core.skills.selection import check_named
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
-from agent_workbench.core.tools.spec import FINISH, QUERY_KNOWLEDGE, REMEMBER, ToolSpec, describe_unheld
+from agent_workbench.core.tools.spec import FINISH, MCP, QUERY_KNOWLEDGE, REMEMBER, ToolSpec, describe_unheld
 from agent_workbench.engine.knowledge.search import find_knowledge
 from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
@@ -152,6 +152,8 @@ async def _tool_specs(session: SessionContext, convention: CommitConvention) -> 
 
     The tools of skills are offered where a skill that may be chosen brings files: its text may tell to use them.
     """
+    if servers := [source.name for source in session.ports.tool_sources if source.name.startswith(MCP)]:
+        session.publisher.show_activity(f"listing the tools of {named(servers)}")
     problems = await session.tools.refresh()
     skills = any(each.has_files and each.usable and not each.role for each in await session.ports.skills.list())
     allowed = session.tools.allowed_specs(await _useful_tools(session), skills=skills)
