@@ -70,7 +70,7 @@ def _row(summary: SessionSummary, depth: int) -> SessionRow:
         state=state,
         tone=tone,
         when=summary.last[:16].replace("T", " "),
-        task=", ".join(summary.tasks) or ("chat" if summary.chat else "no task"),
+        task=", ".join(summary.tasks) or ("chat" if summary.chat else sanitize_line(summary.label, 40) or "no task"),
         origin=_origin(summary, below_parent=depth > 0),
         note=sanitize_line(_about(summary), 300),
         resumable=free and summary.status in {TaskStatus.IN_PROGRESS, None},
@@ -93,6 +93,8 @@ def _state(summary: SessionSummary) -> tuple[str, str, Tone]:
             return "○", "left", Tone.WARN
         case _ if summary.chat:
             return ("◆", "waits", Tone.WARN) if summary.waits else ("·", "left", Tone.DIM)
+        case _ if summary.consultations:
+            return "·", "answered", Tone.DIM
         case _:
             return "·", "no task", Tone.DIM
 
