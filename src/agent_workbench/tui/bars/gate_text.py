@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from textual.widget import Widget
 
+from agent_workbench.core.settings import Permission
 from agent_workbench.tui.bars.approval import PendingApproval, can_select_hunks, special_text
 from agent_workbench.tui.bars.bar import Bar
 from agent_workbench.tui.bars.hints import Hint
@@ -158,6 +159,8 @@ def general_hints(view: GateView, keymap: Keymap) -> list[Hint]:
         wanted.append(("leave", "leave"))
     if view.mode in {GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED}:
         wanted += [("tell", "say"), ("context", "context")]
+        if view.waiting is not None and view.waiting.proposal.kind is Permission.DIFF:
+            wanted.append(("consult", "review"))
     elif GateAct.SAY in view.acts:
         wanted.insert(0, ("make_task", "make a task"))
     elif view.mode is GateMode.IDLE:
