@@ -7,7 +7,7 @@ from tests.e2e.calc import calc_repo
 from tests.e2e.machine import Machine, bodies, journal_lines
 
 READ = 'Thought: I look.\nAction: read_file\n{"path": "calc.py"}'
-ANSWER = "Answer: It subtracts \x1b]52;c;aGk=\x07[@click=app.approve]**here**[/].\n\n- `calc.py`"
+ANSWER = "Answer: It subtracts \x1b]52;c;aGk=\x07[@click=app.approve]**here**[/].\n\n- `calc.py`\n\n"
 SCRIPTS = {"chat:chat": (READ, ANSWER)}
 
 
@@ -23,6 +23,7 @@ def test_a_question_shows_its_calls_and_the_reply_and_can_be_looked_at_again(ser
     listed = served.agent("sessions", cwd=repo)
     assert "chat  left" in listed.out
     assert "2 prompts, 2 identical" in served.agent("replay", "--rerun", session.name, cwd=repo).out
+    assert "ok, 0.0" in served.agent("sessions", "show", cwd=repo).out, "how long a call took"
     receipt = served.agent("sessions", "show", "--prompt", "2", cwd=repo)
     assert "result read_file" in receipt.out, receipt.said
     exported = served.agent("sessions", "export", cwd=repo)

@@ -105,6 +105,8 @@ class Conversation:
 
     async def proceed(self) -> "Reply | Proposal":
         """Follow the session to the reply to the newest message, or to the next call that waits for a decision."""
+        from agent_workbench.engine.approval.policy import ruling  # engine and adapters are loaded by the calls
+
         async with aclosing(self._handle.live()) as updates:
             async for update in updates:
                 self._report(update)
@@ -113,8 +115,7 @@ class Conversation:
                     raise ModelError(state.trouble.what, advice=state.trouble.advice)
                 if chat is not None and not chat.due and not state.left:
                     return _reply(chat)
-                lone = state.config is not None and state.config.headless
-                if state.waiting is not None and not lone:
+                if state.waiting is not None and ruling(state, state.waiting) is None:
                     return state.waiting
         await self._handle.wait()
         raise UsageError("the chat ended before there was a reply", advice="open it again")

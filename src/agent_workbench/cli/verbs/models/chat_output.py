@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from textwrap import indent
 
 from agent_workbench.cli.output import say, say_aside, say_document
-from agent_workbench.core.events import ActionFinished, ActionProposed, ActionResult, ChatReplied, Recorded
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionResult,
+    ChatReplied,
+    Recorded,
+)
 from agent_workbench.core.live import SessionUpdate, Streaming
 from agent_workbench.core.proposals import Proposal, is_too_long
 from agent_workbench.core.repo.workspace import SandboxFacts
@@ -95,6 +102,9 @@ class ChatPrinter:
                     say(f"{event.proposal.tool} {sanitize(event.proposal.text)}")
             case ActionFinished():
                 self._print_result(event)
+            case ActionRejected():
+                self.end_line()
+                say_aside(f"not taken: {sanitize(event.reason, limit_chars=2000)}")
             case ChatReplied():
                 self._finish(event.text)
             case _:
@@ -112,7 +122,7 @@ class ChatPrinter:
     def _stream(self, streaming: Streaming) -> None:
         """Print what is new of a reply that streams; a line that grows is printed as far as it is safe."""
         reply = split_streamed(streaming.text).reply
-        if reply is not None and (text := reply.lstrip()):
+        if reply is not None and (text := reply.strip()):
             self._write(sanitize(text))
 
     def _finish(self, reply: str) -> None:

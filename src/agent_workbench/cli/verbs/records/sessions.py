@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
@@ -16,6 +17,9 @@ from agent_workbench.cli.verbs.records import search as sessions_search
 from agent_workbench.cli.verbs.records.verify import exit_code, say_proof
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
+
+if TYPE_CHECKING:
+    from agent_workbench.core.events import Event
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -72,9 +76,16 @@ def show(options: argparse.Namespace) -> int:
     if options.text or options.json:
         raise UsageError("--text and --json need a prompt", advice="add --prompt 1, or --prompt last")
     for recorded in asyncio.run(recorded_events(invocation, options.session)):
-        if line := log_line(recorded.event):
+        if line := log_line(recorded.event) or _time_taken(recorded.event):
             say(f"{recorded.seq:>5}  {recorded.time[11:19]}  {line}")
     return ExitCode.DONE
+
+
+def _time_taken(event: "Event") -> str:
+    """Return how long an action took, empty for any other event."""
+    from agent_workbench.core.events import ActionFinished
+
+    return f"{event.result}, {event.seconds:.3f} s" if isinstance(event, ActionFinished) else ""
 
 
 def show_prompt(invocation: Invocation, options: argparse.Namespace) -> int:
