@@ -12,6 +12,7 @@ from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.skills.selection import choosable
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.plans.plan_file import PlanFile
@@ -73,7 +74,8 @@ async def checked_plan(invocation: Invocation) -> "Plan":
     """
     repo = await find_repo(invocation)
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
-    return await repo.plans(settings).check(await skill_folders(repo.root, settings.skills).list())
+    skills = choosable(await skill_folders(repo.root, settings.skills).list())
+    return await repo.plans(settings).check(skills)
 
 
 async def edit_plan(invocation: Invocation, before: "EditedPlan | None" = None) -> EditedPlan:

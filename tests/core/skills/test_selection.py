@@ -10,6 +10,7 @@ from agent_workbench.core.skills.selection import (
     SkillCandidate,
     SkillQuery,
     check_named,
+    choosable,
     find_candidates,
     fit_into,
     languages_in,
@@ -89,6 +90,8 @@ def test_a_name_that_is_unknown_or_broken_is_refused() -> None:
         check_named(ALL, ("tdd", "yml"))
     with pytest.raises(ConfigError, match=r"'broken' cannot be used: broken/SKILL\.md:2:"):
         check_named(ALL, ("broken",))
+    with pytest.raises(ConfigError, match="there is no skill 'review'"):
+        check_named(choosable(ALL), ("review",))
 
 
 def test_languages_come_from_files_and_from_words() -> None:

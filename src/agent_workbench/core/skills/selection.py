@@ -47,6 +47,11 @@ class SkillCandidate(Struct, frozen=True):
     weak: bool = False
 
 
+def choosable(entries: Iterable[SkillEntry]) -> tuple[SkillEntry, ...]:
+    """Return the skills that a task may name or choose: those without a role."""
+    return tuple(entry for entry in entries if not entry.role)
+
+
 def check_named(entries: Iterable[SkillEntry], names: Iterable[str]) -> None:
     """Raise `ConfigError` for a name that no entry has, or one that cannot be used."""
     known = {entry.name: entry for entry in entries}
@@ -66,7 +71,7 @@ def find_candidates(
     entries: Sequence[SkillEntry], hits: Iterable[SkillHit], query: SkillQuery
 ) -> tuple[SkillCandidate, ...]:
     """Return the skills that fit: the named ones in their order, then the most relevant first, then by name."""
-    usable = {entry.name: entry for entry in entries if entry.usable and not entry.role}
+    usable = {entry.name: entry for entry in choosable(entries) if entry.usable}
     named = [SkillCandidate(usable[name], NAMED) for name in dict.fromkeys(query.named) if name in usable]
     scored = {hit.name: hit for hit in hits}
     best = max((hit.score for hit in scored.values()), default=0.0)

@@ -12,11 +12,11 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.workspace import Workspace
-from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.skills.selection import (
     MOST_CONSIDERED,
     SkillQuery,
     check_named,
+    choosable,
     find_candidates,
     fit_into,
     languages_in,
@@ -47,7 +47,7 @@ async def pick_skills(catalogue: Skills, query: SkillQuery, count: Count) -> Ski
 
     Raises `ConfigError` for a named skill that is unknown or cannot be used.
     """
-    entries = await catalogue.list()
+    entries = choosable(await catalogue.list())
     check_named(entries, query.named)
     hits = await catalogue.rank(query.words) if query.words else ()
     found = find_candidates(entries, hits, query)
@@ -112,7 +112,7 @@ async def change_skill(session: SessionContext, run: TaskRun, intent: ChooseSkil
         dropped = taken.pop(intent.name)
         choice = SkillChoice(tuple(taken.values()), (*left_out, SkillLeftOut(dropped.name, DROPPED, dropped.tokens)))
         return await _record_change(session, before, choice, counted=before.counted)
-    check_named(_without_roles(await session.ports.skills.list()), (intent.name,))
+    check_named(choosable(await session.ports.skills.list()), (intent.name,))
     (loaded,) = await session.ports.skills.load((intent.name,))
     counter = _TokenCounter(session)
     (tokens,) = await counter.count([skill_text(loaded)])
@@ -146,10 +146,6 @@ async def _query(workspace: Workspace, task: Task, words: str, paths: Sequence[s
         paths=tuple(each for each in named if "*" not in each),
         max_tokens=max_tokens,
     )
-
-
-def _without_roles(entries: Sequence[SkillEntry]) -> tuple[SkillEntry, ...]:
-    return tuple(entry for entry in entries if not entry.role)
 
 
 def _records_choices(run: TaskRun) -> bool:

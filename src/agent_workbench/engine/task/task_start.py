@@ -24,7 +24,7 @@ from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.core.settings import Approval, Settings
-from agent_workbench.core.skills.selection import check_named
+from agent_workbench.core.skills.selection import check_named, choosable
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.tools.spec import FINISH, MCP, QUERY_KNOWLEDGE, REMEMBER, ToolSpec, describe_unheld
 from agent_workbench.engine.knowledge.search import find_knowledge
@@ -104,7 +104,7 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     workspaces = session.ports.workspaces
     branch = await workspaces.free_branch(task.id, session.state.session)
     if task.applicable_skills:
-        check_named(await session.ports.skills.list(), task.applicable_skills)
+        check_named(choosable(await session.ports.skills.list()), task.applicable_skills)
     session.publisher.show_activity(f"making a workspace for {task.id}")
     request = WorkspaceRequest(session.state.session, task.id, branch, base, session.settings.workspace.link)
     workspace = await session.take_workspace(request)
