@@ -58,10 +58,8 @@ class PlanPane(EntryList):
     def useless(self) -> frozenset[str]:
         """Actions that do nothing for the selected task; the gate bar gives no hints for them."""
         row = self.selected_row
-        if row is None:
-            return _ABOUT_A_TASK
-        if row.proposed:
-            return _NOT_PROPOSED
+        if row is None or row.proposed:
+            return _ABOUT_A_TASK if row is None else _NOT_PROPOSED
         return _ABOUT_A_PROPOSAL | (_MERGE if row.open or row.running or row.blocked or row.merged else frozenset())
 
     def show_details(self, *, detailed: bool) -> None:
@@ -91,9 +89,9 @@ class PlanPane(EntryList):
         """Number of rows of a proposed plan that were not on screen yet."""
         return self._seen.missing
 
-    def row_drawn(self, row: Row, y: int, left: int, width: int) -> None:
-        """Count the row as seen, unless a dialog is above this screen, or a notice above the row."""
-        if self.unseen and self.app.screen is self.screen and self._seen.drawn(row, left, self.uncovered(y, width)):
+    def row_drawn(self, row: Row, left: int, width: int) -> None:
+        """Count the row as seen, unless a dialog is above this screen."""
+        if self.unseen and self.app.screen is self.screen and self._seen.drawn(row, left, width):
             self.call_later(self.post_message, RowsSeen())
 
     def show_unseen(self) -> None:

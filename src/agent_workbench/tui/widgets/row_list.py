@@ -16,6 +16,8 @@ from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.tui.widgets.text_selection import selected_text
 
 WIDTH_UNSEEN = 80
+SYSTEM_CLASS = "-textual-system"
+"""Class of the widgets of a screen that Textual adds, such as the one that holds the notices."""
 NOTICE_GONE_SECONDS = 0.25
 """Time after which a line that a notice covers is drawn again."""
 
@@ -37,7 +39,7 @@ class RowList(ScrollView, can_focus=True):
         self._painter = RowPainter(self)
         self._laid_out_width = 0
         self._end = FollowedEnd(self)
-        self._draws_again: Timer | None = None
+        self.notices = CoveringNotices(self)
 
     @property
     def follows(self) -> bool:
@@ -106,20 +108,8 @@ class RowList(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         self._end.scrolled(old_value, new_value)
 
-    def row_drawn(self, row: Row, y: int, left: int, width: int) -> None:
-        """Hook: `width` cells of a row are drawn in line `y`, from cell `left` on."""
-
-    def uncovered(self, y: int, width: int) -> int:
-        """Return the cells of a line, from the left, that no notice covers; the line is drawn again once it is gone."""
-        line = Region(self.content_region.x, self.content_region.y + y, width, 1)
-        notices = [each.region for each in self.screen.query("Toast") if each.region.overlaps(line)]
-        if notices and self._draws_again is None:
-            self._draws_again = self.set_timer(NOTICE_GONE_SECONDS, self._draw_again)
-        return min((max(0, each.x - line.x) for each in notices), default=width)
-
-    def _draw_again(self) -> None:
-        self._draws_again = None
-        self.refresh()
+    def row_drawn(self, row: Row, left: int, width: int) -> None:
+        """Hook: `width` cells of a row are drawn and not covered by a notice, from cell `left` on."""
 
     def render_line(self, y: int) -> Strip:
         """Return one line of the widget."""
@@ -128,7 +118,7 @@ class RowList(ScrollView, can_focus=True):
         if not 0 <= number < self.row_count:
             return self._painter.blank(width)
         row = self.row_at(number)
-        self.row_drawn(row, y, x, width)
+        self.row_drawn(row, x, self.notices.uncovered(y, width))
         cursor = row.item >= 0 and row.item == self.cursor
         strip = self._painter.paint(row, x, width, cursor=cursor)
         selection = self.text_selection
@@ -213,3 +203,26 @@ class FollowedEnd:
             self.reached = True
         elif now < before:
             self.reached = False
+
+
+class CoveringNotices:
+    """Notices over a list of rows; lines under them are drawn again once the notices are gone."""
+
+    def __init__(self, rows: RowList) -> None:
+        self._rows = rows
+        self._waits: Timer | None = None
+
+    def uncovered(self, y: int, width: int) -> int:
+        """Return the cells of a line of the list, from the left, that no notice covers."""
+        screen, area = self._rows.screen, self._rows.content_region
+        if not any(each.children for each in screen.children if each.has_class(SYSTEM_CLASS)):
+            return width  # quickly: every line that is drawn comes here
+        line = Region(area.x, area.y + y, width, 1)
+        covering = [each.region for each in screen.query("Toast") if each.region.overlaps(line)]
+        if covering and self._waits is None:
+            self._waits = self._rows.set_timer(NOTICE_GONE_SECONDS, self._draw_again)
+        return min((max(0, each.x - line.x) for each in covering), default=width)
+
+    def _draw_again(self) -> None:
+        self._waits = None
+        self._rows.refresh()

@@ -98,10 +98,9 @@ class DiffViewer(RowList):
         """Number of lines of the proposal that were not on screen in full yet."""
         return self._seen.missing
 
-    def row_drawn(self, row: Row, y: int, left: int, width: int) -> None:
-        """Count the lines of a row as seen, unless a dialog is above this screen, or a notice above the row."""
-        looked = bool(self.unseen and self.counts) and self.app.screen is self.screen
-        if looked and self._seen.drawn(row, left, self.uncovered(y, width)):
+    def row_drawn(self, row: Row, left: int, width: int) -> None:
+        """Count the lines of a row as seen, unless a dialog is above this screen."""
+        if self.unseen and self.counts and self.app.screen is self.screen and self._seen.drawn(row, left, width):
             self.call_later(self._report)
 
     def _report(self) -> None:
