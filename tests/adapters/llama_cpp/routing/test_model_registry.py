@@ -47,6 +47,8 @@ async def test_roles_ask_their_own_endpoints(tmp_path: Path) -> None:
         Purpose.SUMMARY: "one",
         Purpose.REFLEXION: "two",
         Purpose.PLANNER: "one",
+        Purpose.CONSULTANT: "one",
+        Purpose.CHAT: "one",
     }
 
 
