@@ -165,9 +165,7 @@ async def _similar(knowledge: Knowledge, memory: str, path: str, text: str) -> l
         return []
     scored = []
     for hit in await knowledge.search(text, LOOKED_AT):
-        others = words_of(hit.note.text)
-        shared = len(words & others) / max(1, min(len(words), len(others)))
-        scored.append((shared, hit.note))
+        scored.append((len(words & words_of(hit.note.text)) / len(words), hit.note))
     best = max(scored, key=lambda each: each[0], default=None)
     if best is None or best[0] < REPEATS:
         return []

@@ -13,6 +13,7 @@ from agent_workbench.cli.options import MOST_DIGITS, add_verb
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _line(note: "ListedNote") -> str:
     usage = note.usage
     if usage is None:
         return f"{note.path}  {about}"
-    told = f"in {usage.used} tasks, {usage.done} done, {usage.failed} failed, dropped in {usage.dropped}"
+    told = f"in {counted_text(usage.used, 'task')}, {usage.done} done, {usage.failed} failed, dropped in {usage.dropped}"
     never = "" if usage.helped else "; never helped"
     return f"{note.path}  {about}  ({told}{never})"
 
