@@ -119,7 +119,9 @@ def _line(note: "ListedNote") -> str:
     usage = note.usage
     if usage is None:
         return f"{note.path}  {about}"
-    told = f"in {counted_text(usage.used, 'task')}, {usage.done} done, {usage.failed} failed, dropped in {usage.dropped}"
+    told = (
+        f"in {counted_text(usage.used, 'task')}, {usage.done} done, {usage.failed} failed, dropped in {usage.dropped}"
+    )
     never = "" if usage.helped else "; never helped"
     return f"{note.path}  {about}  ({told}{never})"
 
