@@ -345,3 +345,18 @@ async def test_every_attempt_is_made_again_to_the_byte(tmp_path: Path) -> None:
             for each in stage.journal()
         ]
         assert all(each.difference is not None for each in rerun(changed))
+
+
+async def test_the_code_that_an_error_names_is_shown(tmp_path: Path) -> None:
+    trace = (
+        'File "/usr/lib/python3/site-packages/src/a.py", line 1\n  File "{root}/src/long.py", line 2000, in f\n'
+        "src/a.py:2: boom\nsecrets in .env:1 and ../x.py:3 and nope.py:4"
+    )
+    async with consulting(tmp_path, ["it is line 2000"]) as (stage, context):
+        await consult(context, request_of("debug", {"error": trace.replace("{root}", str(stage.user.root))}))
+        user = stage.model.requests[0].messages[1].text
+        assert f"    2 | {PLANTED}" in user
+        assert " 2000 | line 2000" in user
+        assert "    1 | line 1 " not in user
+        assert "secret-value" not in user
+        assert asked(stage)[0].paths == ("src/a.py", "src/long.py")

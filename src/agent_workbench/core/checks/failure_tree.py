@@ -148,6 +148,15 @@ def _place(lines: Sequence[str]) -> CodePlace | None:
     return None
 
 
+def named_places(text: str) -> Iterator[CodePlace]:
+    """Yield the places that an output names, in their order; those of installed packages are left out."""
+    for line in text[-_MAX_CHARS:].split("\n"):
+        for match in _PLACE.finditer(_COLOUR.sub("", line)[:MAX_LINE_CHARS]):
+            path, number = match["quoted"] or match["path"], match["at"] or match["line"]
+            if not any(part in path for part in _FOREIGN):
+                yield CodePlace(path, int(number[:7]))
+
+
 def _own_place(test: str) -> CodePlace | None:
     """Return the file that a test's id names."""
     file, colons, _ = test.partition("::")

@@ -29,6 +29,7 @@ from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.consult.endpoints import chain_of, model_label
 from agent_workbench.engine.consult.judged_files import JudgedFile, files_block, read_judged
 from agent_workbench.engine.consult.prompt import VERSION
+from agent_workbench.engine.consult.traced_code import read_traced
 from agent_workbench.engine.knowledge.search import find_knowledge, knowledge_text
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 
@@ -75,11 +76,20 @@ async def consult(context: ConsultContext, request: ConsultRequest) -> ConsultAn
         task_lines(request, root, model, _plain),
         facts.phase,
         await _discipline(context, facts.discipline),
-        await read_judged(context, paths, request.diff),
+        await _files(context, request, paths, root),
         history_block(_entries(context, request.session), facts.phase),
         await _knowledge(context, request),
     )
     return await _ask(context, material, chain)
+
+
+async def _files(
+    context: ConsultContext, request: ConsultRequest, paths: Sequence[str], root: str
+) -> tuple[JudgedFile, ...]:
+    """Return the named files; for an error those that it names."""
+    if request.skill == "debug":
+        return await read_traced(context, request.field("error"), root)
+    return await read_judged(context, paths, request.diff)
 
 
 async def _knowledge(context: ConsultContext, request: ConsultRequest) -> str:
