@@ -10,6 +10,8 @@ from agent_workbench.core.events import (
     ActionResult,
     ActionStarted,
     Author,
+    ChatReplied,
+    ChatStarted,
     CodeRetrieved,
     Event,
     ModelAnswered,
@@ -32,6 +34,7 @@ from agent_workbench.core.events import (
     TaskStarted,
     TaskStatusChanged,
     TestsFinished,
+    UserSaid,
 )
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.intents.outcomes import PromptPreviewed
@@ -42,6 +45,7 @@ from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.repo.retrieval import Chunk, Signal, SignalKind
 from agent_workbench.core.repo.workspace import MergeMethod, SandboxFacts, WorkspaceFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission
+from agent_workbench.core.tools.spec import ToolSpec
 
 SESSION = SessionId("20261120T101500-ab2cde")
 T1, T2, T3 = TaskId("T-1"), TaskId("T-2"), TaskId("T-3")
@@ -380,3 +384,30 @@ def plan_proposed() -> tuple[Event, ...]:
         plan=plan,
     )
     return (PlanAsked(plan.goal, 1), PlanSurveyed(commands=("pytest -q",)), ActionProposed(proposal))
+
+
+def chat() -> tuple[Event, ...]:
+    """Return the events of a chat: a message with a file, a call, and a reply in Markdown."""
+    read = '{"path": "shop/cart.py"}'
+    proposal = Proposal(ProposalId("P-12"), Permission.READ, "read_file", read, 1)
+    reply = (
+        "## What is wrong\n\n`total()` forgets the **quantity** of a line [@click=app.approve]:\n\n"
+        "```python\nsum(line.cents * line.quantity for line in lines)\n```\n\n> It is task T-1 of the plan."
+    )
+    return (
+        ChatStarted(1, (ToolSpec("read_file", "show lines", Permission.READ, "{}"),)),
+        UserSaid(
+            "what is wrong with the total in @shop/cart.py?", (Chunk("shop/cart.py", 1, 1, "def total(): ...", 0),)
+        ),
+        PromptBuilt(1, Purpose.CHAT, 2, 640, "sha", (PromptPart("rules", 600), PromptPart("message", 40))),
+        ModelAnswered(
+            1, f"Thought: I read it.\nAction: read_file\n{read}", AnswerFigures(640, 0, 20, 0.1, 0.4), "local"
+        ),
+        ActionProposed(proposal),
+        ActionDecided(proposal.id, Verdict.APPROVE, "policy:read=auto"),
+        ActionStarted(proposal.id),
+        ActionFinished(proposal.id, ActionResult.OK, "shop/cart.py, lines 1 to 1 of 1:\ndef total(): ...", 0.01),
+        PromptBuilt(2, Purpose.CHAT, 4, 700, "sha", (PromptPart("answer", 20), PromptPart("result read_file", 40))),
+        ModelAnswered(2, f"Answer: {reply}", AnswerFigures(700, 640, 60, 0.1, 1.0), "local"),
+        ChatReplied(2, reply),
+    )

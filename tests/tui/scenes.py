@@ -295,6 +295,7 @@ def _repaired() -> ScriptedSession:
 
 SCENES = {
     "starting": Scene(ScriptedSession),
+    "chat": Scene(lambda: ScriptedSession(*runs.opening(), *runs.chat()), ("2", "G")),
     "idle": Scene(lambda: ScriptedSession(*runs.opening())),
     "no_tasks": Scene(lambda: ScriptedSession(*runs.opening()[:3], PlanRead("memory/plans/PLAN.yaml", Plan()))),
     "plan_waits": Scene(lambda: ScriptedSession(*runs.opening(), *runs.plan_proposed())),

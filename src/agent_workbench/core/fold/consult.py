@@ -21,7 +21,10 @@ def fold_consult(state: SessionState, event: ConsultEvent, seq: int) -> SessionS
                 replace(each, answered=event, time=state.time) if each.asked.number == event.number else each
                 for each in state.consultations
             )
-            run = state.run if state.unfinished else None
+            run, chat = state.run if state.unfinished else None, state.chat
+            if chat is not None:
+                spent = (chat.tokens + event.tokens, chat.dollars + event.dollars)
+                return replace(state, consultations=ended, chat=replace(chat, tokens=spent[0], dollars=spent[1]))
             return replace(state, consultations=ended, run=_charged(run, event) if run is not None else state.run)
     assert_never(event)
 
