@@ -3,13 +3,18 @@
 import subprocess
 import sys
 
-WAIT = "import asyncio; from agent_workbench.system.parent_process import parent_gone; print(1, flush=True); "
+WAIT = """
+import asyncio, os
+from agent_workbench.system.parent_process import parent_gone
+parent = os.getppid()
+print(1, flush=True)
+asyncio.run(parent_gone(parent))
+"""
 
 
 def test_a_process_notices_that_its_parent_was_killed() -> None:
-    waiting = f"{WAIT}asyncio.run(parent_gone())"
     with subprocess.Popen(
-        ["/bin/sh", "-c", '"$@" & wait', "sh", sys.executable, "-P", "-c", waiting], stdout=subprocess.PIPE
+        ["/bin/sh", "-c", '"$@" & wait', "sh", sys.executable, "-P", "-c", WAIT], stdout=subprocess.PIPE
     ) as shell:
         assert shell.stdout is not None
         shell.stdout.readline()

@@ -38,11 +38,11 @@ def desktop(environ: Mapping[str, str]) -> "Desktop":
     return DesktopNotifications(environ)
 
 
-async def parent_gone() -> None:
-    """Wait until the process that started this one has ended."""
+async def parent_gone(parent: int) -> None:
+    """Wait until the process that started this one, `parent`, has ended."""
     from agent_workbench.system.parent_process import parent_gone as wait
 
-    await wait()
+    await wait(parent)
 
 
 def system_clock() -> "Clock":

@@ -26,15 +26,15 @@ CLOSE_SECONDS = 1
 OnReady = Callable[[str, str], None]
 
 
-def serve_http(invocation: Invocation, port: int, on_ready: OnReady) -> None:
-    """Serve at `port` (0: a free one) until the parent process ends or a signal comes; ends the process.
+def serve_http(invocation: Invocation, port: int, on_ready: OnReady, parent: int) -> None:
+    """Serve at `port` (0: a free one) until the process `parent` ends or a signal comes; ends the process.
 
     `on_ready` gets the address and the token. Raises `RepoError`, and `UsageError` if the port is not available.
     """
-    asyncio.run(_serve(invocation, port, on_ready))
+    asyncio.run(_serve(invocation, port, on_ready, parent))
 
 
-async def _serve(invocation: Invocation, port: int, on_ready: OnReady) -> None:
+async def _serve(invocation: Invocation, port: int, on_ready: OnReady, parent: int) -> None:
     async with served_repo(invocation) as sdk:
         listening = _listen(port)
         port = listening.getsockname()[1]
@@ -58,7 +58,7 @@ async def _serve(invocation: Invocation, port: int, on_ready: OnReady) -> None:
         )
         async with sdk.session_manager.run():
             on_ready(f"http://{LOOPBACK}:{port}{PATH}", token)
-            await first_end(_Server(config).serve(sockets=[listening]))
+            await first_end(_Server(config).serve(sockets=[listening]), parent)
     end_process(ExitCode.DONE)
 
 

@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 from agent_workbench.api.screen_services import parent_gone
 
 
-async def first_end(serving: Coroutine[Any, Any, None]) -> None:
-    """Serve until that ends, the parent process is gone, or SIGINT, SIGTERM or SIGHUP comes."""
+async def first_end(serving: Coroutine[Any, Any, None], parent: int) -> None:
+    """Serve until that ends, the process `parent` that started this one is gone, or SIGINT, SIGTERM or SIGHUP comes."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stopped.set)
-    tasks = {asyncio.ensure_future(each) for each in (serving, stopped.wait(), parent_gone())}
+    tasks = {asyncio.ensure_future(each) for each in (serving, stopped.wait(), parent_gone(parent))}
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

@@ -35,19 +35,19 @@ def _bounded_line(stream: IO[str]) -> str:
     return "\n"
 
 
-def serve_stdio(invocation: Invocation) -> None:
+def serve_stdio(invocation: Invocation, parent: int) -> None:
     """Serve until the client closes the pipe or is gone; ends the process. Raises `RepoError` before that."""
-    asyncio.run(_serve(invocation))
+    asyncio.run(_serve(invocation, parent))
 
 
-async def _serve(invocation: Invocation) -> None:
+async def _serve(invocation: Invocation, parent: int) -> None:
     async with served_repo(invocation) as sdk:
         wire_in, wire_out = _take_wire()
         lines = BoundedLines(io.TextIOWrapper(wire_in, encoding="utf-8", errors="replace"))
         out = anyio.wrap_file(io.TextIOWrapper(wire_out, encoding="utf-8", write_through=True))
         try:
             async with stdio_server(lines, out) as (reading, writing):
-                await first_end(sdk.run(reading, writing, sdk.create_initialization_options()))
+                await first_end(sdk.run(reading, writing, sdk.create_initialization_options()), parent)
         except* OSError:
             pass  # the client is gone, and nobody reads the answers
     end_process(ExitCode.DONE)

@@ -44,11 +44,12 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def serve(options: argparse.Namespace) -> int:
     """Serve until the client leaves, the parent process ends, or a signal comes."""
+    parent = os.getppid()  # before the SDK is loaded, which takes a moment
     invocation = Invocation(Path.cwd(), os.environ, {}, unconfined=options.unconfined)
     if options.http:
         from agent_workbench.mcp.transport.http_server import serve_http
 
-        serve_http(invocation, options.port, _say_served)
+        serve_http(invocation, options.port, _say_served, parent)
     else:
         from agent_workbench.mcp.transport.stdio_server import serve_stdio
 
@@ -56,7 +57,7 @@ def serve(options: argparse.Namespace) -> int:
             raise UsageError("standard input or output is closed", advice="a client starts this with a pipe for both")
         if sys.stdin.isatty():
             say_aside("a client of the Model Context Protocol is expected on standard input; Ctrl-C ends this")
-        serve_stdio(invocation)
+        serve_stdio(invocation, parent)
     return ExitCode.DONE
 
 
