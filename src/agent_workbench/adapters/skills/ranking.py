@@ -1,6 +1,6 @@
 """Ranking of skills for the words of a task, by BM25 over what their front matter says."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from agent_workbench.core.skills.entries import SkillEntry, SkillHit
 from agent_workbench.core.skills.selection import ANY_LANGUAGE, WILD
@@ -25,11 +25,21 @@ def rank_skills(entries: Sequence[SkillEntry], words: str) -> tuple[SkillHit, ..
     hits: list[SkillHit] = []
     for ranked in collection.best(words, len(usable)):
         entry = usable[ranked.number]
-        said = tuple(each for each in _phrases(entry) if (stems := count_stems(each)) and stems.keys() <= wanted)
+        said = _said(entry, wanted)
         described = not (entry.patterns or entry.domains) and len(ranked.stems) >= LEAST_DESCRIBED
         if said or described:
             hits.append(SkillHit(entry.name, ranked.score, said or _as_written(words, ranked.stems)))
     return tuple(sorted(hits, key=lambda hit: (-hit.score, hit.name)))
+
+
+def _said(entry: SkillEntry, wanted: Set[str]) -> tuple[str, ...]:
+    """Return the skill's own phrases of which all words are wanted; of several with the same words the first."""
+    found: dict[frozenset[str], str] = {}
+    for phrase in _phrases(entry):
+        stems = frozenset(count_stems(phrase))
+        if stems and stems <= wanted:
+            found.setdefault(stems, phrase)
+    return tuple(found.values())
 
 
 def _text(entry: SkillEntry) -> str:
