@@ -197,7 +197,11 @@ async def _run(folder: Path, steps: int, *, scripted: bool, compacts: bool) -> S
 def _bounds(steps: int) -> dict[str, str]:
     """Return the settings with which a model that gets nothing right goes on for so many steps."""
     limits = ("max_tool_calls_per_task", "max_reflexion_retries", "consecutive_failure_threshold")
-    return {**{f"limits.{name}": str(steps) for name in limits}, "model.answer_tokens": "400"}
+    return {
+        **{f"limits.{name}": str(steps) for name in limits},
+        "model.answer_tokens": "400",
+        "approvals.knowledge": "deny",  # a note would wait for a person
+    }
 
 
 async def _watched(session: SessionHandle, steps: int, *, busy: bool, compacts: bool) -> SessionState:
