@@ -6,7 +6,7 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.events import CodeRetrieved
+from agent_workbench.core.events import CodeRetrieved, SkillLeftOut
 from agent_workbench.core.intents import ChooseSkill, DropChunk, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound
 from agent_workbench.core.repo.retrieval import Chunk, IndexStatus
@@ -163,14 +163,16 @@ def skill_rows(so_far: ShownCode) -> tuple[CodeRow, ...]:
         for skill in choice.skills
     )
     left_out = (
-        replace(
-            _skill_row(out.name, Cost(out.tokens, choice.counted)),
-            state=CodeState.DROPPED if out.name in so_far.sent_skills else CodeState.OFFERED,
-            remark=f"left out: {sanitize_line(out.reason, REASON_CHARS)}",
-        )
+        _left_out_row(out, Cost(out.tokens, choice.counted), sent=out.name in so_far.sent_skills)
         for out in choice.left_out
     )
     return (*taken, *left_out)
+
+
+def _left_out_row(skill: SkillLeftOut, cost: Cost, *, sent: bool) -> CodeRow:
+    state = CodeState.DROPPED if sent else CodeState.OFFERED
+    remark = state.value[2] or f"left out: {sanitize_line(skill.reason, REASON_CHARS)}"
+    return replace(_skill_row(skill.name, cost), state=state, remark=remark)
 
 
 def _skill_row(name: str, cost: Cost) -> CodeRow:

@@ -15,6 +15,7 @@ from agent_workbench.views.receipt.sent_prompts import SentPrompt
 
 LABEL_CHARS = 300
 NOTE_CHARS = 200
+DROPPED = "dropped, in the prompt until the next summary"
 TEMPLATE = "template"
 ANSWER = "answer"
 # Parts that a compaction keeps: the first ones as they are, the others rebuilt.
@@ -178,14 +179,19 @@ def with_skills(rows: tuple[ReceiptRow, ...], choice: SkillsChosen | None) -> tu
     """Return the rows with the reasons for skills, followed by a row for each skill that is left out."""
     if choice is None:
         return rows
-    why = {f"{SKILL} {each.name}": each for each in choice.skills}
-    told = (
-        replace(row, skill=why[row.label].name, note=sanitize_line(why[row.label].reason, NOTE_CHARS))
-        if row.label in why
-        else row
-        for row in rows
-    )
-    return (*told, *(_left_out(each) for each in choice.left_out))
+    rows = tuple(_with_skill(row, choice) for row in rows)
+    shown = {row.skill for row in rows}
+    return (*rows, *(_left_out(each) for each in choice.left_out if each.name not in shown))
+
+
+def _with_skill(row: ReceiptRow, choice: SkillsChosen) -> ReceiptRow:
+    """Return the row of a skill with its reason; one that was dropped after a prompt is still in the next ones."""
+    kind, _, name = row.label.partition(" ")
+    taken = {each.name: each.reason for each in choice.skills}
+    if kind != SKILL or name not in taken.keys() | {each.name for each in choice.left_out}:
+        return row
+    note = sanitize_line(taken[name], NOTE_CHARS) if name in taken else DROPPED
+    return replace(row, skill=name, note=note, dropped=name not in taken)
 
 
 def _left_out(skill: SkillLeftOut) -> ReceiptRow:
