@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -253,4 +253,9 @@ async def test_a_server_that_cannot_be_started_is_reported(bench: Bench) -> None
 
 
 def processes_of(word: str) -> list[psutil.Process]:
-    return [each for each in psutil.process_iter(["cmdline"]) if word in (each.info["cmdline"] or [])]
+    """Return our descendants with this word in their command line; other workers of the tests have such ones too."""
+    found = []
+    for each in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found += [each] if word in each.cmdline() else []
+    return found
