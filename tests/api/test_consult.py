@@ -104,3 +104,14 @@ async def test_sessions_that_cannot_be_written_do_not_keep_the_answer_back(place
     answer = await consult(place.invocation, request_of("debug", {"error": "e", "session_id": "s"}))
     assert answer.text == "an answer"
     assert any("not recorded" in each for each in answer.remarks)
+
+
+async def test_a_question_that_is_refused_leaves_no_session(place: Place) -> None:
+    with pytest.raises(UsageError):
+        await consult(place.invocation, request_of("review", {"files": [".env"], "session_id": "s"}))
+    assert await session_summaries(place.invocation) == ()
+    place.says("an answer")
+    await consult(place.invocation, request_of("debug", {"error": "e", "session_id": "s"}))
+    with pytest.raises(UsageError):
+        await consult(place.invocation, request_of("review", {"files": [".env"], "session_id": "s"}))
+    assert len(await session_log(place.invocation, "s")) == 1

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.history.summaries import SessionSummary
-    from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.core.ports.stores import HeldSession, SessionStore
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.state.consultation import Consultation
     from agent_workbench.engine.recorder import Recorder
@@ -70,7 +71,8 @@ async def consult(
     checked_request(request)
     repo = await find_repo(invocation)
     asked = await asyncio.to_thread(_at_root, request, repo.root, invocation.folder)
-    session, recorder, remark = await _open(repo, asked.session or UNLABELLED, say)
+    opened = await _open(repo, asked.session or UNLABELLED, say)
+    session = opened.session
     try:
         past = await _entries(repo, session.settings, asked.session, but=session.state.session)
         context = ConsultContext(
@@ -84,8 +86,8 @@ async def consult(
         )
         answer = await ask(context, asked)
     finally:
-        await _close(session, recorder)
-    return replace(answer, remarks=(*answer.remarks, *remark, *await _offer(invocation, asked, answer)))
+        await opened.close()
+    return replace(answer, remarks=(*answer.remarks, *opened.remark, *await _offer(invocation, asked, answer)))
 
 
 async def _offer(invocation: Invocation, request: ConsultRequest, answer: ConsultAnswer) -> tuple[str, ...]:
@@ -172,7 +174,33 @@ def _at_root(request: ConsultRequest, root: Path, folder: Path) -> ConsultReques
     return replace(request, fields=fields, files=tuple(map(below, request.files)))
 
 
-async def _open(repo: RepoContext, label: str, say: Say) -> "tuple[SessionContext, Recorder, tuple[str, ...]]":
+class OpenedLabel(Struct, frozen=True):
+    """Session that is open for one call, and a remark if it is not written; `store` is where it is kept."""
+
+    session: "SessionContext"
+    recorder: "Recorder"
+    store: "SessionStore | None" = None
+    held: "HeldSession | None" = None
+    remark: tuple[str, ...] = ()
+
+    async def close(self) -> None:
+        """Close it; a new session in which nothing was asked is removed."""
+        from agent_workbench.core.events import SessionLeft
+
+        try:
+            await self.session.record(SessionLeft("ended"))
+        except WorkbenchError:
+            pass  # the answer, or its error, is what the caller wants to know of
+        finally:
+            try:
+                await self.session.close()
+            finally:
+                await self.recorder.close()
+                if self.store is not None and self.held is not None and not self.session.state.consultations:
+                    await self.store.discard(self.held)
+
+
+async def _open(repo: RepoContext, label: str, say: Say) -> OpenedLabel:
     """Open the session of a label; one that cannot be written is kept in memory, with a remark."""
     from agent_workbench.api.sessions.event_feed import EventFeed
     from agent_workbench.api.sessions.session_opening import open_session
@@ -182,26 +210,18 @@ async def _open(repo: RepoContext, label: str, say: Say) -> "tuple[SessionContex
 
     trusted = await asyncio.to_thread((await repo.trust()).is_trusted)
     publisher, query = UpdatePublisher(lambda _: None), SessionQuery(label=label)
+    opening = partial(open_session, repo, query, publisher, EventFeed(), trusted=trusted, say=say)
     try:
-        return *await open_session(repo, query, publisher, EventFeed(), trusted=trusted, say=say), ()
-    except (StorageError, LockedError) as error:
-        held = unkept_session()
-        opened = await open_session(repo, query, publisher, EventFeed(), trusted=trusted, say=say, held=held)
-        return *opened, (f"this consultation is not recorded: {error}",)
-
-
-async def _close(session: "SessionContext", recorder: "Recorder") -> None:
-    from agent_workbench.core.events import SessionLeft
-
-    try:
-        await session.record(SessionLeft("ended"))
-    except WorkbenchError:
-        pass  # the answer, or its error, is what the caller wants to know of
-    finally:
+        store = await asyncio.to_thread(lambda: repo.sessions(repo.settings(trusted=trusted)))
+        held = await store.open(query)
         try:
-            await session.close()
-        finally:
-            await recorder.close()
+            return OpenedLabel(*await opening(held=held), store, held)
+        except BaseException:
+            await store.discard(held)
+            raise
+    except (StorageError, LockedError) as error:
+        remark = f"this consultation is not recorded: {error}"
+        return OpenedLabel(*await opening(held=unkept_session()), remark=(remark,))
 
 
 async def _entries(repo: RepoContext, settings: "Settings", label: str, but: str = "") -> tuple[LogEntry, ...]:

@@ -17,6 +17,7 @@ from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, Con
 from agent_workbench.core.model import Role
 from agent_workbench.core.model_settings import EndpointSettings, RoleSettings, TokenPrice
 from agent_workbench.core.settings import Settings
+from agent_workbench.engine.consult import attempts
 from agent_workbench.engine.consult.attempts import sent_messages
 from agent_workbench.engine.consult.consultation import consult
 from agent_workbench.engine.consult.context import ConsultContext
@@ -173,12 +174,12 @@ async def test_the_next_endpoint_answers_after_an_error(tmp_path: Path) -> None:
     models = {"a": SayingModel([ModelUnavailable("503")]), "b": SayingModel(["here"])}
     async with consulting(tmp_path, settings=TWO, models=models) as (stage, context):
         await consult(context, request_of("debug", {"error": "e"}))
-        attempts = answered(stage)[0].attempts
-        assert [(each.endpoint, each.verdict, each.feedback) for each in attempts] == [
+        tried = answered(stage)[0].attempts
+        assert [(each.endpoint, each.verdict, each.feedback) for each in tried] == [
             ("a", AttemptVerdict.ERROR, "503"),
             ("b", AttemptVerdict.ACCEPT, ""),
         ]
-        assert [each.tier.value for each in attempts] == ["local", "remote"]
+        assert [each.tier.value for each in tried] == ["local", "remote"]
 
 
 async def test_an_override_is_asked_alone(tmp_path: Path) -> None:
@@ -219,6 +220,17 @@ async def test_a_refused_answer_goes_on_with_the_feedback(tmp_path: Path, verdic
         assert told.endswith(f"Prior attempt feedback: {first.feedback}")
         sent = sent_messages(asked(stage)[0], answered(stage)[0].attempts)
         assert [prompt_sha(each) for each in sent] == [first.sha, second.sha]
+
+
+async def test_a_verifier_that_hangs_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "VERIFIER_SECONDS", 0.01)
+    settings = replace(TWO, roles=replace(TWO.roles, verifier=("judge",)))
+    models = {"a": SayingModel(["one"]), "b": SayingModel(["two"]), "judge": SayingModel([Hang("{"), Hang("")])}
+    async with consulting(tmp_path, settings=settings, models=models) as (stage, context):
+        with pytest.raises(ModelUnavailable, match=r"all tiers exhausted after 2 attempt\(s\)"):
+            await consult(context, request_of("debug", {"error": "e"}))
+        assert [each.verdict for each in answered(stage)[0].attempts] == [AttemptVerdict.ESCALATE] * 2
+        assert models["judge"].streams_ended == 2
 
 
 async def test_a_paid_endpoint_is_not_verified(tmp_path: Path) -> None:
