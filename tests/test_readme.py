@@ -136,7 +136,7 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     folder = tmp_path / "shop"
     assert "answers are scripted" in run(f"agent demo --headless --folder {folder}", tmp_path, shell)
     said = [run(line, folder, shell) for line in block("sessions")]
-    listed, shown, receipt, verified, commit, exported, forked, tree, pictures, rules, skills = said
+    listed, shown, receipt, verified, commit, exported, forked, tree, pictures, rules, notes, skills = said
     assert "T-1, T-2  done" in listed
     assert "T-2 done: committed" in shown
     assert "0 re-read" in receipt
@@ -148,6 +148,7 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert (folder / "gates").is_dir()
     assert "gates" in pictures
     assert rules
+    assert "agent knowledge add" in notes
     assert "yaml-validation" in skills
 
 
