@@ -41,7 +41,7 @@ async def test_it_is_shown_in_lines_and_approved_by_one_key(size: tuple[int, int
 
 
 async def test_a_long_one_is_approved_only_when_its_end_was_on_screen() -> None:
-    async with driving(with_script("".join(f"value_{n} = {n}\n" for n in range(200)) + "import os")) as bench:
+    async with driving(with_script("".join(f"value_{n} = {n}\n" for n in range(60)) + "import os")) as bench:
         await bench.look()
         assert "lines not shown yet" in bench.text()
         while bench.diff.unseen:
