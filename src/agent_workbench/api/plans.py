@@ -16,7 +16,7 @@ from agent_workbench.core.skills.selection import choosable
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.plans.plan_file import PlanFile
-    from agent_workbench.config.repo_trust import RepoTrust
+    from agent_workbench.config.trust.repo_trust import RepoTrust
     from agent_workbench.core.plan import Plan, Task, TaskDraft
     from agent_workbench.core.ports.repo_files import Plans
 

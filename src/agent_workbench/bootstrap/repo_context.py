@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.plans.starter_files import RepoSetup
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
-    from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
+    from agent_workbench.config.trust.repo_trust import RepoTrust
     from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.settings import Settings
@@ -80,8 +80,8 @@ class RepoContext:
 
     async def trust(self) -> "RepoTrust":
         """Return what the settings would run, and the user's trust in it."""
-        from agent_workbench.config.repo_trust import RepoTrust
-        from agent_workbench.config.trust_store import TrustStore
+        from agent_workbench.config.trust.repo_trust import RepoTrust
+        from agent_workbench.config.trust.trust_store import TrustStore
         from agent_workbench.system.user_dirs import state_dir
 
         return RepoTrust(self.root, await asyncio.to_thread(self.load), TrustStore(state_dir()))
@@ -94,7 +94,7 @@ class RepoContext:
         from msgspec.structs import replace
 
         from agent_workbench.config.env_file import API_KEY
-        from agent_workbench.config.trust_question import with_trust, without_untrusted
+        from agent_workbench.config.trust.trust_question import with_trust, without_untrusted
 
         if not trusted:
             return without_untrusted(self.load())

@@ -38,9 +38,9 @@ def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleS
     """Return the store of the rules in force in the repo at `root`."""
     from agent_workbench.adapters.journal.past_events import past_actions
     from agent_workbench.adapters.rules.rule_files import RuleFiles
-    from agent_workbench.config.rule_trust import RuleTrust
     from agent_workbench.config.settings_loader import load_settings
-    from agent_workbench.config.trust_store import TrustStore
+    from agent_workbench.config.trust.rule_trust import RuleTrust
+    from agent_workbench.config.trust.trust_store import TrustStore
     from agent_workbench.config.yaml_parser import compose_text
     from agent_workbench.system.user_dirs import config_dir, state_dir
 

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from agent_workbench.config.settings_loader import LoadedSettings
-from agent_workbench.config.trust_question import TrustQuestion, trust_question
-from agent_workbench.config.trust_store import TrustStore
+from agent_workbench.config.trust.trust_question import TrustQuestion, trust_question
+from agent_workbench.config.trust.trust_store import TrustStore
 
 CHANGED = "Changed since you trusted it:"
 

@@ -12,8 +12,8 @@ from agent_workbench.config.env_file import meaning_of
 from agent_workbench.config.layers import Layer
 from agent_workbench.config.schema import known_key, setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers, with_env_file
-from agent_workbench.config.skill_digest import digest_folder
 from agent_workbench.config.tool_servers import server_files
+from agent_workbench.config.trust.skill_digest import digest_folder
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval, Rule, Settings

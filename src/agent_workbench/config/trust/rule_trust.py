@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agent_workbench.config.settings_loader import LoadedSettings
-from agent_workbench.config.trust_question import RULES, trust_question
-from agent_workbench.config.trust_store import TrustStore
+from agent_workbench.config.trust.trust_question import RULES, trust_question
+from agent_workbench.config.trust.trust_store import TrustStore
 from agent_workbench.core.errors import TrustError
 from agent_workbench.core.settings import Rule
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_workbench.config.trust_question import TrustQuestion
+from agent_workbench.config.trust.trust_question import TrustQuestion
 from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.system.atomic_files import write_atomically
 from agent_workbench.system.locks import lock_descriptor
