@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.api.trusted_repo import require_trust, trusted_repo
+from agent_workbench.api.trusted_repo import require_trust, settings_to_check, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.core.errors import PlanError
@@ -73,7 +73,7 @@ async def checked_plan(invocation: Invocation) -> "Plan":
     Skills of a repository without trust count here: their front matter is read, and nothing of it is obeyed.
     """
     repo = await find_repo(invocation)
-    settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+    settings = await settings_to_check(repo)
     skills = choosable(await skill_folders(repo.root, settings.skills).list())
     return await repo.plans(settings).check(skills)
 

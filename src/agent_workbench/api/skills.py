@@ -1,11 +1,10 @@
 """Skills catalogue: list, show, check, and the choice for words or filters."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
+from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing, settings_to_check
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.core.errors import ConfigError, RepoError
@@ -36,7 +35,7 @@ async def check_skills(invocation: Invocation) -> SkillCatalogue:
         repo = await find_repo(invocation)
     except RepoError:
         return await list_skills(invocation)
-    settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+    settings = await settings_to_check(repo)
     return await _catalogue(skill_folders(repo.root, settings.skills))
 
 

@@ -23,6 +23,13 @@ async def trusted_repo(invocation: Invocation) -> "tuple[RepoContext, Settings]"
     return repo, await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
 
 
+async def settings_to_check(repo: RepoContext) -> "Settings":
+    """Return the settings to check files of the repo with: all of its `.agent.yml`, and its `.env` only with trust."""
+    trust = await repo.trust()
+    trusted = await asyncio.to_thread(trust.is_trusted)
+    return await asyncio.to_thread(lambda: repo.settings(trusted=True) if trusted else repo.load().settings)
+
+
 async def require_trust(repo: RepoContext) -> None:
     """Raise `TrustError` if the user has not trusted what the repository would run: nobody can be asked now."""
     if await (await repo.trust()).question():
