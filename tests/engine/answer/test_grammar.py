@@ -29,7 +29,7 @@ from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 from tests.engine.stage import OPEN, a_stage
 from tests.llama_fixtures import LlamaServer
 
-TOOLS = by_name(builtin_specs((*DEFAULT_TOOLS, "run_command")))
+TOOLS = by_name(builtin_specs((*DEFAULT_TOOLS, "run_command", "consult")))
 REFLEXIONS = script.SCRIPTS["T-1:reflexion"]
 STEPS = tuple(text for name in ("T-1", "T-2") for text in script.SCRIPTS[name] if not text.startswith(REFLEXION_PREFIX))
 HEAD = "Thought: I do it.\nAction: "
@@ -61,6 +61,7 @@ RIGHT = {
     "run_tests": ["{}"],
     "static_analyze": ["{}"],
     "run_command": ['{"command": "ls -l | wc"}'],
+    "consult": ['{"consultant": "review", "files": "a.py, b.py"}', '{"consultant": "debug", "question": "boom"}'],
     "note": ['{"text": "remember"}'],
     "query_knowledge": ['{"query": "retry"}'],
     "remember": ['{"title": "Retries", "text": "- retry\\n- wait"}'],

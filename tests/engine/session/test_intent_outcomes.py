@@ -15,6 +15,7 @@ from agent_workbench.core.intents import (
     AbortTask,
     AnswerQuestion,
     ApproveProposal,
+    AskConsultant,
     ChangeMode,
     ChangeReplaySpeed,
     ChangeRule,
@@ -50,6 +51,7 @@ from agent_workbench.core.intents import (
     StepReplay,
     StopAction,
     StopAnswer,
+    StopConsultation,
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, CodeFound, Outcome, PastActionsFound, Refused
@@ -111,6 +113,8 @@ INTENTS: tuple[Intent, ...] = (
     *(ProposePlan(""), ArrangePlan(NOTHING, (T1,)), OpenPlan(proposal=NOTHING)),
     *(FindNotes("answer"), FindNotes(), EditNote("gone", "a", "b"), EditNote("a note", "", " ")),
     *(OfferNotes((), "nobody"), OfferNotes((OfferedNote("a-note", "text"),), "nobody")),
+    *(AskConsultant("review", NOTHING), AskConsultant("debug"), AskConsultant("spec", task=TaskId("T-9"))),
+    *(AskConsultant("trainer"), StopConsultation()),
     RecordDecision(InboxDecision(Reference(SESSION, NOTHING, "0" * 32), Verdict.APPROVE)),
 )
 SECONDS = 20
