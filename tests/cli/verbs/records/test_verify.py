@@ -96,6 +96,12 @@ class Shop(Struct, frozen=True):
         shutil.rmtree(self.user.root / ".git" / "worktrees", ignore_errors=True)
 
 
+EVENTS = 113
+"""Events of the demo's session."""
+ANCHORS = FIRST, SECOND, FIRST_COMMIT, THIRD, LAST = (25, 41, 56, 90, 105)
+"""Events that its checkpoints and commits name."""
+
+
 def later(_: int, body: dict[str, Any]) -> None:
     """Change a body of most lines a little."""
     if "seconds" in body:
@@ -121,11 +127,16 @@ def shop(done: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop
 
 def test_a_journal_is_proved_up_to_its_newest_anchor(shop: Shop) -> None:
     found = shop.session_proof()
-    assert (found["proof"], found["events"], found["through"], len(found["anchors"])) == ("green", 110, 102, 5)
+    assert (found["proof"], found["events"], found["through"], len(found["anchors"])) == (
+        "green",
+        EVENTS,
+        LAST,
+        len(ANCHORS),
+    )
     said = shop.agent("sessions", "verify")
     commit = shop.user.git("rev-parse", "agent/T-2")[:10]
     assert said.out.splitlines()[1].strip() == (
-        f"events 0-102 are proved by commit {commit}; events 103-109 are not anchored"
+        f"events 0-{LAST} are proved by commit {commit}; events {LAST + 1}-{EVENTS - 1} are not anchored"
     )
 
 
@@ -136,8 +147,8 @@ def test_a_journal_cut_at_any_line_is_green_behind_its_last_anchor_only(shop: Sh
     for count in range(len(lines) + 1):
         shop.journal.write_bytes(b"".join(lines[:count]))
         proof = prove_journal(found.anchors[0].session, verify_journal(shop.journal.parent), found, {})
-        assert proof.proof is (Proof.GREEN if count > 102 else Proof.RED), count
-        assert proof.through == max((seq for seq in (23, 39, 54, 87, 102) if seq < count), default=-1)
+        assert proof.proof is (Proof.GREEN if count > LAST else Proof.RED), count
+        assert proof.through == max((seq for seq in ANCHORS if seq < count), default=-1)
 
 
 @pytest.mark.parametrize("count", [30, 0])
@@ -187,7 +198,7 @@ def test_one_changed_body_is_red_and_what_is_before_it_stays_proved(shop: Shop) 
     lines[60] = lines[60].replace(b'"body":{', b'"body": {', 1)
     shop.journal.write_bytes(b"".join(lines))
     found = shop.session_proof()
-    assert (found["proof"], found["through"]) == ("red", 54)
+    assert (found["proof"], found["through"]) == ("red", FIRST_COMMIT)
     assert [each.partition(":")[0] for each in found["problems"]] == ["line 61"]
 
 
@@ -196,7 +207,7 @@ def test_a_blob_that_is_missing_or_changed_is_red(shop: Shop, how: str) -> None:
     text = "x" * 5_000
 
     def long(seq: int, body: dict[str, Any]) -> None:
-        if seq == 107:
+        if seq == LAST + 5:
             body["reason"] = {"blob": sha256(text.encode()).hexdigest(), "bytes": len(text)}
 
     shop.rewrite(long)
@@ -209,7 +220,7 @@ def test_a_blob_that_is_missing_or_changed_is_red(shop: Shop, how: str) -> None:
     if how == "link":
         blob.symlink_to("elsewhere")
     found = shop.session_proof()
-    assert (found["proof"], found["through"]) == ("red", 102)
+    assert (found["proof"], found["through"]) == ("red", LAST)
 
 
 def test_a_forged_trailer_is_red(shop: Shop) -> None:
@@ -241,7 +252,7 @@ def test_a_trailer_of_a_session_that_is_not_here_proves_nothing(shop: Shop) -> N
 
 
 def test_refs_of_checkpoints_that_moved_are_red_and_lost_ones_are_said(shop: Shop) -> None:
-    ref = f"refs/agent/{shop.session}/39"
+    ref = f"refs/agent/{shop.session}/{SECOND}"
     before = shop.user.git("rev-parse", ref)
     shop.user.git("update-ref", ref, "main")
     assert shop.session_proof()["problems"] == [
@@ -281,7 +292,7 @@ def test_what_git_is_told_besides_its_objects_counts_for_nothing(shop: Shop, how
         path.write_bytes(path.read_bytes()[:100] + b"\0" * 400)
     shop.user.git("update-ref", "-d", "refs/heads/agent/T-1")
     found = shop.session_proof()
-    assert (found["proof"], found["through"], len(found["anchors"])) == ("green", 102, 5)
+    assert (found["proof"], found["through"], len(found["anchors"])) == ("green", LAST, len(ANCHORS))
     assert shop.commit_proof("agent/T-2")["parents"] == [first]
 
 
@@ -325,7 +336,7 @@ def test_anchors_are_found_wherever_a_commit_went(shop: Shop, where: str) -> Non
     git("reflog", "expire", "--expire=now", "--all")
     shutil.rmtree(shop.user.root / ".git/worktrees")
     found = shop.session_proof()
-    assert (found["proof"], found["through"]) == ("green", 102)
+    assert (found["proof"], found["through"]) == ("green", LAST)
 
 
 @pytest.mark.parametrize(
@@ -425,9 +436,9 @@ def test_a_commit_and_a_journal_forged_together_are_red_by_the_checkpoints(shop:
 
     for change in (nobody, others):
         shop.rewrite(change)
-        line = json.loads(shop.lines[54])
+        line = json.loads(shop.lines[FIRST_COMMIT])
         old = shop.user.git("log", "-1", "--format=%B", "agent/T-1").rpartition("Agent-Journal:")[0]
-        message = f"{old}Agent-Journal: {shop.session}:54:{line['hash']}\n".encode()
+        message = f"{old}Agent-Journal: {shop.session}:{FIRST_COMMIT}:{line['hash']}\n".encode()
         shop.user.git("update-ref", "refs/heads/agent/T-1", shop.commit_like("agent/T-1", message))
         shop.user.git("update-ref", "-d", "refs/heads/agent/T-2")
         shop.user.git("reflog", "expire", "--expire=now", "--all")
@@ -442,9 +453,9 @@ def test_a_commit_and_a_journal_forged_together_are_red_by_the_checkpoints(shop:
 
 def test_damage_behind_an_approval_is_said_and_denies_nothing_that_another_anchor_proves(shop: Shop) -> None:
     lines = shop.lines
-    shop.journal.write_bytes(b"".join(lines[:90]))
+    shop.journal.write_bytes(b"".join(lines[: THIRD + 3]))
     found = shop.commit_proof("agent/T-1")
-    assert found["proof"] == "green", "the checkpoint at event 86 speaks for it too"
+    assert found["proof"] == "green", "the third checkpoint speaks for it too"
     assert any("its end was cut off" in each for each in found["trailers"][0]["notes"])
     assert shop.commit_proof("agent/T-2")["proof"] == "red"
     shop.journal.write_bytes(b"".join(lines) + b'{"v":1')
@@ -452,7 +463,7 @@ def test_damage_behind_an_approval_is_said_and_denies_nothing_that_another_ancho
 
 
 def test_an_event_that_is_no_approval_approves_nothing(shop: Shop) -> None:
-    for seq in (53, 21, 0):
+    for seq in (FIRST_COMMIT - 1, FIRST - 2, 0):
         line = json.loads(shop.lines[seq])
         message = f"Mine\n\nAgent-Journal: {shop.session}:{seq}:{line['hash']}\n".encode()
         shop.user.git("update-ref", "refs/heads/mine", shop.commit_like("agent/T-1", message))
