@@ -33,6 +33,7 @@ from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Constraints, PathScope
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import SandboxFacts
+from agent_workbench.core.rules.matching import source_tool
 from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import (
@@ -59,12 +60,21 @@ from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, diff, re
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 COMMANDS = Settings(tools_allowed=("run_command", "write_diff", "finish"))
 DIGEST = "0123456789abcdef"
+
+
+def proposal_of(kind: Permission, *, special: tuple[str, ...] = ()) -> Proposal:
+    spec = DIGEST if kind in CALLS else ""
+    return Proposal(
+        ProposalId("P-1"), kind, "grep", "text", 1, commands=("text",), paths=("a.py",), special=special, spec=spec
+    )
+
+
 KEPT = {
     Permission.READ: Rule(Permission.READ, tool="grep"),
     Permission.DIFF: Rule(Permission.DIFF, paths=("**",)),
     Permission.COMMAND: Rule(Permission.COMMAND, commands=("text",)),
     **{kind: Rule(kind, any=True) for kind in set(Permission) - {Permission.READ, Permission.DIFF, Permission.COMMAND}},
-    **{kind: Rule(kind, tool=f"grep@{DIGEST}") for kind in CALLS},
+    **{kind: Rule(kind, tool=source_tool(proposal_of(kind))) for kind in CALLS},
 }
 # `once` is for checks, and tried in test_reviewed_files.py.
 ALWAYS = [each for each in Approval if each is not Approval.ONCE]
@@ -82,13 +92,6 @@ def state_of(
     if always:
         events.append(ApprovalChanged(kind, True, KEPT[kind]))
     return fold_all(Recorded(seq, "", event) for seq, event in enumerate(events))
-
-
-def proposal_of(kind: Permission, *, special: tuple[str, ...] = ()) -> Proposal:
-    spec = DIGEST if kind in CALLS else ""
-    return Proposal(
-        ProposalId("P-1"), kind, "grep", "text", 1, commands=("text",), paths=("a.py",), special=special, spec=spec
-    )
 
 
 @pytest.mark.parametrize(("kind", "rule", "always", "headless", "holds", "special"), RULES)
