@@ -175,7 +175,8 @@ def test_output_that_nobody_reads_does_not_stop_the_work(served: Machine) -> Non
         f"{sys.executable} -m agent_workbench run --task T-1 --yes --unconfined | head -1; exit ${{PIPESTATUS[0]}}"
     )
     done = served.run(["bash", "-c", command], repo)
-    assert done.code in {1, 5}, "the random model fails or fills the context; that nobody reads is no reason to end"
+    ends = {1, 3, 5}  # the random model fails, proposes a note, which waits for a person, or fills the context
+    assert done.code in ends, "that nobody reads is no reason to end"
     assert bodies(journal_lines(repo), "session_left")[-1]["reason"] == "ended"
     assert len(bodies(journal_lines(repo), "model_answered")) >= 2
 

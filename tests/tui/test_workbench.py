@@ -378,6 +378,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.bars.replay_bar import ReplayBar
     from agent_workbench.tui.dialogs.rule_offer import RuleOfferDialog
     from agent_workbench.tui.dialogs.task_draft import TaskDraftDialog
+    from agent_workbench.tui.panes.advice import AdvicePane
     from agent_workbench.tui.panes.code import CodePane
     from agent_workbench.tui.panes.diff import DiffPane
     from agent_workbench.tui.panes.plan import PlanPane
@@ -390,6 +391,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.help import HelpScreen
     from agent_workbench.tui.screens.inbox import InboxScreen
     from agent_workbench.tui.screens.inbox_proposal import InboxProposalScreen
+    from agent_workbench.tui.screens.knowledge import KnowledgeScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
     from agent_workbench.tui.screens.recording_search import RecordingSearchScreen
     from agent_workbench.tui.screens.review import ReviewScreen
@@ -406,6 +408,8 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.DIFF: (DiffPane,),
         Scope.SCRATCHPAD: (ScratchpadPane,),
         Scope.CODE: (CodePane,),
+        Scope.ADVICE: (AdvicePane,),
+        Scope.KNOWLEDGE: (KnowledgeScreen,),
         Scope.PIECE: (PieceScreen,),
         Scope.FIND: (CodeSearchScreen,),
         Scope.SEARCH: (RecordingSearchScreen,),
@@ -421,7 +425,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.RULES: (RulesScreen,),
         Scope.INBOX: (InboxScreen,),
         Scope.PROPOSAL: (InboxProposalScreen,),
-        Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane),
+        Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane, AdvicePane),
         Scope.EVERYWHERE: (SessionScreen,),
         Scope.ALWAYS: (WorkbenchApp,),
     }

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.adapters.inbox import local_inbox
 from agent_workbench.adapters.inbox.local_inbox import LocalInbox
 from agent_workbench.core.errors import DecisionRefused, StorageError, UsageError
 from agent_workbench.core.ids import SessionId
@@ -35,6 +36,22 @@ async def test_a_decision_is_one_private_file(inbox: LocalInbox, folder: Path) -
     assert (folder / SESSION).stat().st_mode & 0o777 == 0o700
     await inbox.remove(decision())
     assert list(folder.iterdir()) == [], "nothing is left behind"
+
+
+async def test_a_folder_that_goes_while_it_is_made_is_no_decision(
+    inbox: LocalInbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = local_inbox.make_directories
+    failures = [FileExistsError(17, "there when it was to be made, and gone when it was looked at")]
+
+    def make(folder: Path) -> None:
+        if failures:
+            raise failures.pop()
+        made(folder)
+
+    monkeypatch.setattr(local_inbox, "make_directories", make)
+    await inbox.put(decision())
+    assert await inbox.pending(SESSION) == (decision(),)
 
 
 async def test_two_processes_have_one_inbox(inbox: LocalInbox, folder: Path) -> None:

@@ -64,6 +64,8 @@ class LocalInbox:
             except FileNotFoundError:
                 continue  # whoever removed the last decision removed the folder too
             except FileExistsError:
+                if not path.exists():
+                    continue  # it is the folder that was there, and is gone since
                 raise _taken(decision.reference, _read(path)) from None
             except OSError as error:
                 raise storage_error(f"{path} could not be written", error) from error
