@@ -56,6 +56,17 @@ def test_a_file_that_changed_or_is_gone_is_left_out_and_reported() -> None:
     assert not made.is_current
 
 
+def test_a_long_line_is_cut_and_the_cut_is_stated() -> None:
+    data = f'COLOURS = "{"x" * 9_000}"\nSIZE = 2\n'.encode()
+    (chunk,) = passages([FoundChunk("s.py", blob_id(data), 1, 2, "", 1.0, ())], {"s.py": data}, 4_000).chunks
+    cut, size = chunk.text.split("\n")
+    assert len(cut) < 550
+    assert cut.endswith("x … 8512 characters cut …")
+    assert size == "SIZE = 2"
+    assert chunk.last_line == 2
+    assert chunk.tokens < 150
+
+
 def test_prose_has_no_context() -> None:
     text = (b"import this\n" + b"word " * 40 + b"\n") * 40
     found = FoundChunk("notes.md", blob_id(text), 41, 44, "", 1.0, ())

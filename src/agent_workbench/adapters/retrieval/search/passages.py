@@ -18,8 +18,8 @@ _GAP_LINES = 4
 _MAX_REASONS = 6
 # More than a model or a screen shows at once; further down a context would cost more than the search.
 _MAX_WITH_CONTEXT = 12
-# Bound of a chunk's text, as a multiple of its size; only a single long line exceeds it.
-_MAX_CHUNK_RATIO = 4
+# A longer line, such as a table in one string, costs a prompt more than it tells.
+_MAX_LINE_CHARS = 500
 
 
 class Passages(Struct, frozen=True):
@@ -90,8 +90,7 @@ def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], *, is_whole: bool
 
 
 def _chunk(span: _LineSpan, lines: Sequence[str], context: str, max_tokens: int) -> Chunk:
-    best, room = span.found[0], max_tokens * CHARS_PER_TOKEN * _MAX_CHUNK_RATIO
-    text = _bounded("\n".join(lines[span.first : span.last + 1]), room * len(span.found))
+    best, text = span.found[0], "\n".join(_bounded(line) for line in lines[span.first : span.last + 1])
     reasons = dict.fromkeys(word for each in span.found for word in each.why)
     return Chunk(
         best.path,
@@ -107,5 +106,6 @@ def _chunk(span: _LineSpan, lines: Sequence[str], context: str, max_tokens: int)
     )
 
 
-def _bounded(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]} … {len(text) - limit} characters cut …"
+def _bounded(line: str) -> str:
+    left = len(line) - _MAX_LINE_CHARS
+    return line if left <= 0 else f"{line[:_MAX_LINE_CHARS]} … {left} characters cut …"
