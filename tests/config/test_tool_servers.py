@@ -155,6 +155,32 @@ def test_shared_servers_and_the_files_they_name_are_part_of_the_question(tmp_pat
     assert len(digests) == 2
 
 
+@pytest.mark.parametrize(
+    ("args", "place"),
+    [
+        (["run"], "run"),
+        (["tools"], "tools/__main__.py"),
+        (["."], "package.json"),
+        (["-m", "tools.server"], "tools/server.py"),
+        (["-mtools.server"], "tools/server.py"),
+        (["-m", "tools.server"], "tools/__init__.py"),
+        (["-m", "tools"], "tools/__main__.py"),
+        (["--config=tools/server.json"], "tools/server.json"),
+    ],
+)
+def test_a_file_that_a_command_line_names_in_another_way_is_part_of_the_question_too(
+    tmp_path: Path, args: list[str], place: str
+) -> None:
+    shared = listed(own={"command": "python3", "args": args, "unconfined": True})
+    program = tmp_path / "repo" / place
+    program.parent.mkdir(parents=True, exist_ok=True)
+    digests = set()
+    for content in ("one", "two"):
+        program.write_text(content)
+        digests.add(trust_question(tmp_path / "repo", load(tmp_path, shared=shared)).digest)
+    assert len(digests) == 2
+
+
 def test_variables_are_put_in_and_missing_ones_are_named() -> None:
     pairs = (("A", "x ${B} ${C:-d}"), ("E", "$B {B}"))
     assert resolved(pairs, {"B": "${C}"}, "s") == {"A": "x ${C} d", "E": "$B {B}"}

@@ -297,15 +297,54 @@ class TestSkills:
         (outside / "SKILL.md").write_text("b")
         assert before != self.question(repo).digest
 
-    @pytest.mark.parametrize("name", ["venv", ".venv", "__pycache__"])
-    def test_what_tools_put_into_a_skill_does_not_count(self, tmp_path: Path, name: str) -> None:
-        installed = self.skill(tmp_path) / "tools" / name
-        installed.parent.mkdir()
+    @pytest.mark.parametrize("name", ["venv", ".venv"])
+    def test_the_environment_of_a_skill_is_accepted_by_itself(self, tmp_path: Path, name: str) -> None:
+        installed = self.skill(tmp_path) / name
         before = self.question(tmp_path)
         installed.mkdir()
+        (installed / "pyvenv.cfg").touch()
         for number in range(2001):
             (installed / f"{number}.py").touch()
         assert self.question(tmp_path) == before
+
+    def test_compiled_files_do_not_count(self, tmp_path: Path) -> None:
+        compiled = self.skill(tmp_path) / "tools" / "__pycache__"
+        compiled.parent.mkdir()
+        before = self.question(tmp_path)
+        compiled.mkdir()
+        for number in range(2001):
+            (compiled / f"{number}.cpython-311.pyc").touch()
+        assert self.question(tmp_path) == before
+
+    @pytest.mark.parametrize(
+        "place",
+        [
+            "venv/helper.py",  # no environment: nobody is asked about it when a script runs
+            "tools/venv/pyvenv.cfg",
+            "tools/venv/helper.py",
+            "__pycache__/helper.py",
+            "__pycache__/helper.pyc",
+            "tools/__pycache__/helper.py",
+        ],
+    )
+    def test_what_a_script_can_import_counts_wherever_it_is(self, tmp_path: Path, place: str) -> None:
+        file = self.skill(tmp_path) / place
+        file.parent.mkdir(parents=True)
+        file.write_text("good = 1")
+        before = self.question(tmp_path).digest
+        file.write_text("evil = 1")
+        assert self.question(tmp_path).digest != before
+
+    def test_of_two_environments_only_the_one_in_use_is_left_out(self, tmp_path: Path) -> None:
+        folder = self.skill(tmp_path)
+        for name in ("venv", ".venv"):
+            (folder / name).mkdir()
+            (folder / name / "pyvenv.cfg").touch()
+        before = self.question(tmp_path)
+        (folder / "venv" / "helper.py").touch()
+        assert self.question(tmp_path) == before
+        (folder / ".venv" / "helper.py").touch()
+        assert self.question(tmp_path) != before
 
     def test_a_skill_with_the_name_of_such_a_folder_counts(self, tmp_path: Path) -> None:
         folder = self.skill(tmp_path).with_name("venv")

@@ -27,6 +27,8 @@ LISTED = "mcpServers"
 MAX_SERVERS = 20
 MAX_FILE_BYTES = 50_000_000
 _TRANSPORTS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamablehttp": "url"}
+_ENTRIES = ("__main__.py", "__init__.py", "index.js", "package.json")
+"""Files by which a folder or a package is started."""
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
@@ -199,10 +201,26 @@ def server_files(root: Path, layer: Layer) -> Iterator[tuple[str, str]]:
     """
     for name in server_names(layer):
         own = server_entry(layer, name)
-        words = [own[key].value for key in ("command", "args") if key in own]
-        for word in dict.fromkeys(_flat(words)):
-            if digest := _file_digest(root, word):
-                yield f"{GROUP}{name} file {word}", digest
+        words = tuple(_flat([own[key].value for key in ("command", "args") if key in own]))
+        for path in dict.fromkeys(_named_files(words)):
+            if digest := _file_digest(root, path):
+                yield f"{GROUP}{name} file {path}", digest
+
+
+def _named_files(words: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths that the words of a command line may name: as they are, as an option's value, as a module."""
+    for before, word in zip(("", *words), words, strict=False):
+        option, _, value = word.partition("=")
+        named = value if option.startswith("-") and value else word
+        yield named
+        yield from (f"{named.rstrip('/')}/{entry}" for entry in _ENTRIES)
+        glued = word.startswith("-m") and len(word) > 2
+        if before == "-m" or glued:
+            *packages, _ = parts = (word[2:] if glued else named).split(".")
+            path = "/".join(parts)
+            yield f"{path}.py"
+            yield from (f"{path}/{entry}" for entry in _ENTRIES)
+            yield from (f"{'/'.join(packages[: end + 1])}/__init__.py" for end in range(len(packages)))
 
 
 def _flat(values: list[object]) -> Iterator[str]:
@@ -215,8 +233,6 @@ def _flat(values: list[object]) -> Iterator[str]:
 
 def _file_digest(root: Path, word: str) -> str:
     """Return the digest of the file that a word of a command line names, empty if it names none inside the repo."""
-    if "/" not in word and "." not in word:
-        return ""
     try:
         data = read_regular(resolve_inside(root, word), MAX_FILE_BYTES)
     except OSError as error:

@@ -48,12 +48,15 @@ def test_a_repository_s_environment_counts_as_the_user_accepted_it(
         environments.of(skill)
     assert refused.value.advice == "`agent skills setup sums` shows it and asks"
     environments.accept(environments.examine(skill, folder))
+    (folder / "lib" / "__pycache__").mkdir()
+    (folder / "lib" / "__pycache__" / "module.cpython-311.pyc").touch()
     found = environments.of(skill)
     assert (found.folder, found.bytecode) == (folder, environments.bytecode)
     for change in (
         lambda: (folder / "lib" / "module.py").write_text("VALUE = 2\n"),
         lambda: (folder / "lib" / "planted.pth").write_text("import os\n"),
         lambda: (folder / "lib" / "module.py").chmod(0o755),
+        lambda: (folder / "lib" / "__pycache__" / "module.py").write_text("VALUE = 2\n"),
         lambda: (folder / "pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix)}\n"),
     ):
         environments.accept(environments.examine(skill, folder))

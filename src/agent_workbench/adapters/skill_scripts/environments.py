@@ -15,12 +15,10 @@ from msgspec import Struct
 
 from agent_workbench.adapters.skill_scripts.requirements import Requirements, read_requirements
 from agent_workbench.core.errors import ToolError
-from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
+from agent_workbench.core.skills.entries import ENVIRONMENT_MARK, ENVIRONMENTS, SkillEntry, SkillOrigin, is_compiled
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.regular_files import read_regular
 
-OWN = ("venv", ".venv")
-"""Names of an environment in a skill's folder."""
 COMPLETE = "complete"
 """File that is written last into an environment of the cache."""
 MAX_FILES, MAX_BYTES = 100_000, 4_000_000_000
@@ -141,7 +139,7 @@ class SkillEnvironments:
 
     def _check_home(self, skill: SkillEntry, own: Path) -> None:
         """Raise `ToolError` if the standard library of the environment would be one of the repository."""
-        for line in read_regular(own / "pyvenv.cfg", 100_000).decode("utf-8", "replace").splitlines():
+        for line in read_regular(own / ENVIRONMENT_MARK, 100_000).decode("utf-8", "replace").splitlines():
             key, _, value = line.partition("=")
             home = Path(value.strip())
             if key.strip() == "home" and (
@@ -155,7 +153,7 @@ class SkillEnvironments:
 
 def own_environment(folder: Path) -> Path | None:
     """Return the environment in a skill's folder, None if there is none."""
-    return next((folder / name for name in OWN if (folder / name / "pyvenv.cfg").is_file()), None)
+    return next((folder / name for name in ENVIRONMENTS if (folder / name / ENVIRONMENT_MARK).is_file()), None)
 
 
 def interpreter(environment: Path) -> Path:
@@ -169,12 +167,13 @@ def interpreter(environment: Path) -> Path:
 def _files(folder: Path) -> Iterator[Path]:
     """Yield the files and links below a folder, sorted; links to folders are not followed.
 
-    Compiled files beside their sources are left out: they are not read.
+    Compiled files are left out: they are not read.
     """
     for above, folders, names in os.walk(folder, onerror=_raise):
-        folders[:] = sorted(name for name in folders if name != "__pycache__" or Path(above, name).is_symlink())
+        folders.sort()
         links = [name for name in folders if Path(above, name).is_symlink()]
-        yield from (Path(above, name) for name in sorted((*names, *links)))
+        kept = [name for name in names if not is_compiled(Path(above).name, name)]
+        yield from (Path(above, name) for name in sorted((*kept, *links)))
 
 
 def _raise(error: OSError) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_workbench.core.errors import TrustError
-from agent_workbench.core.skills.entries import INSTALLED
+from agent_workbench.core.skills.entries import ENVIRONMENT_MARK, ENVIRONMENTS, is_compiled
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.system.regular_files import NotRegularError, open_regular
 
@@ -17,14 +17,14 @@ MAX_TOTAL_BYTES = 50_000_000
 def digest_folder(root: Path, folder: str) -> str:
     """Return the number of files below `root/folder` and their digest, empty if there are none.
 
-    Links are followed, as a reader of the skill follows them. The digest covers names, contents and the executable bit,
-    but not `INSTALLED` folders inside a skill. Raises `TrustError` for more than `MAX_FILES` or `MAX_TOTAL_BYTES`.
+    Links are followed, as a reader of the skill follows them. The digest covers names, contents and the executable bit.
+    Left out are compiled files and a skill's environment, whose content is accepted by itself. Raises `TrustError` for
+    more than `MAX_FILES` or `MAX_TOTAL_BYTES`.
     """
     digest = hashlib.sha256()
     count = total = 0
     try:
-        # Beside the skills a folder with one of these names may be a skill.
-        for path in _walk(root / folder, frozenset(), left_out=frozenset()):
+        for path in _walk(root / folder, frozenset()):
             count += 1
             content, size = _content(path, MAX_TOTAL_BYTES - total)
             total += size
@@ -41,20 +41,26 @@ def digest_folder(root: Path, folder: str) -> str:
     return f"{counted_text(count, 'file')}, sha256 {digest.hexdigest()}" if count else ""
 
 
-def _walk(folder: Path, above: frozenset[tuple[int, int]], left_out: frozenset[str] = INSTALLED) -> Iterator[Path]:
+def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
     if not folder.is_dir():
         return
     facts = folder.stat()
     here = (facts.st_dev, facts.st_ino)
     if here in above:
         return
+    # Only directly in a skill: beside the skills, and deeper in one, a folder of that name is content like any other.
+    environment = _environment(folder) if len(above) == 1 else None
     for path in sorted(folder.iterdir()):
-        if path.name in left_out and path.is_dir():
+        if path == environment or is_compiled(folder.name, path.name):
             continue
         if path.is_dir():
             yield from _walk(path, above | {here})
         else:
             yield path
+
+
+def _environment(skill: Path) -> Path | None:
+    return next((skill / name for name in ENVIRONMENTS if (skill / name / ENVIRONMENT_MARK).is_file()), None)
 
 
 def _content(path: Path, limit: int) -> tuple[str, int]:

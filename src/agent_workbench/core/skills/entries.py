@@ -1,12 +1,25 @@
 """Entries of the skills catalogue: what is known of a skill without its text."""
 
+import re
 from enum import StrEnum
 
 from msgspec import Struct
 
 FILE = "SKILL.md"
 INSTALLED = frozenset({"venv", ".venv", "__pycache__"})
-"""Folders that tools put into a skill, often with thousands of files; no part of the skill's own content."""
+"""Folders that tools put into a skill, often with thousands of files."""
+ENVIRONMENTS = ("venv", ".venv")
+"""Names of an environment in a skill's folder; the first with `ENVIRONMENT_MARK` is the one that scripts run in."""
+ENVIRONMENT_MARK = "pyvenv.cfg"
+_COMPILED = re.compile(r".+\.[a-z]+-[0-9]+(?:\.opt-[a-z0-9]+)?\.pyc", re.ASCII | re.DOTALL)
+
+
+def is_compiled(folder: str, name: str) -> bool:
+    """Return True for a compiled file as Python writes it into `__pycache__`: scripts with a repo's skill read none.
+
+    All else in such a folder is content like any other: what imports it runs it.
+    """
+    return folder == "__pycache__" and _COMPILED.fullmatch(name) is not None
 
 
 class SkillOrigin(StrEnum):
