@@ -24,6 +24,8 @@ PATHS = ToolServerSettings("yes", read=(".", "~/notes"), write=("~/out",), uncon
         "ui:\n  theme: nord\nmcp_servers:\n    first:\n        command: a   # kept\n\n# the end\ncost_cap_daily: 1\n",
         "ui: {theme: nord}\r\nmcp_servers:\r\n  first: {command: a}\r\n",
         "mcp_servers:\n  first:\n    command: a",
+        "mcp_servers:  # none yet\nui: {theme: nord}\n",
+        "mcp_servers:",
     ],
 )
 def test_added_servers_read_back_and_every_old_line_stays(tmp_path: Path, text: str) -> None:
@@ -70,5 +72,11 @@ def test_what_cannot_be_added_changes_nothing(
 
 
 def test_a_file_with_nothing_but_the_key_gets_its_first_server() -> None:
-    with pytest.raises(ConfigError, match="could not be written"):
-        with_server("mcp_servers:\n", "time", TIME, FILE)
+    added = with_server("mcp_servers:\n", "docs", ToolServerSettings(url="http://x"), FILE)
+    assert added == 'mcp_servers:\n  docs:\n    url: "http://x"\n'
+
+
+def test_a_server_that_cannot_be_added_is_told_with_its_place() -> None:
+    with pytest.raises(ConfigError, match="could not be written") as raised:
+        with_server("mcp_servers: {}\n", "docs", ToolServerSettings(url="http://x"), FILE)
+    assert raised.value.advice == 'add it under mcp_servers by hand: docs:; url: "http://x"'

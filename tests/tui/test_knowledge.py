@@ -54,6 +54,9 @@ async def test_notes_are_searched_read_and_edited() -> None:
         assert bench.session.intents[-1] == FindNotes("r"), "what is shown is searched again"
         await bench.answer(NotesFound("r", ()))
         assert "no note fits" in bench.text()
+        await bench.press("slash", "backspace")
+        await bench.answer(NotesFound("", ()))
+        assert "`agent knowledge add TITLE` writes the first note" in bench.text()
         await bench.press("escape")
         assert bench.screen.name == "workbench"
 

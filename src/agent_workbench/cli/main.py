@@ -52,7 +52,11 @@ VERBS = (
     Verb("consult", "ask a consultant: review, debug, spec, tdd, retrospective, trainer", "verbs.models.consult"),
     Verb("model", "list, serve and test models, or show their status", "verbs.models.model"),
     Verb("mcp", "serve this repository to editors and other agents (Model Context Protocol)", "verbs.repo.mcp"),
-    Verb("skills", "list, show, choose and check the skills that teach the model ways of working", "verbs.repo.skills"),
+    Verb(
+        "skills",
+        "list, show, choose, check and set up the skills that teach the model ways of working",
+        "verbs.repo.skills",
+    ),
     Verb("knowledge", "search, list, add and edit the notes that outlive a task", "verbs.repo.knowledge"),
     Verb("rules", "list the approval rules for this repository, or revoke one", "verbs.repo.rules"),
     Verb("trust", "show what this repository would run, and trust exactly that", "verbs.repo.trust"),

@@ -14,7 +14,7 @@ from agent_workbench.core.errors import ConfigError, UsageError
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.tool_server_settings import ToolServerSettings
 from agent_workbench.core.yaml_documents.lines import after_lines, with_lines
-from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, YamlMapping, decode_document
+from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, YamlMapping, YamlScalar, decode_document
 from agent_workbench.core.yaml_documents.typed_values import is_nothing
 from agent_workbench.system.repo_files import change_inside
 
@@ -53,6 +53,8 @@ def with_server(text: str, name: str, entry: ToolServerSettings, file: str) -> s
     if isinstance(group, YamlMapping) and group.entries and not group.flow:
         indent = " " * (group.entries[0][0].start.column - 1)
         at = after_lines(text, group)
+    elif isinstance(group, YamlScalar) and is_nothing(group) and not group.text:
+        indent, at = "  ", after_lines(text, group)
     elif group is None and (root is None or is_nothing(root) or (isinstance(root, YamlMapping) and not root.flow)):
         indent, at = "  ", len(text)
         lines = [f"{GROUP.rstrip('.')}:", *(f"{indent}{line}" for line in lines)]
@@ -96,4 +98,6 @@ def _rendered(value: object) -> str:
 
 def _by_hand(file: str, lines: list[str]) -> ConfigError:
     said = "; ".join(line.strip() for line in lines)
-    return ConfigError(f"the server could not be written into {file}", advice=f"add it by hand: {said}")
+    return ConfigError(
+        f"the server could not be written into {file}", advice=f"add it under {GROUP.rstrip('.')} by hand: {said}"
+    )

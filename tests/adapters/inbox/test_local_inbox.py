@@ -14,6 +14,7 @@ from agent_workbench.adapters.inbox import local_inbox
 from agent_workbench.adapters.inbox.local_inbox import LocalInbox
 from agent_workbench.core.errors import DecisionRefused, StorageError, UsageError
 from agent_workbench.core.ids import SessionId
+from agent_workbench.system.atomic_files import make_directories
 from tests.contracts.test_inbox import SESSION, decision
 
 NAME = f"P-14@{'0' * 32}.json"
@@ -41,7 +42,7 @@ async def test_a_decision_is_one_private_file(inbox: LocalInbox, folder: Path) -
 async def test_a_folder_that_goes_while_it_is_made_is_no_decision(
     inbox: LocalInbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = local_inbox.make_directories
+    made = make_directories
     failures = [FileExistsError(17, "there when it was to be made, and gone when it was looked at")]
 
     def make(folder: Path) -> None:

@@ -93,8 +93,9 @@ class NoteFiles:
         def change(found: bytes | None) -> bytes | None:
             if found != expected:
                 how = "was removed since it was read" if found is None else "was changed since it was read"
-                how = "already exists" if expected is None else how
-                raise StorageError(f"{path} {how}", advice="look at it again; nothing was written")
+                if expected is None:
+                    raise StorageError(f"{path} already exists", advice="edit that note, or give this one another name")
+                raise StorageError(f"{path} {how}", advice="read it again, then edit it; nothing was written")
             if found is None:
                 self._check_no_clash(note.name)
             return data

@@ -87,7 +87,10 @@ class KnowledgeScreen(Dialog[None]):
 
     def _show(self) -> None:
         hits = self._found.hits if self._found is not None else ()
-        self.query_one(NoteList).show_entries(note_entries(hits), empty="no note fits" if self._found else "")
+        empty = ""
+        if self._found is not None:
+            empty = "no note fits" if self._found.asked else "`agent knowledge add TITLE` writes the first note"
+        self.query_one(NoteList).show_entries(note_entries(hits), empty=empty)
         said = sanitize(self._refused, limit_chars=400) or notes_line(self._found, self._state)
         self.query_one("#knowledge-said", Static).update(said)
         names = ("read_note", "edit_note", "search_notes", "close_knowledge")

@@ -45,6 +45,7 @@ def test_notes_are_added_and_edited_by_a_person_alone(machine: Machine, repo: Pa
     again = machine.agent("knowledge", "add", "Use uv", "--text", "other", cwd=repo)
     assert again.code == 4
     assert "already exists" in again.err
+    assert "another name" in again.err
     edited = machine.agent("knowledge", "edit", "use-uv", "--text", "other\n", "--json", cwd=repo)
     assert json.loads(edited.out) == {"path": "memory/knowledge/use-uv.md"}
     assert (repo / "memory/knowledge/use-uv.md").read_text() == "other\n"

@@ -46,13 +46,15 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.epilog = CONSULT_EXIT
     names = (*CONSULTANTS, STATS, LOG, TIER)
     verb.add_argument("name", metavar="NAME", choices=names, help="consultant, or stats, log, tier")
-    words = "files for review and tdd, a session for retrospective, trainer and log, else the text; `-` reads stdin"
+    words = "files for review, tdd_green, tdd_refactor; a label for retrospective, trainer, log; else text (`-`: stdin)"
     verb.add_argument("words", nargs="*", metavar="WORDS", help=words)
     verb.add_argument("--context", default="", metavar="TEXT", help="what the consultant should know besides")
-    verb.add_argument("--output", default="", metavar="PATH", help="file that the specification is meant for")
+    verb.add_argument("--output", default="", metavar="PATH", help="path that the specification will have")
     verb.add_argument("--test-command", default="", metavar="LINE", help="command that runs the tests")
     verb.add_argument("--model", default="", metavar="NAME", help="the only endpoint to ask, or the model of one")
-    verb.add_argument("--session", default="", metavar="LABEL", help="free label; consultations under it are told")
+    verb.add_argument(
+        "--session", default="", metavar="LABEL", help="free label; earlier consultations under it are shown"
+    )
     verb.add_argument("--json", action="store_true", help="print one line of JSON")
 
 
@@ -107,14 +109,24 @@ def _request(options: argparse.Namespace) -> ConsultRequest:
     arguments |= {name: value for name, value in (("model", options.model), (SESSION, options.session)) if value}
     words = list(options.words)
     if facts.name == "review":
+        if not words:
+            raise _without_subject(facts.name, "FILE...")
         arguments[FILES] = words
         return request_of(facts.name, arguments)
     subjects = SUBJECTS[facts.name]
     if len(subjects) == 1 and subjects[0] in TEXTS:
         words = [_stdin() if words == ["-"] else " ".join(words)]
+        if not words[0].strip():
+            raise _without_subject(
+                facts.name, f"{subjects[0].upper()}`, or `COMMAND 2>&1 | agent consult {facts.name} -"
+            )
     if len(words) > len(subjects):
         raise UsageError(f"{facts.name} takes {' and '.join(subjects)}, not {len(words)} words")
     return request_of(facts.name, arguments | dict(zip(subjects, words, strict=False)))
+
+
+def _without_subject(name: str, subject: str) -> UsageError:
+    return UsageError(f"{name} was given nothing to judge", advice=f"`agent consult {name} {subject}`")
 
 
 def _stdin() -> str:

@@ -136,6 +136,11 @@ def _say_path(path: str, *, as_json: bool) -> None:
 def _text(said: str | None, before: str) -> str:
     """Return the text that was given, standard input for `-`, or `before` as the user's editor leaves it."""
     if said is None:
+        if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+            raise UsageError(
+                "there is no terminal for the editor",
+                advice="give the text: --text TEXT, or --text - for standard input",
+            )
         from agent_workbench.api.screen_services import edit_text
 
         return asyncio.run(edit_text(before, ".md"))
