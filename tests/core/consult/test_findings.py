@@ -77,3 +77,10 @@ def test_the_other_last_lines(text: str, number: int | None) -> None:
 def test_many_findings_and_long_lines_are_bounded() -> None:
     text = "\n".join(f"CRITICAL {'a/' * 5_000}x.py:1" for _ in range(MAX_FINDINGS + 5))
     assert len(findings_of(text, PATHS)) == MAX_FINDINGS
+
+
+def test_many_small_findings_hide_no_critical_one() -> None:
+    text = "SUGGESTION: a\n" * MAX_FINDINGS + "CRITICAL src/a.py:1 b\n0 critical, 200 warnings, 200 suggestions"
+    found = findings_of(text, PATHS)
+    assert (found[-1].severity, len(found)) == (Severity.CRITICAL, MAX_FINDINGS)
+    assert review_counts(text, found).critical == 1

@@ -35,12 +35,12 @@ from agent_workbench.core.intents.plan import ProposePlan
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import ProposalStage
+from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.settings import Limits, Permission, Settings
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.chat.chat_intents import IS_CHAT
 from agent_workbench.engine.chat.chat_prompt import LAST_CALL, SHORTENED
-from agent_workbench.engine.chat.tracked_files import holds_secrets
 from agent_workbench.engine.flow import Idle, Recover, next_move
 from agent_workbench.engine.replay.rerun import rerun
 from tests.engine.front import Front, in_front_of

@@ -62,7 +62,10 @@ class ReviewCounts(Struct, frozen=True):
 
 
 def findings_of(text: str, paths: Iterable[str]) -> tuple[Finding, ...]:
-    """Return the findings of a review in their order; only the judged `paths` count as places."""
+    """Return the findings of a review in their order; only the judged `paths` count as places.
+
+    Of more than `MAX_FINDINGS` the gravest are kept.
+    """
     known = tuple(paths)
     lines = text.split("\n")
     found: list[Finding] = []
@@ -73,9 +76,8 @@ def findings_of(text: str, paths: Iterable[str]) -> tuple[Finding, ...]:
         path, number = _place(" ".join(lines[row : row + 3])[:2_000], known)
         title = " ".join(head[2].split())[:MAX_TITLE_CHARS]
         found.append(Finding(Severity(head[1].lower()), title, path, number, row))
-        if len(found) == MAX_FINDINGS:
-            break
-    return tuple(found)
+    gravest = sorted(found, key=lambda each: list(Severity).index(each.severity))[:MAX_FINDINGS]
+    return tuple(sorted(gravest, key=lambda each: each.row))
 
 
 def _place(text: str, known: tuple[str, ...]) -> tuple[str, int]:

@@ -10,7 +10,11 @@ _TEST_NAME = re.compile(r"(test_.*|.*_tests?|conftest|.*[.-](test|spec|e2e|cy)|.
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation", "examples", "locale", "locales"})
 _DOCUMENT_SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".svg", ".po", ".pot", ".csv"})
 # Names of files with secrets, in any folder: what is found or judged goes to a model.
-_SECRETS = re.compile(r"\.env|\.env\..*|.*\.(pem|key|p12)|id_rsa.*|\.netrc", re.DOTALL)
+_SECRETS = re.compile(
+    r"\.env|\.env\..*|.*\.(pem|key|p12|pfx|kdbx)|id_rsa.*|id_(dsa|ecdsa|ed25519)(\.pub)?"
+    r"|\.(netrc|pypirc|npmrc|git-credentials|htpasswd)",
+    re.DOTALL,
+)
 _EXAMPLES = (".env.example", ".env.sample", ".env.template")
 
 

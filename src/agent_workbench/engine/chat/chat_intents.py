@@ -7,13 +7,14 @@ from agent_workbench.core.events import AbortAsked, UserSaid
 from agent_workbench.core.intents import MOST_SAID_CHARS, StopAction, StopAnswer
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import ProposalStage
+from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.text.mentions import mention_of, mentions
 from agent_workbench.engine.approval.proposals import propose_draft
 from agent_workbench.engine.chat.chat_context import NO_TASK
 from agent_workbench.engine.chat.commands import command_in, consultation_of, skills_of
-from agent_workbench.engine.chat.tracked_files import TrackedFiles, holds_secrets
+from agent_workbench.engine.chat.tracked_files import TrackedFiles
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.task.code_lookup import MOST_CHARS, mentioned_code

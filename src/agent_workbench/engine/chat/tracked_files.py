@@ -4,37 +4,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.values import FileContent
 from agent_workbench.core.ports.workspace import Sources
+from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import PastCommit
-
-SECRET_GLOBS = (
-    "**/.env",
-    "**/.env.*",
-    "**/*.pem",
-    "**/*.key",
-    "**/*.p12",
-    "**/*.pfx",
-    "**/*.kdbx",
-    "**/id_rsa",
-    "**/id_dsa",
-    "**/id_ecdsa",
-    "**/id_ed25519",
-    "**/.netrc",
-    "**/.pypirc",
-    "**/.npmrc",
-    "**/.git-credentials",
-    "**/.htpasswd",
-)
-"""Files that usually hold secrets: a chat shows none of them to the model, also if git tracks them."""
-
-
-def holds_secrets(path: str) -> bool:
-    """Return True if a file of this name usually holds secrets; an example of one does not."""
-    if path.endswith((".example", ".sample", ".template")):
-        return False
-    return any(matches_glob(path.casefold(), glob) for glob in SECRET_GLOBS)
 
 
 class TrackedFiles:

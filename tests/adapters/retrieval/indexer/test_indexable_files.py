@@ -63,6 +63,8 @@ def test_of_too_many_files_source_is_kept_and_the_rest_left_out() -> None:
             (path, True)
             for path in (".env", "a/.env.local", "A.PEM", "b/server.key", "id_rsa", "c/id_rsa.pub", "k.p12")
         ),
+        *((path, True) for path in ("a/.npmrc", ".pypirc", ".git-credentials", ".htpasswd", "id_ed25519", "id_dsa")),
+        *((path, True) for path in ("k.pfx", "k.kdbx", "id_ecdsa.pub")),
         *((path, True) for path in (".netrc", "a/.ENV", ".env.example.local")),
         *((path, False) for path in (".env.example", "a/.env.sample", ".env.template", ".env/pip.py", "key.py", "env")),
     ],
