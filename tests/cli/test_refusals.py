@@ -143,6 +143,7 @@ CASES = (
     Case("review of nothing", "consult review", 2, ("nothing to judge", "`agent consult review FILE...`")),
     Case("cause of nothing", "consult debug", 2, ("nothing to judge", "2>&1 | agent consult debug -")),
     Case("cause of an empty text", "consult debug -", 2, ("nothing to judge", "agent consult debug ERROR")),
+    Case("better shape of nothing", "consult tdd_refactor", 2, ("nothing to judge", "TEST_PATH IMPL_PATH`")),
     Case("note without a text", "knowledge add x", 2, ("no terminal for the editor", "--text TEXT")),
     Case("no model", "model status", 5, ("no model is configured", "model.path")),
     Case("nothing to serve", "model serve", 2, ("no model file is named", "agent model serve FILE")),

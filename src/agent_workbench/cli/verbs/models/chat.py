@@ -149,7 +149,7 @@ class _Talk:
             except WorkbenchError as error:
                 self._printer.end_line()
                 say_aside(f"agent: {error}" + (f"\n       {error.advice}" if error.advice else ""))
-        say_aside(f"session {self._conversation.session} is kept; `agent chat --session` goes on with it")
+        say_aside(f"the chat is kept; `agent chat --session {self._conversation.session}` goes on with it")
         return ExitCode.DONE
 
     def _take(self, words: str) -> None:

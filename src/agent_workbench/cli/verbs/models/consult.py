@@ -120,6 +120,8 @@ def _request(options: argparse.Namespace) -> ConsultRequest:
             raise _without_subject(
                 facts.name, f"{subjects[0].upper()}`, or `COMMAND 2>&1 | agent consult {facts.name} -"
             )
+    elif not words and SESSION not in subjects:
+        raise _without_subject(facts.name, " ".join(subjects).upper())
     if len(words) > len(subjects):
         raise UsageError(f"{facts.name} takes {' and '.join(subjects)}, not {len(words)} words")
     return request_of(facts.name, arguments | dict(zip(subjects, words, strict=False)))
