@@ -84,3 +84,19 @@ def test_many_small_findings_hide_no_critical_one() -> None:
     found = findings_of(text, PATHS)
     assert (found[-1].severity, len(found)) == (Severity.CRITICAL, MAX_FINDINGS)
     assert review_counts(text, found).critical == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Critical: a", "**Critical**: `a.py` b", "Severity: CRITICAL a", "\U0001f534 CRITICAL a", "| CRITICAL | a |"],
+)
+def test_a_critical_finding_in_another_form_counts_too(line: str) -> None:
+    text = f"{line}\n\n0 critical, 0 warnings, 0 suggestions"
+    assert review_counts(text, findings_of(text, PATHS)).critical == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["Critical paths are fine.", "0 critical, 0 warnings, 0 suggestions", "Not critical: a"]
+)
+def test_the_word_alone_is_no_finding(line: str) -> None:
+    assert findings_of(line, PATHS) == ()

@@ -9,7 +9,11 @@ from msgspec import Struct
 MAX_FINDINGS = 200
 MAX_TITLE_CHARS = 200
 MAX_COUNT = 9_999
-_HEAD = re.compile(r"[\s#>*_\-\d.)(\[`]*(CRITICAL|WARNING|SUGGESTION)\b[\s*_\]`:.–—-]*(.*)")
+# In capitals as the discipline asks for, or in any case as a label; signs of any kind may stand before it.
+_HEAD = re.compile(
+    r"[\W\d_]*(?i:severity\W+)?"
+    r"(CRITICAL\b|WARNING\b|SUGGESTION\b|(?i:critical|warning|suggestion)(?=[*_\]` ]*[:—–]))[\s*_\]`:.–—-]*(.*)"
+)
 _PLACE = re.compile(r"(?<![\w./@+-])(?P<path>[\w./@+-]*[\w@+-])[`*]*(?::|,? lines? |#L)(?P<line>\d{1,7})")
 _COUNTS = re.compile(r"(\d{1,4}) critical, (\d{1,4}) warnings?, (\d{1,4}) suggestions?", re.IGNORECASE)
 _CLEAN = re.compile(r"clean\s*[—–-]+\s*no issues found", re.IGNORECASE)
