@@ -41,7 +41,7 @@ async def call_skill_tool(invocation: Invocation, tool: str, arguments: str) -> 
         if not facts.holds:
             raise ToolError(f"a script needs a person where there is no sandbox: {facts.why}")
     skills = skill_folders(repo.root, settings.skills)
-    source = await asyncio.to_thread(skill_tools, repo.root, settings, invocation, skills, shell)
+    source = await asyncio.to_thread(skill_tools, repo.root, settings, invocation, skills, shell, repo.is_trusted)
     return await source.call(tool, arguments, lambda _: None)
 
 

@@ -80,11 +80,18 @@ class RepoContext:
 
     async def trust(self) -> "RepoTrust":
         """Return what the settings would run, and the user's trust in it."""
+        return await asyncio.to_thread(self._trust)
+
+    def is_trusted(self) -> bool:
+        """Return True if what the repo brings is as the user trusted it; blocks."""
+        return self._trust().is_trusted()
+
+    def _trust(self) -> "RepoTrust":
         from agent_workbench.config.trust.repo_trust import RepoTrust
         from agent_workbench.config.trust.trust_store import TrustStore
         from agent_workbench.system.user_dirs import state_dir
 
-        return RepoTrust(self.root, await asyncio.to_thread(self.load), TrustStore(state_dir()))
+        return RepoTrust(self.root, self.load(), TrustStore(state_dir()))
 
     def in_force(self, *, trusted: bool) -> "LoadedSettings":
         """Return the settings with their origins, without those that need trust if it is missing; blocks.
@@ -213,7 +220,7 @@ class RepoContext:
             endpoints=self.endpoint_models(settings, say),
             retriever=retriever,
             tool_sources=(
-                skill_tools(self.root, settings, self.invocation, skills, shell),
+                skill_tools(self.root, settings, self.invocation, skills, shell, self.is_trusted),
                 *tool_servers(settings, self.root, self.invocation.environ),
             ),
         )

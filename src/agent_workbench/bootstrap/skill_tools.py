@@ -1,6 +1,7 @@
 """Wiring of the tools of skills, and of the set-up of skills' environments."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,17 @@ _SECRETS = (".env", ".env.local")
 
 
 def skill_tools(
-    root: Path, settings: "Settings", invocation: Invocation, skills: "Skills", shell: "Shell"
+    root: Path,
+    settings: "Settings",
+    invocation: Invocation,
+    skills: "Skills",
+    shell: "Shell",
+    trusted: Callable[[], bool],
 ) -> "SkillTools":
-    """Return the source of the tools of skills. Its scripts see neither the repo's `.env` nor its journals."""
+    """Return the source of the tools of skills. Its scripts see neither the repo's `.env` nor its journals.
+
+    `trusted` tells at each call whether the repo is as the user trusted it.
+    """
     from agent_workbench.adapters.skill_scripts.script_run import ScriptBounds
     from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
 
@@ -32,7 +41,7 @@ def skill_tools(
         hidden=(str(sessions), *(str(root / name) for name in _SECRETS)),
     )
     environments = skill_environments(root)
-    return SkillTools(skills, shell, environments, environment_setup(root, invocation, environments), bounds)
+    return SkillTools(skills, shell, environments, environment_setup(root, invocation, environments), bounds, trusted)
 
 
 def skill_environments(root: Path) -> "SkillEnvironments":

@@ -19,6 +19,7 @@ from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.settings import SandboxSettings, SkillSettings
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 
+CHANGED = "changed-since-trusted"
 SKILL = "---\nname: sums\ndescription: Add numbers.\n---\nUse `scripts.add`.\n"
 FORKS = """
 import os, sys, time
@@ -66,6 +67,7 @@ def make_bench(folder: Path, seconds: float = 20) -> tuple[Bench, SandboxedShell
         environments,
         EnvironmentSetup(environments, os.environ, root),
         ScriptBounds(seconds, str(root), os.environ["PATH"], hidden),
+        lambda: not (root / CHANGED).exists(),
     )
     return Bench(tools, root), shell
 
@@ -248,3 +250,12 @@ def test_the_schemas_are_valid() -> None:
 
     for spec in SKILL_SPECS:
         Draft202012Validator.check_schema(json.loads(spec.input_schema))
+
+
+async def test_a_skill_that_changed_since_it_was_trusted_is_not_used(bench: Bench) -> None:
+    (bench.root / CHANGED).touch()
+    for tool in ("get_skill", "read_file_in_skill", "run_python_script"):
+        done = await bench.call(tool, skill_name="sums", file_path="SKILL.md", script="print(1)")
+        assert done.failed
+        assert "changed since it was trusted" in done.text
+    assert "changed since" in await bench.tools.obstacle("run_python_script", '{"skill_name": "sums", "script": "1"}')

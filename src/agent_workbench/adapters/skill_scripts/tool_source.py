@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from agent_workbench.adapters.skill_scripts.environments import SkillEnvironment, SkillEnvironments
@@ -13,7 +13,7 @@ from agent_workbench.core.errors import ConfigError, ShellError, StorageError, T
 from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.ports.workspace import OnOutput, Shell
-from agent_workbench.core.skills.entries import FILE, SkillEntry
+from agent_workbench.core.skills.entries import FILE, SkillEntry, SkillOrigin
 from agent_workbench.core.skills.selection import check_named
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.tools.skill_tools import (
@@ -44,7 +44,10 @@ class SkillTools:
         environments: SkillEnvironments,
         setup: EnvironmentSetup,
         bounds: ScriptBounds,
+        trusted: Callable[[], bool],
     ) -> None:
+        """`trusted` tells whether the repo's skills are as the user trusted them; it may block."""
+        self._trusted = trusted
         self._skills = skills
         self._shell = shell
         self._environments = environments
@@ -105,10 +108,19 @@ class SkillTools:
         return SourceResult("\n".join(lines) or "there are no skills", structured=_json(skills=listed))
 
     async def _named(self, name: str) -> SkillEntry:
-        """Return a skill; raise `ConfigError` for an unknown one, naming those there are."""
+        """Return a skill; raise `ConfigError` for an unknown one, naming those there are.
+
+        Raises `ToolError` for a skill of a repo whose content changed since the user trusted it.
+        """
         found = await self._skills.list()
         check_named(found, (name,))
-        return next(each for each in found if each.name == name)
+        skill = next(each for each in found if each.name == name)
+        if skill.origin is SkillOrigin.REPO and not await asyncio.to_thread(self._trusted):
+            raise ToolError(
+                f"skill {quoted(name)} is not used: what the repository brings changed since it was trusted",
+                advice="`agent trust` shows what changed",
+            )
+        return skill
 
     async def _whole(self, name: str) -> str:
         try:
