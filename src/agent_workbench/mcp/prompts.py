@@ -32,7 +32,7 @@ ABOUT: Mapping[str, str] = {
     "requirements": "what the specification has to cover",
     "output_path": "the file that the specification is for",
 }
-"""What each argument of a consultant is."""
+"""Descriptions of the arguments of consultants."""
 
 
 def listed_prompts() -> "tuple[wire.Prompt, ...]":

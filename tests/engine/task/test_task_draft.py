@@ -142,6 +142,17 @@ async def test_what_a_message_mentions_is_pinned_before_it(tmp_path: Path) -> No
         assert kept == ["ChunkPinned", "UserSaid"]
 
 
+async def test_a_file_that_holds_secrets_is_not_sent_because_it_is_mentioned(tmp_path: Path) -> None:
+    start = {**CODE, ".npmrc": "//registry.example/:_authToken=planted\n"}
+    async with a_stage(tmp_path, [Hang("Thought: hm")], approvals=OPEN, start=start) as stage:
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.until(lambda it: it.live.streaming and it.live.streaming.text)
+            told = await front.notice(SayToModel("as in @.npmrc"))
+            assert told == "not pinned: @.npmrc is a file that usually holds secrets"
+        assert not [each for each in stage.events if isinstance(each, e.ChunkPinned)]
+
+
 async def test_a_task_reads_no_file_outside_its_scope_by_a_mention(tmp_path: Path) -> None:
     scoped = replace(task(), description="as in @src/cart.py", scope=PathScope(allowed_read_globs=("answer.txt",)))
     async with a_stage(tmp_path, [Hang("Thought: hm")], approvals=OPEN, start=CODE, tasks=(scoped,)) as stage:

@@ -1,4 +1,4 @@
-"""What a server says as inert, bounded text: what is no text is named with its size and left out."""
+"""Results of a server's tools as inert, bounded text; images and other data are named with their size and left out."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -28,7 +28,7 @@ class McpServer:
     ) -> None:
         self.name = f"mcp:{name}"
         self.notices: list[str] = []
-        """What the server did unasked since it was first started."""
+        """Messages and requests that the server sent unasked since it was first started, a line each."""
         self._server = name
         self._settings = settings
         self._servers = servers

@@ -18,7 +18,7 @@ MAX_NOTES = 50_000
 README = "README"
 """Name of the file that describes the folder; it is no note."""
 Stamp = tuple[int, int, int, int]
-"""What of a file's status changes with its content."""
+"""Fields of a file's status that change with its content."""
 
 
 class NoteFiles:

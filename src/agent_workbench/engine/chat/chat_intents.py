@@ -1,34 +1,23 @@
 """Intents in a chat: a message with the files that it mentions, and stops by the user."""
 
-from msgspec import Struct
-
-from agent_workbench.core.errors import WorkspaceError, error_text
+from agent_workbench.core.errors import error_text
 from agent_workbench.core.events import AbortAsked, UserSaid
 from agent_workbench.core.intents import MOST_SAID_CHARS, StopAction, StopAnswer
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import ProposalStage
-from agent_workbench.core.repo.path_kinds import holds_secrets
-from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.chat import Chat
-from agent_workbench.core.text.mentions import mention_of, mentions
+from agent_workbench.core.text.mentions import mentions
 from agent_workbench.engine.approval.proposals import propose_draft
 from agent_workbench.engine.chat.chat_context import NO_TASK
 from agent_workbench.engine.chat.commands import command_in, consultation_of, skills_of
 from agent_workbench.engine.chat.tracked_files import TrackedFiles
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS
-from agent_workbench.engine.task.code_lookup import MOST_CHARS, mentioned_code
+from agent_workbench.engine.task.code_lookup import MentionedCode, read_mentions
 
 STOPPED = "stopped by the user"
 REDACTED = "that holds the value of a secret environment variable; the model is told its name instead"
 IS_CHAT = "this session is a chat; it changes no files. Start the task in another tab, or with `agent run`"
-
-
-class MentionedFiles(Struct, frozen=True):
-    """The files that a message mentions, as they are sent, and a remark on each that is not sent."""
-
-    files: tuple[Chunk, ...]
-    remarks: tuple[str, ...]
 
 
 async def say_in_chat(session: SessionContext, chat: Chat, text: str) -> Outcome:
@@ -45,43 +34,24 @@ async def say_in_chat(session: SessionContext, chat: Chat, text: str) -> Outcome
     found, command = await mentioned_files(session, text), command_in(text)
     try:
         skills = await skills_of(session, command)
-        call = await consultation_of(session, chat, command, found.files)
+        call = await consultation_of(session, chat, command, found.pieces)
     except REFUSALS as refusal:
         return Refused(error_text(refusal))
-    await session.record(UserSaid(text, found.files, skills))
+    await session.record(UserSaid(text, found.pieces, skills))
     if call is not None:
         await propose_draft(session, call.tool, call.draft)
     redacted = (REDACTED,) if session.ports.redacted(text) != text else ()
-    return Accepted("; ".join((*redacted, *found.remarks)))
+    return Accepted("; ".join((*redacted, *(f"not sent: {reason}" for reason in found.left_out))))
 
 
-async def mentioned_files(session: SessionContext, text: str) -> MentionedFiles:
+async def mentioned_files(session: SessionContext, text: str) -> MentionedCode:
     """Return the files that the user mentions: of the checkout, also untracked ones, but none that git ignores."""
     asked = mentions(text)
     if not asked:
-        return MentionedFiles((), ())
+        return MentionedCode()
     sources = await session.ports.workspaces.checkout_files()
-    paths = await sources.list_files()
-    context = session.context_of(NO_TASK, TrackedFiles(sources, paths))
-    readable = frozenset(await context.files.list_files())
-    room, files, remarks = MOST_CHARS, list[Chunk](), list[str]()
-    for each in asked:
-        if holds_secrets(each.partition(":")[0]):
-            remarks.append(f"not sent: {mention_of(each)} is a file that usually holds secrets")
-            continue
-        try:
-            found = await mentioned_code(context, each, readable)
-        except WorkspaceError as error:
-            remarks.append(f"not sent: {error}")
-            continue
-        if found is None:
-            continue
-        room -= len(found.text)
-        if room < 0:
-            remarks.append(f"not sent: with {mention_of(each)} it would be more than {MOST_CHARS:,} characters")
-        else:
-            files.append(found)
-    return MentionedFiles(tuple(files), tuple(remarks))
+    context = session.context_of(NO_TASK, TrackedFiles(sources, await sources.list_files()))
+    return await read_mentions(context, asked)
 
 
 async def stop_chat(session: SessionContext, chat: Chat, intent: StopAnswer | StopAction) -> Outcome:

@@ -36,7 +36,7 @@ from agent_workbench.engine.prompt.messages import prompt_sha
 WARM_SECONDS = 0.2
 """An endpoint that is ready within this time had its model loaded."""
 LOADING_SECONDS = 30.0
-"""How long an endpoint may load while another one is left."""
+"""Time that an endpoint may take to load its model while another one is left to ask."""
 VERIFIER_SECONDS = 30.0
 VERIFIER_TOKENS = 200
 VERIFIER_CHARS = 4_000

@@ -43,7 +43,7 @@ REVIEW_LOG = (
 
 
 class Material(Struct, frozen=True):
-    """What one question is made of, before it is bounded: the files as they are, and the diff."""
+    """Sources of one question, before they are bounded: the files as they are, and the diff."""
 
     request: ConsultRequest
     task: str

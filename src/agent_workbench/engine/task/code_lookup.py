@@ -1,10 +1,14 @@
 """Code that the user asks for: looked up by place or by words, or shown as a whole file."""
 
 import re
+from collections.abc import Sequence
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import ChunkPinned
 from agent_workbench.core.intents.outcomes import CodeFound, FileOpened
+from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.text.mentions import FileRange, looks_like_path, mention_of, mentioned_range, mentions
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -43,34 +47,52 @@ async def read_code(session: SessionContext, asked: str) -> Chunk:
     return (await _at(context, place))[0]
 
 
-async def pin_mentions(session: SessionContext, words: str) -> tuple[str, ...]:
-    """Pin the code that the words mention and return a remark on each mention that could not be pinned.
+class MentionedCode(Struct, frozen=True):
+    """The code that words mention, and the reason for each mention that is left out."""
 
-    All of it together is bounded as one piece of code is.
-    """
+    pieces: tuple[Chunk, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+async def pin_mentions(session: SessionContext, words: str) -> tuple[str, ...]:
+    """Pin the code that the words mention and return a remark on each mention that could not be pinned."""
     asked = mentions(words)
     if not asked:
         return ()
-    context = await session.tool_context()
-    paths = frozenset(await context.workspace.list_files())
-    room, remarks = MOST_CHARS, []
+    found = await read_mentions(await session.tool_context(), asked)
+    for piece in found.pieces:
+        if all(chunk.place != piece.place for chunk in session.run.pinned):
+            await session.record(ChunkPinned(piece))
+    return tuple(f"not pinned: {reason}" for reason in found.left_out)
+
+
+async def read_mentions(context: ToolContext, asked: Sequence[str]) -> MentionedCode:
+    """Return the code that mentions name, all of it together bounded as one piece of code is.
+
+    Left out are files that usually hold secrets: what is mentioned is sent to the model.
+    """
+    paths = frozenset(await context.files.list_files())
+    room, pieces, left_out = MOST_CHARS, list[Chunk](), list[str]()
     for each in asked:
+        if holds_secrets(each.partition(":")[0]):
+            left_out.append(f"{mention_of(each)} is a file that usually holds secrets")
+            continue
         try:
-            found = await mentioned_code(context, each, paths)
+            found = await _mentioned(context, each, paths)
         except WorkspaceError as error:
-            remarks.append(f"not pinned: {error}")
+            left_out.append(str(error))
             continue
         if found is None:
             continue
         room -= len(found.text)
         if room < 0:
-            remarks.append(f"not pinned: with {mention_of(each)} it would be more than {MOST_CHARS:,} characters")
-        elif all(chunk.place != found.place for chunk in session.run.pinned):
-            await session.record(ChunkPinned(found))
-    return tuple(remarks)
+            left_out.append(f"with {mention_of(each)} it would be more than {MOST_CHARS:,} characters")
+        else:
+            pieces.append(found)
+    return MentionedCode(tuple(pieces), tuple(left_out))
 
 
-async def mentioned_code(context: ToolContext, asked: str, paths: frozenset[str]) -> Chunk | None:
+async def _mentioned(context: ToolContext, asked: str, paths: frozenset[str]) -> Chunk | None:
     """Return the code that a mention names, None for one that is not meant for a file; raise `WorkspaceError`."""
     place = mentioned_range(asked, paths)
     if place is None:
