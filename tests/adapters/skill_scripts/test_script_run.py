@@ -170,19 +170,27 @@ async def test_a_missing_module_is_answered_by_what_to_declare(bench: Bench) -> 
 
 async def test_its_time_is_limited_and_its_output_kept(tmp_path: Path) -> None:
     bench, _ = await asyncio.to_thread(make_bench, tmp_path, 1.5)
-    answer = await bench.run(FORKS)
+    running = asyncio.create_task(bench.run(FORKS))
+    while not _at_work_in(bench.root):  # noqa: ASYNC110 - of other processes
+        await asyncio.sleep(0.01)
+    answer = await running
     told = json.loads(answer.structured)
     assert (told["timed_out"], told["returncode"]) == (True, None)
     assert (told["stdout"], told["stderr"]) == ("before\n", "still\n")
     assert answer.text.startswith("stopped after 1.5 s, the limit for scripts; its output until then:\nstdout:\nbefore")
-    assert not [each for each in psutil.process_iter() if "script.py" in " ".join(_line(each))]
+    assert not _at_work_in(bench.root)
 
 
-def _line(process: psutil.Process) -> list[str]:
+def _at_work_in(folder: Path) -> list[psutil.Process]:
+    """Return the processes whose working folder is below `folder`: other tests run scripts meanwhile."""
+    return [each for each in psutil.process_iter() if _folder(each).startswith(f"{folder}/")]
+
+
+def _folder(process: psutil.Process) -> str:
     try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
+        return process.cwd()
+    except (psutil.Error, OSError):
+        return ""
 
 
 async def test_a_flood_is_bounded_and_a_closed_stream_is_no_end(bench: Bench) -> None:
