@@ -33,6 +33,14 @@ def line(bench: Driver) -> str:
     return bench.text().splitlines()[0].strip()
 
 
+async def test_an_update_that_comes_while_the_app_ends_is_not_shown() -> None:
+    session = ScriptedSession(*runs.opening())
+    async with driving(session) as bench:
+        tab = bench.app.tabs.front
+    tab._take(session.notify("too late").newest)
+    assert tab.show_newest() is None
+
+
 async def test_a_tab_that_waits_says_so_and_has_a_gate_and_dialogues_of_its_own() -> None:
     other = ScriptedSession(*runs.opening())
     async with driving(ScriptedSession(*runs.up_to_reflexion()), LARGE, others=[other]) as bench:

@@ -105,9 +105,14 @@ class SessionTab:
         self._state_known = self._state_known or bool(update.state.session)
 
     def show_newest(self) -> SessionUpdate | None:
-        """Show the newest update and return it; None if it is shown already, or another tab is in front."""
+        """Show the newest update and return it; None if it is shown already, or another tab is in front.
+
+        While the app ends, its screens are gone before its messages are.
+        """
         update = self._newest
         if update is None or not (self.in_front or update.ended):  # a dialog that it closes would be that tab's
+            return None
+        if not self.screens:
             return None
         self._newest = None
         self.update_shown = update
