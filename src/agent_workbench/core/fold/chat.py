@@ -7,11 +7,8 @@ from msgspec.structs import replace
 from agent_workbench.core.events import (
     AbortAsked,
     ActionDecided,
-    ActionFinished,
     ActionProposed,
     ActionRejected,
-    ActionResult,
-    ActionStarted,
     ChatEvent,
     ChatReplied,
     ChatShortened,
@@ -21,11 +18,11 @@ from agent_workbench.core.events import (
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
-    ProposalReplaced,
     StepEvent,
     UserSaid,
     WorkEvent,
 )
+from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.proposals import ProposalStage, Verdict
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import SessionState
@@ -77,35 +74,18 @@ def fold_chat_gate(state: SessionState, event: GateEvent | WorkEvent) -> Session
 
 
 def _at_gate(chat: Chat, event: GateEvent | WorkEvent) -> Chat:
+    after = fold_proposal(chat, event)
     match event:
         case ActionProposed():
-            return replace(
-                chat,
-                proposal=event.proposal,
-                stage=ProposalStage.WAITING,
-                decision=None,
-                answer=None,
-                calls=chat.calls + 1,
-                misses=0,
-            )
-        case ProposalReplaced():
-            return replace(chat, proposal=event.proposal, stage=ProposalStage.WAITING)
-        case ActionDecided(verdict=Verdict.APPROVE):
-            return replace(chat, decision=event, stage=ProposalStage.APPROVED)
-        case ActionDecided():
-            due = chat.due and event.verdict is not Verdict.ABORT
-            return replace(chat, decision=event, stage=ProposalStage.REFUSED, due=due)
+            return replace(after, answer=None, calls=chat.calls + 1, misses=0)
+        case ActionDecided(verdict=Verdict.ABORT):
+            return replace(after, due=False)
         case AbortAsked():
             # A call that runs is stopped, and its outcome recorded; one that was not started is dropped.
             stage = chat.stage if chat.stage is ProposalStage.RUNNING else ProposalStage.REFUSED
             return replace(chat, due=False, answer=None, stage=stage)
-        case ActionStarted():
-            return replace(chat, stage=ProposalStage.RUNNING)
-        case ActionFinished():
-            unknown = event.result is ActionResult.UNKNOWN
-            return replace(chat, stage=ProposalStage.UNKNOWN if unknown else ProposalStage.FINISHED)
         case _:
-            return chat
+            return after
 
 
 def _interrupted(chat: Chat, event: ModelInterrupted) -> Chat:

@@ -15,6 +15,7 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     UndoAsked,
 )
+from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.proposals import COMPACT, OURS, USER, Proposal, ProposalStage, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
@@ -28,17 +29,9 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
     match event:
         case ActionProposed():
             calls = run.tool_calls + int(event.proposal.tool not in OURS)
-            proposed = replace(
-                run,
-                proposal=event.proposal,
-                stage=ProposalStage.WAITING,
-                decision=None,
-                answer=None,
-                tool_calls=calls,
-            )
-            return replace(state, run=proposed)
+            return replace(state, run=replace(fold_proposal(run, event), answer=None, tool_calls=calls))
         case ProposalReplaced():
-            return replace(state, run=replace(run, proposal=event.proposal, stage=ProposalStage.WAITING))
+            return replace(state, run=fold_proposal(run, event))
         case ActionDecided():
             trouble = None if event.verdict is Verdict.ABORT else state.trouble
             return replace(state, trouble=trouble, run=_decided(run, event))
@@ -67,21 +60,19 @@ def _to_undo(run: TaskRun, event: UndoAsked) -> TaskRun:
 def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:
     if run.proposal is None:
         return run
-    decided = replace(run, decision=event)
+    decided = fold_proposal(run, event)
     match event.verdict:
         case Verdict.APPROVE:
             by_user = run.proposal.kind is Permission.CHECK and event.by == USER
             checks = run.proposal.commands if by_user else run.approved_checks
-            return replace(decided, stage=ProposalStage.APPROVED, approved_checks=checks)
+            return replace(decided, approved_checks=checks)
         case Verdict.ABORT:
-            return replace(
-                decided, stage=ProposalStage.REFUSED, phase=Phase.ROLLING_BACK, reason=event.reason or "aborted"
-            )
+            return replace(decided, phase=Phase.ROLLING_BACK, reason=event.reason or "aborted")
         case Verdict.REJECT | Verdict.SKIP:
             if run.proposal.tool == COMPACT:
-                return _without_summary(replace(decided, stage=ProposalStage.REFUSED), event.verdict)
+                return _without_summary(decided, event.verdict)
             phase = _phase_after_refusal(run.phase, run.proposal, event.verdict)
-            return replace(decided, stage=ProposalStage.REFUSED, phase=phase)
+            return replace(decided, phase=phase)
     assert_never(event.verdict)
 
 

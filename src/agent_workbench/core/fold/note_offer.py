@@ -13,6 +13,7 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     WorkEvent,
 )
+from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.proposals import OFFER_NOTES, ProposalStage, Verdict
 from agent_workbench.core.state.note_offer import NoteOffer
 from agent_workbench.core.state.session_state import SessionState
@@ -49,22 +50,16 @@ def fold_note_gate(state: SessionState, event: GateEvent | WorkEvent) -> Session
 
 
 def _at_gate(offer: NoteOffer, event: GateEvent | WorkEvent) -> NoteOffer:
+    after = fold_proposal(offer, event)
     match event:
-        case ActionProposed() | ProposalReplaced():
-            return replace(offer, proposal=event.proposal, stage=ProposalStage.WAITING, decision=None)
         case ActionDecided(verdict=Verdict.APPROVE):
-            return replace(offer, decision=event, stage=ProposalStage.APPROVED)
-        case ActionDecided():
-            return _closed(replace(offer, decision=event, stage=ProposalStage.REFUSED))
-        case ActionStarted():
-            return replace(offer, stage=ProposalStage.RUNNING)
-        case ActionFinished(result=ActionResult.OK | ActionResult.UNKNOWN as result):
-            unknown = result is ActionResult.UNKNOWN
-            return _closed(replace(offer, stage=ProposalStage.UNKNOWN if unknown else ProposalStage.FINISHED))
+            return after
+        case ActionDecided() | ActionFinished(result=ActionResult.OK | ActionResult.UNKNOWN):
+            return _closed(after)
         case ActionFinished():
-            return replace(offer, stage=ProposalStage.WAITING, decision=None)
+            return replace(after, stage=ProposalStage.WAITING, decision=None)
         case _:
-            return offer
+            return after
 
 
 def _closed(offer: NoteOffer) -> NoteOffer:

@@ -10,16 +10,15 @@ from agent_workbench.core.events import (
     ActionFinished,
     ActionProposed,
     ActionResult,
-    ActionStarted,
     GateEvent,
     PlanAnswered,
     PlanAsked,
     PlanPrompted,
     PlanRejected,
     PlanSurveyed,
-    ProposalReplaced,
     WorkEvent,
 )
+from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.proposals import POLICY, ProposalStage, Verdict
 from agent_workbench.core.state.planning import PlanAttempt, Planning
 from agent_workbench.core.state.session_state import SessionState
@@ -78,38 +77,32 @@ def fold_plan_gate(state: SessionState, event: GateEvent | WorkEvent) -> Session
 
 
 def _at_gate(planning: Planning, event: GateEvent | WorkEvent) -> Planning:
+    after = fold_proposal(planning, event)
     match event:
         case ActionProposed():
-            return replace(
-                planning, proposal=event.proposal, stage=ProposalStage.WAITING, decision=None, aside=None, misses=0
-            )
-        case ProposalReplaced():
-            return replace(planning, proposal=event.proposal, stage=ProposalStage.WAITING)
+            return replace(after, aside=None, misses=0)
         case ActionDecided():
-            return _decided(planning, event)
+            return _decided(after, event)
         case AbortAsked():
             return _put_aside(planning)
-        case ActionStarted():
-            return replace(planning, stage=ProposalStage.RUNNING)
         case ActionFinished(result=ActionResult.OK):
-            return replace(planning, stage=ProposalStage.FINISHED, answer=None, open=False)
+            return replace(after, answer=None, open=False)
         case ActionFinished(result=ActionResult.UNKNOWN):
-            return replace(_put_aside(planning), stage=ProposalStage.UNKNOWN)
+            return replace(_put_aside(after), stage=ProposalStage.UNKNOWN)
         case ActionFinished():
-            return replace(planning, stage=ProposalStage.WAITING, decision=None)
+            return replace(after, stage=ProposalStage.WAITING, decision=None)
         case _:
-            return planning
+            return after
 
 
 def _decided(planning: Planning, event: ActionDecided) -> Planning:
-    decided = replace(planning, decision=event)
     match event.verdict:
         case Verdict.APPROVE:
-            return replace(decided, stage=ProposalStage.APPROVED)
+            return planning
         case Verdict.REJECT if not event.by.startswith(POLICY):
-            return _refused(decided, event.reason)
+            return _refused(planning, event.reason)
         case Verdict.REJECT | Verdict.SKIP | Verdict.ABORT:
-            return _put_aside(decided)
+            return _put_aside(planning)
     assert_never(event.verdict)
 
 

@@ -19,6 +19,7 @@ from agent_workbench.core.events import (
     TestsFinished,
     WorkEvent,
 )
+from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import CHECKS, COMPACT, END_UNCHANGED, ProposalStage
 from agent_workbench.core.settings import ReflexionTiming
@@ -44,7 +45,7 @@ def _timing(state: SessionState) -> ReflexionTiming:
 def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRun:
     match event:
         case ActionStarted():
-            return replace(run, stage=ProposalStage.RUNNING)
+            return fold_proposal(run, event)
         case ActionFinished():
             return _finished(run, event)
         case PatchApplied():
@@ -76,8 +77,7 @@ def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRu
 
 
 def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
-    stage = ProposalStage.UNKNOWN if event.result is ActionResult.UNKNOWN else ProposalStage.FINISHED
-    done = replace(run, stage=stage, working_seconds=run.working_seconds + event.seconds)
+    done = replace(fold_proposal(run, event), working_seconds=run.working_seconds + event.seconds)
     if run.proposal is not None and run.proposal.tool == COMPACT:
         replaced = run.notes_full and event.result is ActionResult.OK
         return done.with_notes_settled(len(run.proposal.text)) if replaced else done
