@@ -24,7 +24,20 @@ def test_there_are_as_many_verbs_as_the_readme_speaks_of() -> None:
         *("tui", "run", "replay", "init", "new", "plan", "sessions", "verify", "merge", "clean", "search")
     } | {
         "index",
-        *("chat", "consult", "inbox", "knowledge", "mcp", "model", "rules", "skills", "trust", "doctor", "demo"),
+        *(
+            "chat",
+            "consult",
+            "inbox",
+            "knowledge",
+            "mcp",
+            "model",
+            "rules",
+            "skills",
+            "trust",
+            "doctor",
+            "demo",
+            "worker",
+        ),
     }
 
 

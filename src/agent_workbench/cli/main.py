@@ -27,6 +27,7 @@ class Verb(NamedTuple):
 VERBS = (
     Verb("tui", "open the workbench on the repository you are in", "verbs.tasks.tui"),
     Verb("run", "do tasks unattended; proposals that need a person are parked", "verbs.tasks.run"),
+    Verb("worker", "do the tasks of a queue unattended: once, as they come, or on a schedule", "verbs.tasks.worker"),
     Verb("replay", "replay a past session step by step, or re-run its prompts", "verbs.records.replay"),
     Verb("init", "write .agent.yml and memory/ for this repository without changing existing files", "verbs.repo.init"),
     Verb("new", NEW_SUMMARY, "verbs.tasks.plan", "configure_new"),

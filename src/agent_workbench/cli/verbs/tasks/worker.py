@@ -1,0 +1,148 @@
+"""`agent worker`: unattended tasks from a queue, once, as they come, or on a schedule."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.output import say_aside, say_last
+from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.invocation import Invocation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent_workbench.api.worker.worker_run import WorkerOptions
+    from agent_workbench.cli.options import Verbs
+    from agent_workbench.core.session_end import SessionEnd
+
+LEVELS = ("debug", "info", "warning", "error")
+MOST_JOBS = 16
+
+
+def configure(verb: argparse.ArgumentParser) -> None:
+    """Add the flags of the verb, the verbs below it, and the function that runs it."""
+    verb.set_defaults(execute=execute)
+    how = verb.add_mutually_exclusive_group()
+    how.add_argument("--once", action="store_true", help="continue what was begun, do one task of the queue, and exit")
+    how.add_argument("--watch", action="store_true", help="do tasks as they come, until a signal ends it")
+    how.add_argument("--schedule", metavar="CRON", help='do what is queued at these times: "*/30 * * * *"')
+    add_place_flags(verb)
+    verb.add_argument("--jobs", metavar="N", type=int, help=f"tasks at the same time, 1 to {MOST_JOBS} (worker.jobs)")
+    verb.add_argument("--policy", metavar="FILE", type=Path, help="approvals and limits from this YAML file")
+    verb.add_argument("--unconfined", action="store_true", help="work although no sandbox confines tests and commands")
+    verb.add_argument("--log-format", choices=("text", "json"), default="text", help="form of the lines it prints")
+    verb.add_argument("--log-level", choices=LEVELS, help="least level that is printed (LOG_LEVEL, else info)")
+    verb.add_argument("--log-file", metavar="FILE", type=Path, help="append the same lines to this file")
+    add_model_flags(verb)
+    below = verb.add_subparsers(title="verbs", metavar="VERB")
+    for configure_verb in SUBVERBS:
+        configure_verb(below)
+
+
+def add_place_flags(verb: argparse.ArgumentParser) -> None:
+    """Add the flags that say which queue of which repository is meant."""
+    # A verb below `worker` must not overwrite what was said before its name.
+    verb.add_argument("--project", metavar="NAME", default=argparse.SUPPRESS, help="queue tasks/queue/NAME")
+    verb.add_argument("--repo", metavar="PATH", type=Path, default=argparse.SUPPRESS, help="repository to work in")
+    verb.add_argument(
+        "--queue", metavar="FOLDER", type=Path, default=argparse.SUPPRESS, help="folder of the projects' queues"
+    )
+
+
+def worker_invocation(options: argparse.Namespace) -> Invocation:
+    """Return the invocation for the repository, policy and model that the options name."""
+    folder = Path.cwd() / getattr(options, "repo", "")
+    return Invocation(
+        folder,
+        os.environ,
+        overrides(options),
+        policy=getattr(options, "policy", None),
+        unconfined=getattr(options, "unconfined", False),
+    )
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the worker; the exit codes are those of `agent run`."""
+    from agent_workbench.api.worker.worker_run import WorkerOptions
+    from agent_workbench.core.schedule import parse_schedule
+
+    if not (options.once or options.watch or options.schedule):
+        raise UsageError("say when to work", advice='name one of --once, --watch, --schedule "*/30 * * * *"')
+    schedule = parse_schedule(options.schedule) if options.schedule else None
+    if options.jobs is not None and not 1 <= options.jobs <= MOST_JOBS:
+        raise UsageError(f"--jobs {options.jobs} is not possible", advice=f"1 to {MOST_JOBS} tasks at the same time")
+    wanted = WorkerOptions(
+        getattr(options, "project", ""),
+        getattr(options, "queue", None),
+        once=options.once,
+        schedule=schedule,
+        jobs=options.jobs,
+    )
+    return asyncio.run(_work(options, wanted))
+
+
+async def _work(options: argparse.Namespace, wanted: "WorkerOptions") -> int:
+    from agent_workbench.api.worker.worker_run import WorkerRun
+    from agent_workbench.cli.verbs.tasks.worker_log import log_lines
+
+    with log_lines(options.log_format, options.log_level or os.environ.get("LOG_LEVEL", ""), options.log_file) as log:
+        run = WorkerRun(worker_invocation(options), wanted, log)
+        working = asyncio.ensure_future(run.work())
+        received = _end_at_signals(run.stop, working)
+        try:
+            end: SessionEnd = await working
+        except asyncio.CancelledError:
+            if not received:
+                raise
+            return ExitCode.INTERRUPTED
+    if received:
+        say_aside(f"stopped by {received[0].name}; the next worker continues from the recorded events")
+        return ExitCode.INTERRUPTED
+    say_last(end.reason, to=sys.stderr if options.log_format == "json" else sys.stdout)
+    return end.exit_code
+
+
+def _end_at_signals(stop: "Callable[[], bool]", working: "asyncio.Future[SessionEnd]") -> list[signal.Signals]:
+    """End the work between two steps on the first signal, at once on the second; return those received.
+
+    `stop` returns False if there is nothing to bring to an end.
+    """
+    received: list[signal.Signals] = []
+    loop = asyncio.get_running_loop()
+
+    def end(number: signal.Signals) -> None:
+        received.append(number)
+        if not stop():
+            working.cancel()
+        if len(received) > 1:
+            for each in heard:
+                loop.remove_signal_handler(each)
+
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:
+        loop.add_signal_handler(number, end, number)
+    return received
+
+
+def configure_status(below: "Verbs") -> None:
+    """Add `agent worker status`."""
+    verb = add_verb(below, "status", "show the workers of a queue, its tasks, and what today cost", show_status)
+    add_place_flags(verb)
+    verb.add_argument("--json", action="store_true", help="print the status as JSON")
+
+
+def show_status(options: argparse.Namespace) -> int:
+    """Print what runs, waits and is parked."""
+    from agent_workbench.cli.verbs.tasks.worker_status import print_status
+
+    return asyncio.run(print_status(worker_invocation(options), options))
+
+
+SUBVERBS = (configure_status,)
+"""The verbs below `agent worker`; each function adds one."""
