@@ -66,13 +66,16 @@ async def client(
 
 
 @contextlib.contextmanager
-def served_over_http(machine: Machine, repo: Path) -> Iterator[tuple[Running, str, str]]:
+def served_over_http(
+    machine: Machine, repo: Path, flags: str = "", own_token: str = ""
+) -> Iterator[tuple[Running, str, str]]:
     """Start `agent mcp serve --http` below a shell; give the shell, the address and the token."""
     command, environ = launched(machine, {})
+    environ |= {"AGENT_MCP_TOKEN": own_token} if own_token else {}
     out, err = machine.folder / "out", machine.folder / "err"
     with out.open("wb") as written, err.open("wb") as said:
         shell = subprocess.Popen(
-            ["/bin/sh", "-c", '"$@" serve --http & wait', "sh", *command],
+            ["/bin/sh", "-c", f'"$@" serve --http {flags} & wait', "sh", *command],
             cwd=repo,
             env=environ,
             stdout=written,
@@ -254,6 +257,36 @@ async def test_http_serves_who_has_the_token_few_at_a_time_and_ends_with_its_par
         await asyncio.gather(*ends, return_exceptions=True)
         for _, writing in many:
             writing.close()
+
+
+async def test_a_server_that_is_named_answers_to_its_name_and_the_users_own_token(machine: Machine) -> None:
+    import httpx2
+
+    repo = machine.new_repo("empty", {"a.py": "def found(): ...\n"})
+    own = "0123456789abcdef" * 2
+    with served_over_http(machine, repo, "--host agent.example", own) as (_, address, told_token):
+        assert told_token == "$AGENT_MCP_TOKEN", "it is not printed"
+        assert address.startswith("http://agent.example:")
+        here = address.replace("agent.example", "127.0.0.1")
+        asking = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        async with httpx2.AsyncClient(headers={"Accept": "application/json, text/event-stream"}) as http:
+            for host, token, status in (
+                ("agent.example", own, 200),
+                ("127.0.0.1:" + here.rsplit(":", 1)[1].removesuffix("/mcp"), own, 200),
+                ("other.example", own, 421),
+                ("agent.example", own[:-1], 401),
+            ):
+                headers = {"Host": host, "Authorization": f"Bearer {token}"}
+                assert (await http.post(here, json=asking, headers=headers)).status_code == status, host
+
+
+def test_a_short_token_and_a_host_without_http_are_refused(machine: Machine) -> None:
+    repo = machine.new_repo("empty", {"a.py": "def found(): ...\n"})
+    short = machine.agent("mcp", "serve", "--http", cwd=repo, environ={"AGENT_MCP_TOKEN": "short"})
+    assert short.code == 2, short.said
+    assert "AGENT_MCP_TOKEN" in short.err
+    assert "short\n" not in short.err
+    assert machine.agent("mcp", "serve", "--host", "agent.example", cwd=repo).code == 2
 
 
 def test_nothing_survives_a_client_that_is_killed(machine: Machine) -> None:

@@ -19,7 +19,9 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def asked(*headers: tuple[str, str], body: AsyncIterator[bytes] | None = None, kind: str = "http") -> int:
+async def asked(
+    *headers: tuple[str, str], body: AsyncIterator[bytes] | None = None, kind: str = "http", name: str = ""
+) -> int:
     """Return the status of the answer to a request with these headers."""
     answers: list[Message] = []
 
@@ -34,7 +36,7 @@ async def asked(*headers: tuple[str, str], body: AsyncIterator[bytes] | None = N
         answers.append(message)
 
     scope = {"type": kind, "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers]}
-    await RequestGuard(echo, TOKEN, PORT)(scope, receive, send)
+    await RequestGuard(echo, TOKEN, PORT, name)(scope, receive, send)
     return int(answers[0]["status"])
 
 
@@ -74,6 +76,22 @@ async def test_only_those_with_host_origin_and_token_are_answered(
     headers: tuple[tuple[str, str], ...], status: int
 ) -> None:
     assert await asked(*headers) == status
+
+
+@pytest.mark.parametrize(
+    ("other", "status"),
+    [
+        ({}, 200),
+        ({"host": f"agent.example:{PORT}", "origin": f"http://agent.example:{PORT}"}, 200),
+        ({"host": "agent.example", "origin": "https://agent.example"}, 200),
+        ({"host": "agent.example.evil"}, 421),
+        ({"host": f"other.example:{PORT}"}, 421),
+        ({"host": "agent.example", "origin": "https://other.example"}, 403),
+        ({"host": "agent.example", "authorization": ""}, 401),
+    ],
+)
+async def test_a_named_server_answers_to_that_name_too(other: dict[str, str], status: int) -> None:
+    assert await asked(*with_right(**other), name="agent.example") == status
 
 
 async def test_a_socket_is_refused() -> None:

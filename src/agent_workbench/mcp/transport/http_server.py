@@ -1,4 +1,4 @@
-"""The server over HTTP on loopback, at the path `/mcp`."""
+"""The server over HTTP at the path `/mcp`, on loopback unless it has a name elsewhere."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,9 @@ from agent_workbench.mcp.transport.process_end import end_process, first_end
 from agent_workbench.mcp.transport.request_guard import MAX_BODY_BYTES, RequestGuard
 
 LOOPBACK = "127.0.0.1"
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the user named a host
+TOKEN_VARIABLE = "AGENT_MCP_TOKEN"  # noqa: S105 - its name
+MIN_TOKEN_CHARS = 32
 PATH = "/mcp"
 TOKEN_BYTES = 32
 BACKLOG = 64
@@ -26,25 +29,30 @@ CLOSE_SECONDS = 1
 OnReady = Callable[[str, str], None]
 
 
-def serve_http(invocation: Invocation, port: int, on_ready: OnReady, parent: int) -> None:
+def serve_http(invocation: Invocation, port: int, on_ready: OnReady, parent: int, *, name: str = "") -> None:
     """Serve at `port` (0: a free one) until the process `parent` ends or a signal comes; ends the process.
 
-    `on_ready` gets the address and the token. Raises `RepoError`, and `UsageError` if the port is not available.
+    With `name`, the host that clients elsewhere use, it listens on every interface. `on_ready` gets the address and the
+    token that was made; the user's own (`AGENT_MCP_TOKEN`) it does not get. Raises `RepoError`, and `UsageError` if the
+    port is not available or the user's token is short.
     """
-    asyncio.run(_serve(invocation, port, on_ready, parent))
+    asyncio.run(_serve(invocation, port, on_ready, parent, name))
 
 
-async def _serve(invocation: Invocation, port: int, on_ready: OnReady, parent: int) -> None:
+async def _serve(invocation: Invocation, port: int, on_ready: OnReady, parent: int, name: str) -> None:
+    own = _own_token(invocation)
     async with served_repo(invocation) as sdk:
-        listening = _listen(port)
+        address = EVERYWHERE if name else LOOPBACK
+        listening = _listen(address, port)
         port = listening.getsockname()[1]
-        token = secrets.token_urlsafe(TOKEN_BYTES)
+        token = own or secrets.token_urlsafe(TOKEN_BYTES)
         # Each request stands for itself in both protocol eras: nothing is kept for a client between two of them.
+        # For loopback the SDK checks the host a second time.
         app = sdk.streamable_http_app(
-            streamable_http_path=PATH, stateless_http=True, max_request_body_size=MAX_BODY_BYTES
+            streamable_http_path=PATH, stateless_http=True, max_request_body_size=MAX_BODY_BYTES, host=address
         )
         config = uvicorn.Config(
-            RequestGuard(app, token, port),
+            RequestGuard(app, token, port, name),
             http=LimitedConnection,
             lifespan="off",
             ws="none",
@@ -57,7 +65,7 @@ async def _serve(invocation: Invocation, port: int, on_ready: OnReady, parent: i
             timeout_graceful_shutdown=CLOSE_SECONDS,
         )
         async with sdk.session_manager.run():
-            on_ready(f"http://{LOOPBACK}:{port}{PATH}", token)
+            on_ready(f"http://{name or LOOPBACK}:{port}{PATH}", "" if own else token)
             await first_end(_Server(config).serve(sockets=[listening]), parent)
     end_process(ExitCode.DONE)
 
@@ -71,14 +79,24 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _listen(port: int) -> socket.socket:
+def _own_token(invocation: Invocation) -> str:
+    token = invocation.environ.get(TOKEN_VARIABLE, "")
+    if token and (len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token):
+        raise UsageError(
+            f"{TOKEN_VARIABLE} is no token of {MIN_TOKEN_CHARS} characters or more",
+            advice=f"make one: python3 -c 'import secrets; print(secrets.token_urlsafe({TOKEN_BYTES}))'",
+        )
+    return token
+
+
+def _listen(address: str, port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((LOOPBACK, port))
+        listening.bind((address, port))
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
         why = os.strerror(error.errno) if error.errno else str(error)
-        raise UsageError(f"cannot listen on {LOOPBACK}:{port}: {why}", advice="choose another --port") from error
+        raise UsageError(f"cannot listen on {address}:{port}: {why}", advice="choose another --port") from error
     return listening

@@ -28,13 +28,17 @@ class RequestGuard:
     """ASGI application around `app`, for those who know `token`.
 
     A page of another site, a rebound name and another user of the machine lack the origin, the host or the token.
+    `name` is what the server is called elsewhere: a proxy may serve it at another port, and over TLS.
     """
 
-    def __init__(self, app: Application, token: str, port: int) -> None:
+    def __init__(self, app: Application, token: str, port: int, name: str = "") -> None:
         self._app = app
         self._token = token.encode()
-        self._hosts = {f"{host}:{port}".encode() for host in HOSTS}
-        self._origins = {b"http://" + host for host in self._hosts}
+        local = {f"{host}:{port}" for host in HOSTS}
+        named = {name, f"{name}:{port}"} if name else set[str]()
+        self._hosts = {host.encode() for host in local | named}
+        origins = {f"http://{host}" for host in local | named} | {f"https://{host}" for host in named}
+        self._origins = {origin.encode() for origin in origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

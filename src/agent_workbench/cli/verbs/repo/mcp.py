@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from agent_workbench.core.invocation import Invocation
 
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, the verbs below it, and the function that runs it."""
-    verb.set_defaults(execute=serve, http=False, port=0, unconfined=False)
+    verb.set_defaults(execute=serve, http=False, port=0, host="", unconfined=False)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     serving = add_verb(below, "serve", "serve this repository to a client until it leaves", serve)
     for each in (verb, serving):
@@ -24,7 +25,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
             *("--http",),
             action="store_true",
             default=argparse.SUPPRESS,
-            help="listen on loopback instead of standard input and output",
+            help="listen on a port (of loopback) instead of standard input and output",
         )
         each.add_argument(
             *("--port",),
@@ -32,6 +33,13 @@ def configure(verb: argparse.ArgumentParser) -> None:
             default=argparse.SUPPRESS,
             metavar="N",
             help="with --http: the port (a free one)",
+        )
+        each.add_argument(
+            *("--host",),
+            type=_host_name,
+            default=argparse.SUPPRESS,
+            metavar="NAME",
+            help="with --http: listen on every interface, for requests that name this host or loopback",
         )
         each.add_argument(
             *("--unconfined",),
@@ -49,7 +57,9 @@ def serve(options: argparse.Namespace) -> int:
     if options.http:
         from agent_workbench.mcp.transport.http_server import serve_http
 
-        serve_http(invocation, options.port, _say_served, parent)
+        serve_http(invocation, options.port, _say_served, parent, name=options.host)
+    elif options.host:
+        raise UsageError(f"--host {options.host} goes with --http", advice="say: agent mcp serve --http --host NAME")
     else:
         from agent_workbench.mcp.transport.stdio_server import serve_stdio
 
@@ -61,7 +71,13 @@ def serve(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
+def _host_name(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", text):
+        return text.lower()
+    raise argparse.ArgumentTypeError(f"{text!r} is not the name of a host, such as agent.example")
+
+
 def _say_served(address: str, token: str) -> None:
     say(address)
-    say(f"Authorization: Bearer {token}")
+    say(f"Authorization: Bearer {token or '$AGENT_MCP_TOKEN'}")
     say("Who has the token can read, search, ask the models and start tasks here, and decide nothing. Ctrl-C ends it.")
