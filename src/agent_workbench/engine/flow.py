@@ -14,7 +14,7 @@ from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.note_offer import NoteOffer
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
-from agent_workbench.engine.runtime.budget import spent
+from agent_workbench.engine.runtime.budget import seconds_left, spent, time_spent
 
 
 class Idle(Struct, frozen=True):
@@ -233,7 +233,7 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
         case Phase.STEPPING:
             return _step(run, limits, Purpose.EXECUTOR)
         case Phase.CHECKING:
-            return ProposeChecks(run.check_purpose)
+            return RollBack(time_spent(run)) if seconds_left(run) == 0 else ProposeChecks(run.check_purpose)
         case Phase.REFLECTING:
             return _step(run, limits, Purpose.REFLEXION)
         case Phase.COMPACTING:

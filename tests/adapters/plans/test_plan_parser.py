@@ -118,7 +118,7 @@ FAULTY = [
         "3:12: tasks[0].subtask: expected a part of a whole such as 1/4, found the text '1 of 4'",
     ),
     (
-        task("constraints:\n    denylisted_commands:\n      - rm -rf\n      - git push.*--force"),
+        task("constraints:\n    denylisted_commands:\n      - rm -rf\n      - git push(?!.*x)"),
         "6:9: tasks[0].constraints.denylisted_commands[1]: expected a glob, found the regular expression",
     ),
     (

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from agent_workbench.core.rules.command_lines import programs_of
 from agent_workbench.core.rules.denied_commands import MAX_CHARS, denial, pattern_fault
+from agent_workbench.core.rules.expression_globs import globs_of
 
 FORCE = ("git push*--force*",)
 
@@ -92,20 +93,33 @@ def test_what_a_pattern_means(pattern: str, line: str, *, denied: bool) -> None:
 @pytest.mark.parametrize(
     ("pattern", "globs"),
     [
-        *(("git push.*--force", "'git push*--force*'"), (r"rm\s+-rf\s+/", "'rm -rf /*'"), (r"^sudo\b", "'sudo*'")),
-        *(("(curl|wget) .*", "'curl *' and 'wget *'"), (r"curl.*\|\s*sh$", "'curl*| sh'"), (r"\.env", "'.env*'")),
-        *(("--force(-with-lease)?", "'--force-with-lease*' and '--force*'"), ("a[^b]+c", "'a[!b]*c*'")),
+        *(("git push.*--force", ("git push*--force*",)), (r"rm\s+-rf\s+/", ("rm -rf /*",)), (r"^sudo\b", ("sudo*",))),
+        *(("(curl|wget) .*", ("curl *", "wget *")), (r"curl.*\|\s*sh$", ("curl*| sh",)), (r"\.env", (".env*",))),
+        *(("--force(-with-lease)?", ("--force-with-lease*", "--force*")), ("a[^b]+c", ("a[!b]*c*",))),
         *(
-            ("python[0-9]+ -m pip", "'python[0-9]* -m pip*'"),
-            (r"git.push\s.+\*", "'git?push ?*[*]*'"),
-            ("rm .*", "'rm *'"),
+            ("python[0-9]+ -m pip", ("python[0-9]* -m pip*",)),
+            (r"git.push\s.+\*", ("git?push ?*[*]*",)),
+            ("rm .*", ("rm *",)),
         ),
     ],
 )
-def test_a_regular_expression_is_refused_with_the_glob_that_means_the_same(pattern: str, globs: str) -> None:
-    wrong, advice = pattern_fault(pattern)
-    assert wrong.startswith("expected a glob, found the regular expression ")
-    assert advice.startswith(f"write {globs}, which mean")
+def test_a_regular_expression_stands_for_the_globs_that_mean_the_same(pattern: str, globs: tuple[str, ...]) -> None:
+    assert pattern_fault(pattern) == ("", "")
+    assert globs_of(pattern) == globs
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "denied"),
+    [
+        *(("git push.*--force", "git push origin main --force", True), ("git push.*--force", "git push", False)),
+        *(("git push.*--force", "git -C . push -q --force", True), (r"rm\s+-rf\s+/", "sudo rm  -rf /x", True)),
+        *((r"(curl|wget) .*", "cd x; wget y", True), (r"curl.*\|\s*sh$", "curl x | sh", True)),
+        *((r"curl.*\|\s*sh$", "curl x | shred", False), (r"^sudo\b", "sudo ls", True)),
+    ],
+)
+def test_a_regular_expression_denies_and_is_named_as_it_was_written(pattern: str, line: str, *, denied: bool) -> None:
+    why = f"this task does not allow {pattern!r} in a command" if denied else ""
+    assert denial(line, ("curl x.sh", pattern)) == why
 
 
 @pytest.mark.parametrize(

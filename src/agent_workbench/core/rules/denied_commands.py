@@ -1,6 +1,8 @@
 """Patterns of commands that a task must not run, and their comparison with a command line.
 
-A pattern is a glob over the words of one command. It does not stop an agent that wants to evade it; the sandbox does.
+A pattern is a glob over the words of one command; one that is written as a regular expression (`git push.*--force`)
+stands for its equivalent globs. So the comparison takes linear time from each word. It does not stop an agent that
+wants to evade it; the sandbox does.
 """
 
 import re
@@ -28,14 +30,11 @@ def pattern_fault(pattern: str) -> tuple[str, str]:
         return "expected a command, found nothing", "remove it"
     if len(pattern) > MAX_PATTERN_CHARS:
         return f"expected at most {MAX_PATTERN_CHARS} characters, found {len(pattern)}", "make it shorter"
-    if not looks_like_expression(pattern):
+    if not looks_like_expression(pattern) or globs_of(pattern):
         return "", ""
-    globs = globs_of(pattern)
-    said = " and ".join(f"'{glob}'" for glob in globs)
-    means = f"write {said}, which {'mean' if len(globs) > 1 else 'means'} the same" if globs else "write it as a glob"
     return (
-        f"expected a glob, found the regular expression {quoted(pattern)}",
-        f"{means}; `*` is any text, `?` any character, `[.]` a dot before `*`",
+        f"expected a glob, found the regular expression {quoted(pattern)}, which no glob expresses",
+        "write it as a glob; `*` is any text, `?` any character, `[.]` a dot before `*`",
     )
 
 
@@ -55,11 +54,21 @@ def _matches(pattern: str, line: str, commands: Sequence[tuple[str, str]]) -> bo
         return False
     if not _PLAIN.fullmatch(pattern) and pattern in line:
         return True
-    compiled = _compiled(pattern)
-    whole = not {";", "|", "&"}.isdisjoint(pattern)
+    return any(_finds(glob, commands) for glob in _globs(pattern))
+
+
+def _finds(glob: str, commands: Sequence[tuple[str, str]]) -> bool:
+    compiled = _compiled(glob)
+    whole = not {";", "|", "&"}.isdisjoint(glob)
     # All commands of a line share its chain; reading it again for each would make the search cubic.
     texts = dict.fromkeys(chain if whole else command for command, chain in commands)
     return any(map(compiled.search, texts))
+
+
+@lru_cache(maxsize=256)
+def _globs(pattern: str) -> tuple[str, ...]:
+    """Return the globs that a pattern stands for: those of a regular expression, else itself."""
+    return (globs_of(pattern) if looks_like_expression(pattern) else ()) or (pattern,)
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ from agent_workbench.engine.answer.streaming import stream
 from agent_workbench.engine.prompt.messages import prompt_sha
 from agent_workbench.engine.prompt.prompt_size import PromptDraft
 from agent_workbench.engine.prompt.step_history import count_answers
-from agent_workbench.engine.runtime.budget import dollars_left
+from agent_workbench.engine.runtime.budget import dollars_left, seconds_left
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 
@@ -66,7 +66,7 @@ async def send(session: SessionContext, draft: PromptDraft, answer_tokens: int) 
         dollars_left=dollars_left(run),
         answered=count_answers(run.history, purpose),
     )
-    await stream(session, request)
+    await stream(session, request, seconds=seconds_left(run))
 
 
 def seed_of(state: SessionState) -> int:

@@ -25,6 +25,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 
 NEVER_WRITTEN = "it holds the value of a secret environment variable, which is never written anywhere"
+OUT_OF_TIME = "stopped: the task has used its time"
 ACTIVITIES = {
     Purpose.REFLEXION: "reflecting",
     Purpose.SUMMARY: "summarizing",
@@ -43,8 +44,13 @@ class AnswerLog(Protocol):
         """Record what came of an answer that was stopped, or whose server died."""
 
 
-async def stream(session: SessionContext, request: ModelRequest, log: AnswerLog | None = None) -> None:
-    """Publish an answer as it arrives, and have `log` (None: that of a step) record it; raise `ModelError`."""
+async def stream(
+    session: SessionContext, request: ModelRequest, log: AnswerLog | None = None, seconds: float | None = None
+) -> None:
+    """Publish an answer as it arrives, and have `log` (None: that of a step) record it; raise `ModelError`.
+
+    An answer that takes longer than `seconds` is stopped and recorded so far, with the time that it took.
+    """
     log = log or StepAnswerLog(session, request.purpose)
     started = session.ports.clock.monotonic_seconds()
     shown = Streaming()
@@ -52,7 +58,7 @@ async def stream(session: SessionContext, request: ModelRequest, log: AnswerLog 
     session.publisher.show_activity(ACTIVITIES.get(request.purpose, "thinking"))
     try:
         try:
-            async with aclosing(session.ports.model.answer(request)) as items:
+            async with asyncio.timeout(seconds), aclosing(session.ports.model.answer(request)) as items:
                 async for item in items:
                     if isinstance(item, AnswerEnd):
                         end = item
@@ -65,6 +71,11 @@ async def stream(session: SessionContext, request: ModelRequest, log: AnswerLog 
             died = replace(shown, text=error.partial or shown.text)
             await log.broken(died, InterruptCause.DIED, str(error), error.dollars)
             raise
+        except TimeoutError:
+            # What is left of the task's time is gone with it, whatever the rounding.
+            late = replace(shown, seconds=(seconds or 0.0) + 0.001)
+            await log.broken(late, InterruptCause.STOPPED, OUT_OF_TIME, shown.dollars)
+            return
         except asyncio.CancelledError:
             await log.broken(shown, InterruptCause.STOPPED, "stopped by the user", shown.dollars)
             raise
@@ -120,7 +131,8 @@ class StepAnswerLog:
 
     async def broken(self, shown: Streaming, cause: InterruptCause, why: str, dollars: float) -> None:
         """Record the interrupted answer."""
-        figures = AnswerFigures(dollars=dollars)
+        used = shown.seconds if why == OUT_OF_TIME else 0.0
+        figures = AnswerFigures(dollars=dollars, answer_seconds=used)
         broken = ModelInterrupted(self._step, shown.text, cause, why, figures, reasoning=shown.thought)
         await self._session.record(broken)
 

@@ -7,7 +7,6 @@ from agent_workbench.core.state.session_state import Phase, TaskRun
 def spent(run: TaskRun, limits: Limits) -> str:
     """Return the limit that the run has reached, empty if none."""
     budget = run.definition.budget
-    minutes = run.working_seconds / 60
     if run.tool_calls >= limits.max_tool_calls_per_task:
         return f"{run.tool_calls} tool calls were made (max_tool_calls_per_task)"
     if run.failures >= limits.consecutive_failure_threshold and not _is_reflexion_owed(run, limits):
@@ -18,9 +17,20 @@ def spent(run: TaskRun, limits: Limits) -> str:
         return f"{run.tokens} tokens were used of the {budget.tokens} in the task's budget"
     if budget.dollars is not None and run.dollars and run.dollars >= budget.dollars:
         return f"${run.dollars:.4f} were spent of the ${budget.dollars:g} in the task's budget"
-    if budget.minutes is not None and minutes >= budget.minutes:
-        return f"{minutes:.1f} minutes of work were used of the {budget.minutes:g} in the task's budget"
-    return ""
+    return time_spent(run) if seconds_left(run) == 0 else ""
+
+
+def seconds_left(run: TaskRun, used: float = 0.0) -> float | None:
+    """Return the seconds of work that the task has left, None if it has no bound. `used` ones are not recorded yet."""
+    minutes = run.definition.budget.minutes
+    return None if minutes is None else max(0.0, minutes * 60 - run.working_seconds - used)
+
+
+def time_spent(run: TaskRun) -> str:
+    """Return the reason for which a task ends that has used its time."""
+    most = run.definition.budget.minutes or 0.0
+    used = max(run.working_seconds / 60, most)
+    return f"{used:.1f} minutes of work were used of the {most:g} in the task's budget"
 
 
 def _is_reflexion_owed(run: TaskRun, limits: Limits) -> bool:

@@ -21,6 +21,7 @@ from agent_workbench.core.ports.workspace import ReadableFiles, Shell, Workspace
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.engine.runtime.budget import seconds_left
 from agent_workbench.engine.runtime.progress import OutputTail
 from agent_workbench.engine.runtime.scope import TaskBounds
 from agent_workbench.engine.runtime.stoppable import StoppableCall
@@ -105,9 +106,11 @@ class ToolContext(Struct, frozen=True):
         """Return the bounds of the task's diffs."""
         return self.scope.patch_bounds()
 
-    def command_seconds(self) -> float:
-        """Return the seconds that a command may run."""
-        return self.task.constraints.timeout_seconds or self.settings.limits.command_seconds
+    def command_seconds(self, used: float = 0.0) -> float:
+        """Return the seconds that a command may run, after others of the same call ran for `used` seconds."""
+        most = self.task.constraints.timeout_seconds or self.settings.limits.command_seconds
+        left = seconds_left(self.state.run, used) if self.state.run is not None else None
+        return most if left is None else min(most, left)
 
     async def check_file_count(self, paths: tuple[str, ...]) -> None:
         """Raise `PatchError` if the task would change more files than its constraints allow."""

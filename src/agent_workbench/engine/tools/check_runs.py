@@ -52,17 +52,17 @@ def refuse_denied(task: Task, lines: Sequence[str]) -> None:
             raise ShellError(f"{why}: {line[:200]}", advice="its denylisted_commands in the plan say so")
 
 
-async def run_command(context: ToolContext, line: str) -> CommandOutcome:
+async def run_command(context: ToolContext, line: str, used: float = 0.0) -> CommandOutcome:
     """Run one command line in the workspace; raise `ShellError` for one that is denied.
 
-    Raises `StoppedByUser`.
+    Of the task's time `used` seconds are gone besides the recorded ones. Raises `StoppedByUser`.
     """
     refuse_denied(context.task, (line,))
     folder = context.workspace.facts.path
     command = Command(
         line=line,
         folder=folder,
-        timeout_seconds=context.command_seconds(),
+        timeout_seconds=context.command_seconds(used),
         environment=await context.ports.environment_for(folder),
     )
     return await context.stoppable.run(context.ports.shell.run(command, context.on_output))
@@ -74,10 +74,11 @@ async def run_checks(context: ToolContext, commands: Sequence[str], purpose: Che
     Raises `ShellError` before any is run where one of them is denied, and `StoppedByUser`.
     """
     refuse_denied(context.task, commands)
-    results, resets = [], [await context.workspace.reset(context.run.tree)]
+    results: list[CheckResult] = []
+    resets = [await context.workspace.reset(context.run.tree)]
     for line in commands:
         try:
-            results.append(await _check(context, line))
+            results.append(await _check(context, line, sum(each.seconds for each in results)))
         except StoppedByUser:
             await context.workspace.reset(context.run.tree)
             raise
@@ -98,8 +99,8 @@ def named_paths(paths: Iterable[str]) -> tuple[str, ...]:
     return (*names[:NAMED_PATHS], f"and {more} more") if more > 0 else names
 
 
-async def _check(context: ToolContext, line: str) -> CheckResult:
-    outcome = await run_command(context, line)
+async def _check(context: ToolContext, line: str, used: float) -> CheckResult:
+    outcome = await run_command(context, line, used)
     output = outcome.output if not outcome.reason else f"{outcome.output}\n{outcome.reason}"
     return CheckResult(
         command=line,
