@@ -229,6 +229,9 @@ class MemoryForge:
         self.requests[branch] = (title, text)
         return f"https://forge.invalid/pulls/{branch}"
 
+    async def close(self) -> None:
+        pass
+
     def _of(self, issue: int) -> list[ForgeComment]:
         if issue not in self._comments:
             raise ForgeError(f"there is no issue {issue}")

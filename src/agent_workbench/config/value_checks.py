@@ -11,6 +11,8 @@ from agent_workbench.core.text.messages import did_you_mean, quoted
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
+FORGE_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9_.-]{1,100}(?<![/.]\.)(?<!\.git)", re.ASCII)
+FORGE_USER = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
 TRANSPORT_HEADERS = {"host", "content-length", "content-type", "transfer-encoding", "connection"}
 KEY_ADVICE = "name a variable in api_key_env instead"
 
@@ -108,6 +110,29 @@ def _literal_secret_problem(pairs: tuple[tuple[str, str], ...]) -> str:
     return ""
 
 
+def _forge_url_problem(value: object) -> str:
+    return _url_problem(value).replace(KEY_ADVICE, "name a variable in forge.token_env instead")
+
+
+def _forge_repo_problem(value: object) -> str:
+    text = str(value)
+    return "" if not text or FORGE_REPO.fullmatch(text) else f"expected owner/name, found {quoted(text)}"
+
+
+def _poll_problem(value: object) -> str:
+    return "" if isinstance(value, int | float) and value >= 5 else f"expected 5 or more seconds, found {value}"
+
+
+def _filled_problem(value: object) -> str:
+    return "" if str(value).strip() else "expected a text, found nothing"
+
+
+def _users_problem(value: object) -> str:
+    names = value if isinstance(value, tuple) else ()
+    wrong = next((name for name in names if not FORGE_USER.fullmatch(name)), None)
+    return f"expected the login name of a user, found {quoted(wrong)}" if wrong is not None else ""
+
+
 def _grants_problem(value: object) -> str:
     paths = value if isinstance(value, tuple) else ()
     return "" if all(each.strip() for each in paths) else "expected paths, found an empty one"
@@ -185,5 +210,12 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "mcp_servers.*.headers": _server_headers_problem,
     "mcp_servers.*.read": _grants_problem,
     "mcp_servers.*.write": _grants_problem,
+    "forge.url": _forge_url_problem,
+    "forge.repo": _forge_repo_problem,
+    "forge.label": _filled_problem,
+    "forge.users": _users_problem,
+    "forge.token_env": _variable_problem,
+    "forge.webhook_secret_env": _variable_problem,
+    "forge.poll_seconds": _poll_problem,
     **dict.fromkeys(_POSITIVE, _positive_problem),
 }

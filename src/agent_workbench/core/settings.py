@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agent_workbench.core.forge_settings import ForgeSettings
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.model_settings import (
     SHORT_FORM,
@@ -265,6 +266,7 @@ class Settings(Struct, frozen=True):
     skills: SkillSettings = field(default_factory=SkillSettings)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     mcp_servers: tuple[tuple[str, ToolServerSettings], ...] = ()
+    forge: ForgeSettings = field(default_factory=ForgeSettings)
     ui: UiSettings = field(default_factory=UiSettings)
 
     @property
@@ -287,11 +289,12 @@ class Settings(Struct, frozen=True):
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """Environment variables that hold the keys of endpoints, or values for MCP servers."""
+        """Environment variables that hold keys of endpoints and of the forge, or values for MCP servers."""
         embeddings = self.retrieval.embeddings.api_key_env
         named = (
             *(self.model.api_key_env, embeddings, *(endpoint.api_key_env for _, endpoint in self.endpoints)),
             *(name for _, server in self.mcp_servers for name in server.variables),
+            *((self.forge.token_env, self.forge.webhook_secret_env) if self.forge.active else ()),
         )
         return tuple(dict.fromkeys(name for name in named if name))
 

@@ -26,7 +26,7 @@ HARMLESS = {
 }
 HARMLESS_GROUPS = ("sampling.",)
 # Groups whose keys belong together and all need trust.
-WHOLE_GROUPS = ("endpoints.", "roles.", "mcp_servers.")
+WHOLE_GROUPS = ("endpoints.", "roles.", "mcp_servers.", "forge.")
 # Harmless up to the default.
 BOUNDED = {
     *("limits.max_tool_calls_per_task", "limits.max_reflexion_retries", "limits.consecutive_failure_threshold"),
@@ -75,6 +75,16 @@ MEANINGS = {
     "mcp_servers.*.write": "may be written by it",
     "mcp_servers.*.network": "opens the network to it",
     "mcp_servers.*.unconfined": "runs it with your rights, outside of the sandbox",
+    "forge.kind": "is the kind of the forge",
+    "forge.url": "is the forge that tasks come from, and that reports and branches are sent to",
+    "forge.repo": "is the repository on the forge",
+    "forge.label": "makes an issue a task",
+    "forge.users": "may make issues tasks, and decide in comments",
+    "forge.token_env": "is the variable whose value is sent to the forge",
+    "forge.report": "are sent to the forge",
+    "forge.poll_seconds": "is the time between two looks at the forge",
+    "forge.webhook_secret_env": "is the variable whose value checks calls of the forge",
+    "forge.plain_http": "sends the forge's token without TLS",
     "ui.keys": "changes what keys do",
     "ui.review_context": "shows no preview of the first prompt",
     "skills.agents_md": "leaves the repository's AGENTS.md files out of prompts",

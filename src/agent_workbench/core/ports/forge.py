@@ -1,4 +1,4 @@
-"""Protocol of the forge that tasks come from and results go to. `tests/contracts` holds implementations to it."""
+"""Protocols of the forge that tasks come from and results go to. `tests/contracts` holds implementations to them."""
 
 from enum import StrEnum
 from typing import Protocol
@@ -18,23 +18,43 @@ class BuildState(StrEnum):
 
 
 class ForgeIssue(Struct, frozen=True):
-    """An issue as it was when an allowed user labelled it: `text_sha` is the SHA-256 of title and text."""
+    """An issue as it was when an allowed user labelled it: `text_sha` is the SHA-256 of title and text.
+
+    `problem` says why its text is not known to be the one that was labelled; `label_event` tells one labelling from
+    the next.
+    """
 
     number: int
     title: str
     text: str
     text_sha: str
     labelled_by: str
+    label_event: int = 0
+    problem: str = ""
 
 
 class ForgeComment(Struct, frozen=True):
-    """A comment. `own`: the agent's account wrote it; `edited`: it is not as it was first written."""
+    """A comment.
+
+    `own`: the agent's account wrote it; `key` is then what `Forge.comment` was given. `edited`: it is not as it was
+    first written. `bot`: a program wrote it, or it was imported from another forge under another person's name.
+    """
 
     id: int
     author: str
     text: str
     own: bool = False
     edited: bool = False
+    bot: bool = False
+    key: str = ""
+
+
+class AnnotatedTag(Struct, frozen=True):
+    """An annotated tag; `time` is UTC in ISO 8601, so the same tag is the same object each time."""
+
+    name: str
+    message: str
+    time: str
 
 
 class Forge(Protocol):
@@ -58,3 +78,16 @@ class Forge(Protocol):
 
     async def request_merge(self, branch: str, title: str, text: str) -> str:
         """Open the branch's pull request, or update the open one; return its address."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+class ForgeRemote(Protocol):
+    """The forge's git repository."""
+
+    async def push(self, branch: str, commit: CommitId, tag: AnnotatedTag | None) -> None:
+        """Push a commit to the branch, which only moves forward, and the tag on it; both or none.
+
+        What is there already is left as it is. Raises `ForgeError`.
+        """

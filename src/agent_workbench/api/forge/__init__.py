@@ -1,0 +1,1 @@
+"""Forge: issues become queued tasks, comments become decisions, and results are reported."""

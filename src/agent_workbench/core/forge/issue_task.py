@@ -1,0 +1,49 @@
+"""An issue as a queued task: foreign text, bounded and frozen, in the queue's form."""
+
+from hashlib import sha256
+
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.text.chat_markers import without_chat_markers
+from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
+
+MAX_TITLE_CHARS = 300
+MAX_TEXT_CHARS = 20_000
+
+
+def text_sha(title: str, text: str) -> str:
+    """Return the SHA-256 of an issue's title and text, by which the task is frozen."""
+    return sha256(f"{title}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def issue_task_id(issue: int, retry: int = 0) -> str:
+    """Return the id of an issue's task; `retry` is the comment that asked for another try."""
+    return f"task-{issue}-retry-{retry}" if retry else f"task-{issue}"
+
+
+def issue_definition(name: str, source: str, title: str, text: str) -> str:
+    """Return the task's definition in YAML: title as description, text as goal; nothing of it can be another key.
+
+    Raises `UsageError` for a text that is too long to be a task, or a title without a word.
+    """
+    if len(title) > MAX_TITLE_CHARS or len(text) > MAX_TEXT_CHARS:
+        raise UsageError(
+            f"the issue has more than {MAX_TITLE_CHARS} characters in its title or {MAX_TEXT_CHARS:,} in its text",
+            advice="shorten it, then set the label again",
+        )
+    description = inert(sanitize_line(title, 2 * MAX_TITLE_CHARS))
+    if not description:
+        raise UsageError("the issue has no title", advice="give it one, then set the label again")
+    goal = inert(text).strip("\n") if text.strip() else description
+    head = f"id: {name}\nsource: {source}\n"
+    return f"{head}description: {_block(description)}\ngoal: {_block(goal)}\n"
+
+
+def inert(text: str) -> str:
+    """Return foreign text without control and invisible characters, and without markers of chat templates."""
+    return without_chat_markers(sanitize_whole(text.encode("utf-8", "replace").decode()))
+
+
+def _block(text: str) -> str:
+    """Return a literal block: whatever a line holds, it stays text."""
+    lines = "\n".join(f"  {line}".rstrip(" ") for line in text.split("\n"))
+    return f"|2-\n{lines}"
