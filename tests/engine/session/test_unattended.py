@@ -14,13 +14,25 @@ from agent_workbench.core.errors import (
     WorkbenchError,
     WorkspaceError,
 )
-from agent_workbench.core.events import SessionLeft, TaskFinished, TaskStatusChanged, TestsFinished, TroubleMet
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionStarted,
+    Event,
+    PromptBuilt,
+    Recorded,
+    SessionLeft,
+    TaskFinished,
+    TaskStatusChanged,
+    TestsFinished,
+    TroubleMet,
+)
 from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.intents import PauseTask
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Limits, Settings
-from agent_workbench.engine.session.unattended import run_unattended
+from agent_workbench.engine.session.unattended import UnattendedSession, run_unattended
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, change, reopened, task
 
@@ -158,3 +170,26 @@ async def test_a_parked_task_ends_the_session_and_says_so(tmp_path: Path) -> Non
         ending = await run_unattended(stage.session, stage.recorder, None, elsewhere=(T1,))
         assert ending.exit_code is ExitCode.PARKED
         assert [(each.task, each.outcome) for each in ending.outcomes] == [(T2, "parked"), (T3, "waiting")]
+
+
+@pytest.mark.parametrize("kind", [ActionStarted, PromptBuilt], ids=["in an action", "in an answer"])
+async def test_it_ends_between_two_steps_and_goes_on_later(tmp_path: Path, kind: type[Event]) -> None:
+    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
+        session = UnattendedSession(stage.session, stage.recorder, (T1,))
+        record = stage.recorder.record
+
+        async def recording(event: Event, *, after: int | None = None) -> Recorded:
+            recorded = await record(event, after=after)
+            if isinstance(event, kind):
+                await session.submit(PauseTask())
+            return recorded
+
+        stage.recorder.record = recording  # type: ignore[method-assign]  # the end is asked for at a known moment
+        ending = await session.run()
+        assert ending.exit_code is ExitCode.INTERRUPTED
+        names = [type(event) for event in stage.events]
+        assert names.count(ActionStarted) == names.count(ActionFinished), "what was begun was finished"
+        assert names[-1] is SessionLeft
+        async with reopened(stage, [RIGHT, FINISH]) as again:
+            assert (await run_unattended(again.session, again.recorder, (T1,))).exit_code is ExitCode.DONE
+        assert ends(stage) == [(T1, TaskStatus.DONE)]

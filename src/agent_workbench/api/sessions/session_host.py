@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.session_end import TaskOutcome
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
+
+Note = Callable[[SessionId], Awaitable[None]]
 
 
 class LocalSessionHost:
@@ -84,10 +86,12 @@ class LocalSessionHost:
         query: SessionQuery,
         before: Sequence[TaskOutcome] = (),
         elsewhere: Collection[TaskId] = (),
+        noted: Note | None = None,
     ) -> LocalSession:
         """Open a session that works on the tasks of `query`; raise `TrustError` for a repository without trust.
 
-        `before` are the outcomes of earlier sessions of the same run. Tasks in `elsewhere` are not started.
+        `before` are the outcomes of earlier sessions of the same run. Tasks in `elsewhere` are not started. `noted`
+        gets the session's name before anything is done in it; if it fails, nothing is.
         """
         from agent_workbench.engine.runtime.publisher import UpdatePublisher
         from agent_workbench.engine.session.unattended import UnattendedSession
@@ -98,6 +102,13 @@ class LocalSessionHost:
         session, recorder = await open_session(
             repo, query, publisher, events, trusted=True, headless=True, say=self._say
         )
+        try:
+            if noted is not None:
+                await noted(session.state.session)
+        except BaseException:
+            await session.close()
+            await recorder.close()
+            raise
         driver = UnattendedSession(session, recorder, query.tasks, tuple(before), elsewhere)
         return self._start(LocalSession(driver, updates, events))
 

@@ -39,6 +39,8 @@ class SessionContext:
         self.consultation = BackgroundTask()
         self.file_names = FileNames(ports.clock)
         self.stoppable = StoppableCall()
+        self.ending = asyncio.Event()
+        """Set when an unattended session is to end before its next move."""
 
     @property
     def state(self) -> SessionState:

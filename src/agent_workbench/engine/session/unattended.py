@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ExitCode, LockedError, PlanError, WorkbenchError, WorkspaceError
 from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import Intent, Leave
+from agent_workbench.core.intents import Intent, Leave, PauseTask
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Proposal
@@ -18,7 +18,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Decide, Idle, Move, next_move
+from agent_workbench.engine.flow import Ask, AwaitGo, AwaitRetry, Decide, Idle, Move, ReviewChange, next_move
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import answered
@@ -31,7 +31,7 @@ UNATTENDED = "this session runs unattended; decide its proposals with `agent inb
 
 
 class UnattendedSession:
-    """A session without a person. It takes no intent but to leave."""
+    """A session without a person. It takes no intent but to end: now, or before its next move."""
 
     def __init__(
         self,
@@ -47,9 +47,15 @@ class UnattendedSession:
         self._left = False
 
     def submit(self, intent: Intent) -> Awaitable[Outcome]:
-        """Stop the work at `Leave`; refuse any other intent."""
-        if not isinstance(intent, Leave):
+        """Stop the work at `Leave`, and at `PauseTask` when the move being made is over; refuse any other intent.
+
+        A model's answer is not waited for: it has no effect yet, and is asked for again.
+        """
+        if not isinstance(intent, Leave | PauseTask):
             return answered(Refused(UNATTENDED))
+        self._session.ending.set()
+        if isinstance(intent, PauseTask) and not isinstance(next_move(self._session.state), Ask | ReviewChange):
+            return answered(Accepted())
         self._left = True
         if self._working is not None:
             self._working.cancel()
@@ -186,6 +192,8 @@ async def _move(session: SessionContext) -> SessionEnd:
         # Notes that are offered wait in the inbox: they keep no task from its end.
         over = not session.state.unfinished and session.state.trouble is None
         move = Idle() if over else next_move(session.state)
+        if session.ending.is_set() and not isinstance(move, Idle | AwaitRetry):
+            return SessionEnd(ExitCode.INTERRUPTED, "stopped between two steps")
         match move:
             case Idle():
                 run = session.run
