@@ -149,6 +149,8 @@ RISKY = {
     "forge.poll_seconds": ("forge: {poll_seconds: 60}", "forge: {poll_seconds: 61}"),
     "forge.webhook_secret_env": ("forge: {webhook_secret_env: A}", "forge: {webhook_secret_env: B}"),
     "forge.plain_http": ("forge: {plain_http: false}", "forge: {plain_http: true}"),
+    "worker.park_for": ("worker: {park_for: 1d}", "worker: {park_for: 2d}"),
+    "worker.then": ("worker: {then: reject}", "worker: {then: keep}"),
     "ui.keys": ("ui: {keys: {approve: j}}", "ui: {keys: {approve: k}}"),
     "ui.review_context": ("ui: {review_context: false}", "ui: {review_context: true}"),
 }

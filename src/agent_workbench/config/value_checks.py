@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from agent_workbench.core.rules.matching import rule_problem
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
+from agent_workbench.core.text.amounts import time_seconds
 from agent_workbench.core.text.messages import did_you_mean, quoted
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -40,6 +41,12 @@ def canonical_value(key: str, value: object) -> object:
 
 def _positive_problem(value: object) -> str:
     return "" if isinstance(value, int | float) and value > 0 else f"expected more than 0, found {value}"
+
+
+def _time_problem(value: object) -> str:
+    if not value or time_seconds(str(value)) is not None:
+        return ""
+    return f"expected a time such as 30min, 12h or 3d, found {quoted(str(value))}"
 
 
 def _share_problem(value: object) -> str:
@@ -205,6 +212,7 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "memory.plan": _path_problem,
     "workspace.link": _paths_problem,
     "skills.dirs": _paths_problem,
+    "worker.park_for": _time_problem,
     "mcp_servers.*.url": _server_url_problem,
     "mcp_servers.*.env": _server_environment_problem,
     "mcp_servers.*.headers": _server_headers_problem,

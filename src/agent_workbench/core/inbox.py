@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from msgspec import Struct
@@ -9,10 +10,14 @@ from msgspec import Struct
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.ids import SESSION_ID, ProposalId, SessionId, TaskId
-from agent_workbench.core.proposals import Proposal, Verdict, is_too_long, shown_sha
+from agent_workbench.core.patch.values import LeftOut
+from agent_workbench.core.proposals import POLICY, USER, Proposal, Verdict, is_too_long, shown_sha
+from agent_workbench.core.risk import Risk
 from agent_workbench.core.settings import Permission
 
 DIGEST_CHARS = 32
+EXPIRED = f"{POLICY}worker.park_for"
+"""Value of a decision's `by` if nobody decided in time."""
 _REFERENCE = re.compile(rf"({SESSION_ID.pattern})/(P-[0-9]{{1,9}})@([0-9a-f]{{{DIGEST_CHARS}}})")
 
 
@@ -31,7 +36,9 @@ class InboxItem(Struct, frozen=True):
     """A proposal that waits in a session; `task` is empty for a plan.
 
     `since` is the UTC time at which it was proposed or last replaced. `holder` names the process that has the session
-    open, empty when none has. `decided` is a decision that is kept in the inbox and not recorded yet.
+    open, empty when none has. `decided` is a decision that is kept in the inbox and not recorded yet. `source` tells
+    where the task comes from, empty for a task of the plan. `expires` is the UTC time after which a worker rejects it,
+    empty for never.
     """
 
     session: SessionId
@@ -40,6 +47,9 @@ class InboxItem(Struct, frozen=True):
     since: str
     holder: str = ""
     decided: "InboxDecision | None" = None
+    risk: Risk = Risk.LOW
+    source: str = ""
+    expires: str = ""
 
     @property
     def id(self) -> str:
@@ -69,15 +79,19 @@ class InboxFilter(Struct, frozen=True):
 
 
 class InboxChoice(Struct, frozen=True):
-    """Decision of a person about a proposal: `hunks` are the numbers, from 1, of the approved ones (none: all).
+    """Decision of a person about a proposal.
 
-    `special`: the unusual paths of a diff were looked at and approved.
+    `hunks` are the numbers, from 1, of the approved ones (none: all); or `left` are the hunks and lines that are not
+    approved, and `result_sha` is the `patch_hash` of what stays. `special`: the unusual paths of a diff were looked at
+    and approved.
     """
 
     verdict: Verdict
     reason: str = ""
     hunks: tuple[int, ...] = ()
     special: bool = False
+    left: tuple[LeftOut, ...] = ()
+    result_sha: str = ""
 
 
 class InboxReceipt(Struct, frozen=True):
@@ -89,19 +103,21 @@ class InboxReceipt(Struct, frozen=True):
 
 
 class InboxDecision(Struct, frozen=True):
-    """A decision by a person, made outside the process that holds the session.
+    """A decision made outside the process that holds the session, by a person or (`by`) by a policy, which rejects.
 
-    `left` are the ids of the hunks that are not approved; `result_sha` is then the `patch_hash` of what stays.
-    `made_by` and `made_at` (UTC, ISO 8601) say who decided, as far as the machine knows.
+    `left` are the hunks and lines that are not approved (version 0.1 wrote the ids of hunks alone); `result_sha` is
+    then the `patch_hash` of what stays. `made_by` and `made_at` (UTC, ISO 8601) say who decided, as far as the machine
+    knows.
     """
 
     reference: Reference
     verdict: Verdict
     reason: str = ""
-    left: tuple[str, ...] = ()
+    left: tuple[str | LeftOut, ...] = ()
     result_sha: str = ""
     made_by: str = ""
     made_at: str = ""
+    by: str = USER
 
     @property
     def via(self) -> str:
@@ -116,6 +132,19 @@ class InboxDecision(Struct, frozen=True):
             and each.event.via == self.via
             for each in events
         )
+
+
+def inbox_order(item: InboxItem) -> tuple[int, str, str]:
+    """Return the sort key of the inbox: the highest risk first, then the longest wait."""
+    return item.risk.rank, item.since, item.id
+
+
+def time_after(time: str, seconds: int) -> str:
+    """Return the UTC time that is so many seconds later, as journals write it; empty if that is no time."""
+    try:
+        return (datetime.fromisoformat(time) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    except (ValueError, OverflowError):
+        return ""
 
 
 def parse_reference(text: str) -> Reference:

@@ -16,6 +16,7 @@ from agent_workbench.core.model_settings import (
     SamplingSettings,
 )
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.text.amounts import time_seconds
 from agent_workbench.core.tool_server_settings import ToolServerSettings
 
 
@@ -218,6 +219,25 @@ class UiSettings(Struct, frozen=True):
     review_context: bool = True
 
 
+class ParkedEnd(StrEnum):
+    """Fate of a parked proposal that nobody decided in time. None of them approves anything."""
+
+    KEEP = "keep"
+    REJECT = "reject"
+
+
+class WorkerSettings(Struct, frozen=True):
+    """Time that a proposal of an unattended session waits for a person, and what happens `then`; empty: no end."""
+
+    park_for: str = ""
+    then: ParkedEnd = ParkedEnd.KEEP
+
+    @property
+    def park_seconds(self) -> int | None:
+        """The time in seconds, None for no end."""
+        return time_seconds(self.park_for)
+
+
 DEFAULT_TOOLS = (
     "read_file",
     "list_files",
@@ -267,6 +287,7 @@ class Settings(Struct, frozen=True):
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     mcp_servers: tuple[tuple[str, ToolServerSettings], ...] = ()
     forge: ForgeSettings = field(default_factory=ForgeSettings)
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
     ui: UiSettings = field(default_factory=UiSettings)
 
     @property

@@ -15,13 +15,17 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import DecisionRefused, TrustError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
-from agent_workbench.core.inbox import InboxChoice, InboxFilter, Reference, reference_to
+from agent_workbench.core.inbox import EXPIRED, InboxChoice, InboxFilter, Reference, reference_to, time_after
 from agent_workbench.core.patch.hashes import patch_hash
+from agent_workbench.core.patch.selection.choice import HunkChoice, partial_diff, selectable_parts
+from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.ports.stores import HeldSession, Inbox
-from agent_workbench.core.proposals import MAX_DIFF_LINES, Proposal, Verdict
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.proposals import COMPACT, MAX_DIFF_LINES, Proposal, Verdict
+from agent_workbench.core.risk import Risk
+from agent_workbench.core.settings import ParkedEnd, Permission, WorkerSettings
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of, write_quickly
 from tests.contracts.test_session_store import CountedIds
+from tests.fakes import runs
 from tests.fakes.ports import TickingClock
 from tests.fakes.stores import MemoryInbox
 
@@ -348,3 +352,109 @@ async def test_a_name_of_two_is_refused(repo: Repo) -> None:
     await repo.parked()
     with pytest.raises(UsageError, match="2 pending proposals"):
         await repo.inbox.find("T-1")
+
+
+async def test_the_highest_risk_is_first_then_the_longest_wait(repo: Repo) -> None:
+    script = replace(COMMAND, kind=Permission.EXTERNAL)
+    low, high = await repo.parked(proposal=replace(CHANGE, special=())), await repo.parked(proposal=CHANGE)
+    lower, higher = await repo.parked(proposal=replace(CHANGE, special=())), await repo.parked(proposal=script)
+    items = await repo.inbox.items()
+    assert [item.session for item in items] == [high, higher, low, lower]
+    assert [item.risk for item in items] == [Risk.HIGH, Risk.HIGH, Risk.LOW, Risk.LOW]
+
+
+async def test_the_part_that_a_screen_showed_is_approved_with_its_lines_and_reasons(repo: Repo) -> None:
+    session = await repo.parked(proposal=CHANGE)
+    first, *_, last = selectable_parts(CHANGE.patch)
+    left = (LeftOut(first.id, reason="not yet"), LeftOut(last.id, (1,), "keep it"))
+    part = partial_diff(CHANGE.patch, HunkChoice(left))
+    choice = InboxChoice(Verdict.APPROVE, left=left, result_sha=part.result_sha, special=True)
+    for wrong in (replace(choice, result_sha="0" * 64), replace(choice, left=(LeftOut("0" * 64),))):
+        with pytest.raises(DecisionRefused, match="changed after it was shown"):
+            await repo.inbox.decide(await repo.reference(), wrong)
+    nothing = tuple(LeftOut(each.id) for each in selectable_parts(CHANGE.patch))
+    empty = partial_diff(CHANGE.patch, HunkChoice(nothing))
+    with pytest.raises(UsageError, match="nothing would be taken"):
+        await repo.inbox.decide(await repo.reference(), replace(choice, left=nothing, result_sha=empty.result_sha))
+    receipt = await repo.inbox.decide(await repo.reference(), choice)
+    assert (receipt.decision.left, receipt.decision.result_sha) == (left, part.result_sha)
+    assert await repo.decisions.pending(session) == (receipt.decision,)
+
+
+REJECTS = WorkerSettings("3d", ParkedEnd.REJECT)
+
+
+class FixedClock(TickingClock):
+    """A clock that stands."""
+
+    def __init__(self, now: str) -> None:
+        super().__init__()
+        self._now = now
+
+    def now(self) -> str:
+        return self._now
+
+
+CONFIGURED = next(each for each in runs.opening() if isinstance(each, e.SessionConfigured))
+
+
+class TestExpiry:
+    """`worker.park_for`: what nobody decided in time is rejected, and never approved."""
+
+    def inbox(self, repo: Repo, now: str, worker: WorkerSettings = REJECTS) -> RepoInbox:
+        return RepoInbox(repo.store, repo.decisions, FixedClock(now), lambda: "ada@laptop", worker)
+
+    async def unattended(self, repo: Repo, proposal: Proposal = COMMAND) -> SessionId:
+        """Return a session that an unattended run parked."""
+        configured = replace(CONFIGURED, headless=True)
+        opened = await repo.store.open(SessionQuery(fresh=True))
+        for event in (started(opened.id), configured, *STORY[1:3], e.ActionProposed(proposal)):
+            await repo.append(opened, event)
+        await opened.journal.close()
+        return opened.id
+
+    async def test_what_expires_tells_when_and_is_rejected_after_that_once(self, repo: Repo) -> None:
+        session = await self.unattended(repo)
+        (item,) = await self.inbox(repo, time_of(9)).items()
+        assert item.expires == time_after(item.since, 3 * 86_400)
+        before, after = time_after(item.expires, -1), time_after(item.expires, 1)
+        assert await self.inbox(repo, before).reject_expired() == ()
+        (rejected,) = await self.inbox(repo, after).reject_expired()
+        (kept,) = await repo.decisions.pending(session)
+        assert rejected.decided == kept
+        assert (kept.verdict, kept.by, kept.reason) == (Verdict.REJECT, EXPIRED, "nobody decided within 3d")
+        assert await self.inbox(repo, after).reject_expired() == ()
+
+    async def test_a_person_who_was_first_is_not_overruled(self, repo: Repo) -> None:
+        session = await self.unattended(repo)
+        await repo.inbox.decide(await repo.reference(), APPROVE)
+        assert await self.inbox(repo, "2027-01-01T00:00:00.000000Z").reject_expired() == ()
+        (kept,) = await repo.decisions.pending(session)
+        assert (kept.verdict, kept.by) == (Verdict.APPROVE, "user")
+
+    @pytest.mark.parametrize(
+        "worker",
+        [
+            WorkerSettings(),
+            WorkerSettings("3d"),
+            WorkerSettings("3d", ParkedEnd.KEEP),
+            WorkerSettings("", ParkedEnd.REJECT),
+        ],
+    )
+    async def test_nothing_expires_unless_it_is_set(self, repo: Repo, worker: WorkerSettings) -> None:
+        await self.unattended(repo)
+        inbox = self.inbox(repo, "2027-01-01T00:00:00.000000Z", worker)
+        assert await inbox.reject_expired() == ()
+        assert [item.expires for item in await inbox.items()] == [""]
+
+    async def test_what_a_person_left_at_a_screen_never_expires(self, repo: Repo) -> None:
+        await repo.parked()
+        assert await self.inbox(repo, "2027-01-01T00:00:00.000000Z").reject_expired() == ()
+
+    async def test_a_summary_that_the_task_needs_never_expires(self, repo: Repo) -> None:
+        await self.unattended(repo, replace(COMMAND, kind=Permission.SUMMARY, tool=COMPACT, fallback=True))
+        assert await self.inbox(repo, "2027-01-01T00:00:00.000000Z").reject_expired() == ()
+
+    async def test_a_clock_that_went_back_rejects_nothing(self, repo: Repo) -> None:
+        await self.unattended(repo)
+        assert await self.inbox(repo, "1999-01-01T00:00:00.000000Z").reject_expired() == ()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.events import ActionDecided, Event
 from agent_workbench.core.ids import ProposalId, SessionId
-from agent_workbench.core.inbox import InboxDecision, reference_to
+from agent_workbench.core.inbox import EXPIRED, InboxDecision, reference_to
 from agent_workbench.core.intents import AbortTask, Leave
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.hashes import patch_hash
@@ -62,6 +62,16 @@ async def taken(stage: Stage, front: Front, proposal: Proposal) -> ActionDecided
     return decision
 
 
+async def test_what_nobody_decided_in_time_is_rejected_by_the_setting(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, SAYINGS, tasks=ANY, approvals=ASKED) as stage, in_front_of(stage) as front:
+        await front.start()
+        proposal = await front.gate(Permission.DIFF)
+        late = decided(stage.state, proposal, Verdict.REJECT, reason="nobody decided within 3d", by=EXPIRED)
+        await stage.ports.inbox.put(late)
+        recorded = await taken(stage, front, proposal)
+        assert (recorded.verdict, recorded.by, recorded.reason) == (Verdict.REJECT, EXPIRED, "nobody decided within 3d")
+
+
 @pytest.mark.parametrize("verdict", [Verdict.APPROVE, Verdict.REJECT])
 async def test_a_session_that_waits_takes_a_decision_up(tmp_path: Path, verdict: Verdict) -> None:
     async with a_stage(tmp_path, SAYINGS, tasks=ANY, approvals=ASKED) as stage, in_front_of(stage) as front:
@@ -105,6 +115,8 @@ async def test_what_does_not_fit_is_told_and_dropped(tmp_path: Path) -> None:
             (replace(good, reference=replace(good.reference, digest="0" * 32)), "is not what was shown"),
             (replace(good, reference=replace(good.reference, proposal=ProposalId("P-99"))), "has no proposal P-99"),
             (replace(good, verdict=Verdict.ABORT), "the inbox cannot abort"),
+            (replace(good, by=EXPIRED), "only a person approves"),
+            (replace(good, verdict=Verdict.REJECT, by="policy:other"), "'policy:other' cannot decide"),
         ):
             await stage.ports.inbox.put(wrong)
             await front.told(why)

@@ -11,25 +11,29 @@ from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
-from agent_workbench.core.errors import DecisionRefused, JournalError, StorageError, TrustError, UsageError
+from agent_workbench.core.errors import DecisionRefused, JournalError, PatchError, StorageError, TrustError, UsageError
 from agent_workbench.core.events import ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import (
+    EXPIRED,
     InboxChoice,
     InboxDecision,
     InboxFilter,
     InboxItem,
     InboxReceipt,
     Reference,
+    inbox_order,
     refusal,
+    time_after,
 )
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, OFFER_NOTES, Proposal, Verdict
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.risk import risk_of
+from agent_workbench.core.settings import ParkedEnd, Permission, WorkerSettings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.gate.gate_bar import acts_for
 from agent_workbench.views.inbox import DECIDABLE
@@ -56,29 +60,41 @@ async def repo_inbox(invocation: Invocation) -> "RepoInbox":
     """Return the inbox of the repository around the folder of `invocation`."""
     repo, settings = await trusted_repo(invocation)
     sessions = await asyncio.to_thread(repo.sessions, settings)
-    return RepoInbox(sessions, local_inbox(), system_clock(), partial(decider, invocation))
+    return RepoInbox(sessions, local_inbox(), system_clock(), partial(decider, invocation), settings.worker)
 
 
 class RepoInbox:
     """Pending proposals in the sessions of one repository.
 
     `decider` names the person who decides, or raises `TrustError` if no person started this process. It may block.
+    `worker` says for how long a proposal of an unattended session waits.
     """
 
-    def __init__(self, sessions: "SessionStore", inbox: "Inbox", clock: "Clock", decider: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        sessions: "SessionStore",
+        inbox: "Inbox",
+        clock: "Clock",
+        decider: Callable[[], str],
+        worker: WorkerSettings | None = None,
+    ) -> None:
         self._sessions = sessions
         self._inbox = inbox
         self._clock = clock
         self._decider = decider
+        self._worker = worker or WorkerSettings()
 
     def now(self) -> str:
         """Return the time as journals write it."""
         return self._clock.now()
 
     async def items(self, wanted: InboxFilter | None = None) -> tuple[InboxItem, ...]:
-        """Return what waits in the sessions begun here, oldest first; sessions that cannot be read are left out."""
+        """Return what waits in the sessions begun here, in the order of `inbox_order`.
+
+        Sessions that cannot be read are left out.
+        """
         found = [each.item for each in await self._all() if wanted is None or wanted.selects(each.item)]
-        return tuple(sorted(found, key=lambda item: (item.since, item.id)))
+        return tuple(sorted(found, key=inbox_order))
 
     async def find(self, name: str) -> WaitingSession:
         """Return what is named by its id, its reference, its task, or the first or last letters of its session.
@@ -110,13 +126,32 @@ class RepoInbox:
             reference,
             choice.verdict,
             choice.reason,
-            tuple(each.id for each in taken.left) if taken is not None else (),
+            taken.left if taken is not None else (),
             taken.result_sha if taken is not None else "",
             decided_by,
             self._clock.now(),
         )
         await self._inbox.put(decision)
         return await self._follow_up(decision, summary.holder)
+
+    async def reject_expired(self) -> tuple[InboxItem, ...]:
+        """Reject what nobody decided in time, as `worker.park_for` and `worker.then` say; return it.
+
+        A rejection is kept as any decision is: whoever opens the session records it, with the setting as who decided.
+        """
+        now, rejected = self._clock.now(), []
+        for item in await self.items():
+            reference = item.reference
+            if reference is None or item.decided is not None or not item.expires or now < item.expires:
+                continue
+            reason = f"nobody decided within {self._worker.park_for}"
+            expired = InboxDecision(
+                reference, Verdict.REJECT, reason, made_by=f"park_for {self._worker.park_for}", made_at=now, by=EXPIRED
+            )
+            with contextlib.suppress(DecisionRefused):  # a person was first
+                await self._inbox.put(expired)
+                rejected.append(replace(item, decided=expired))
+        return tuple(rejected)
 
     async def _follow_up(self, decision: InboxDecision, holder: str) -> InboxReceipt:
         """Wait for the process that has the session open; withdraw the decision if it came too late."""
@@ -152,8 +187,16 @@ class RepoInbox:
             except (JournalError, StorageError):
                 continue  # `agent sessions list` says what is wrong with it
             if waiting is not None:
-                found.append(_with_decision(waiting, pending))
+                found.append(self._expiring(_with_decision(waiting, pending)))
         return found
+
+    def _expiring(self, waiting: WaitingSession) -> WaitingSession:
+        """Return what waits with the time at which it is rejected: only what an unattended session parked ever is."""
+        item, config, seconds = waiting.item, waiting.state.config, self._worker.park_seconds
+        parked = config is not None and config.headless and item.task and not item.holder
+        if not parked or seconds is None or self._worker.then is not ParkedEnd.REJECT or not _rejectable(item.proposal):
+            return waiting
+        return replace(waiting, item=replace(item, expires=time_after(item.since, seconds)))
 
     async def _summary(self, session: SessionId) -> SessionSummary:
         summary = await self._sessions.summary(session)
@@ -176,7 +219,17 @@ def _waiting(summary: SessionSummary, events: tuple[Recorded, ...]) -> WaitingSe
     beside = state.open_planning is not None or proposal.tool == OFFER_NOTES
     task = TaskId("") if run is None or beside else run.task
     since = next(each.time for each in reversed(events) if _proposes(each, proposal))
-    return WaitingSession(InboxItem(state.session, task, proposal, since, summary.holder), state)
+    confined = state.config is not None and state.config.sandbox.holds
+    source = run.definition.source if run is not None and not beside else ""
+    risk = risk_of(proposal, foreign=False, confined=confined)
+    return WaitingSession(
+        InboxItem(state.session, task, proposal, since, summary.holder, risk=risk, source=source), state
+    )
+
+
+def _rejectable(proposal: Proposal) -> bool:
+    """Return True if a rejection lets the task go on: without a summary it may have no room to."""
+    return proposal.kind is not Permission.SUMMARY
 
 
 def _proposes(recorded: Recorded, proposal: Proposal) -> bool:
@@ -210,10 +263,10 @@ def _check(waiting: WaitingSession, choice: InboxChoice) -> PartialDiff | None:
         raise UsageError(what, advice=f"it can be decided with {', '.join(fits)}")
     _check_reason(choice.reason)
     if choice.verdict is not Verdict.APPROVE:
-        if choice.hunks:
+        if choice.hunks or choice.left:
             raise UsageError("--hunks goes with approve", advice="a rejection is of the whole proposal")
         return None
-    taken = _partial_diff(proposal, choice) if choice.hunks else None
+    taken = _partial_diff(proposal, choice) if choice.hunks or choice.left else None
     special = proposal.special if taken is None else taken.special
     if proposal.kind is Permission.DIFF and special and not choice.special:
         raise UsageError(
@@ -240,8 +293,24 @@ def _check_reason(reason: str) -> None:
 def _partial_diff(proposal: Proposal, choice: InboxChoice) -> PartialDiff:
     if proposal.kind not in BY_HUNK or proposal.tool == KEEP_CHANGES:
         raise UsageError(f"{proposal.id} has no hunks to choose from", advice="approve or reject the whole of it")
+    if choice.left:
+        return _shown_part(proposal, choice)
     hunks = selectable_parts(proposal.patch)
     if unknown := [number for number in choice.hunks if not 1 <= number <= len(hunks)]:
         raise UsageError(f"{proposal.id} has no hunk {unknown[0]}", advice=f"its hunks are 1 to {len(hunks)}")
     left = (each for number, each in enumerate(hunks, 1) if number not in choice.hunks)
     return partial_diff(proposal.patch, HunkChoice(tuple(LeftOut(each.id, reason=choice.reason) for each in left)))
+
+
+def _shown_part(proposal: Proposal, choice: InboxChoice) -> PartialDiff:
+    """Return the part that a screen showed as what stays; raise `DecisionRefused` if it is another one."""
+    changed = DecisionRefused(f"{proposal.id} changed after it was shown", advice="look again")
+    try:
+        part = partial_diff(proposal.patch, HunkChoice(choice.left))
+    except PatchError as error:
+        raise changed from error
+    if part.result_sha != choice.result_sha:
+        raise changed
+    if not part.taken:
+        raise UsageError("nothing would be taken", advice="reject it instead")
+    return part

@@ -85,6 +85,8 @@ MEANINGS = {
     "forge.poll_seconds": "is the time between two looks at the forge",
     "forge.webhook_secret_env": "is the variable whose value checks calls of the forge",
     "forge.plain_http": "sends the forge's token without TLS",
+    "worker.park_for": "is how long a parked proposal waits for you",
+    "worker.then": "happens to it then",
     "ui.keys": "changes what keys do",
     "ui.review_context": "shows no preview of the first prompt",
     "skills.agents_md": "leaves the repository's AGENTS.md files out of prompts",

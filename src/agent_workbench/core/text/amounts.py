@@ -1,4 +1,9 @@
-"""Numbers and amounts as text for a person."""
+"""Numbers and amounts as text for a person, and times as a person writes them."""
+
+import re
+
+_TIME = re.compile(r"([1-9][0-9]{0,4})\s?(min|h|d)", re.ASCII)
+_SECONDS = {"min": 60, "h": 3_600, "d": 86_400}
 
 
 def dollars_text(dollars: float) -> str:
@@ -23,3 +28,9 @@ def counted_text(many: int, what: str) -> str:
 def span_text(first: int, last: int, word: str = "step") -> str:
     """Return `step 3` or `steps 1–12`."""
     return f"{word} {first}" if first == last else f"{word}s {first}–{last}"
+
+
+def time_seconds(text: str) -> int | None:
+    """Return the seconds of a time such as `30min`, `12h` or `3d`, None for any other text."""
+    match = _TIME.fullmatch(text)
+    return int(match[1]) * _SECONDS[match[2]] if match is not None else None

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.events import Author
-from agent_workbench.core.inbox import InboxDecision, Reference, reference_to, refusal
+from agent_workbench.core.inbox import EXPIRED, InboxDecision, Reference, reference_to, refusal
 from agent_workbench.core.intents import (
     ApproveProposal,
     ChooseMergeMethod,
@@ -15,9 +15,10 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, shown_sha
+from agent_workbench.core.proposals import OFFER_NOTES, USER, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.messages import quoted
 from agent_workbench.engine.approval.partial_approval import take_part
 from agent_workbench.engine.approval.proposals import choose_method, decide, replace_proposal
 from agent_workbench.engine.knowledge.offers import edit_notes
@@ -35,8 +36,11 @@ def answerable(state: SessionState) -> Proposal | None:
     return None if run is not None and run.undoing is not None else state.waiting
 
 
-async def answer_proposal(session: SessionContext, intent: GateIntent, via: str = "") -> Outcome:
-    """Decide or replace the waiting proposal; `via` tells how the answer came if not over the screen."""
+async def answer_proposal(session: SessionContext, intent: GateIntent, via: str = "", by: str = USER) -> Outcome:
+    """Decide or replace the waiting proposal; `via` tells how the answer came if not over the screen.
+
+    `by` is who rejects it; all else is done by the user.
+    """
     waiting = answerable(session.state)
     if waiting is None or waiting.id != intent.proposal:
         return Refused("that proposal no longer waits, so your answer was not recorded; look at what waits now")
@@ -52,7 +56,7 @@ async def answer_proposal(session: SessionContext, intent: GateIntent, via: str 
         case RejectProposal() | SkipProposal() if _is_needed(session, waiting, intent):
             return Refused("there is no room without a summary: approve this one, edit it, or abort the task")
         case RejectProposal():
-            await decide(session, waiting, Verdict.REJECT, "user", intent.reason, via=via)
+            await decide(session, waiting, Verdict.REJECT, by, intent.reason, via=via)
         case SkipProposal():
             await decide(session, waiting, Verdict.SKIP, "user", via=via)
         case EditProposal() if waiting.plan is not None:
@@ -115,14 +119,20 @@ async def _record(session: SessionContext, decision: InboxDecision) -> Outcome:
         return _refused(decision, refusal(history, decision.reference))
     if decision.verdict not in VERDICTS:
         return _refused(decision, f"the inbox cannot {decision.verdict}")
-    outcome = await answer_proposal(session, _intent(decision, waiting), decision.via)
+    if decision.by not in {USER, EXPIRED}:
+        return _refused(decision, f"{quoted(decision.by)} cannot decide")
+    if decision.by != USER and decision.verdict is not Verdict.REJECT:
+        return _refused(decision, "only a person approves")
+    outcome = await answer_proposal(session, _intent(decision, waiting), decision.via, decision.by)
     return _refused(decision, outcome.reason) if isinstance(outcome, Refused) else outcome
 
 
 def _intent(decision: InboxDecision, waiting: Proposal) -> GateIntent:
     match decision.verdict:
         case Verdict.APPROVE:
-            left = tuple(LeftOut(each, reason=decision.reason) for each in decision.left)
+            left = tuple(
+                LeftOut(each, reason=decision.reason) if isinstance(each, str) else each for each in decision.left
+            )
             return ApproveProposal(waiting.id, shown_sha(waiting), left, decision.result_sha)
         case Verdict.REJECT:
             return RejectProposal(waiting.id, decision.reason)
