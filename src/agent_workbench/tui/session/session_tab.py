@@ -112,7 +112,7 @@ class SessionTab:
         update = self._newest
         if update is None or not (self.in_front or update.ended):  # a dialog that it closes would be that tab's
             return None
-        if not self.screens:
+        if not self._app.is_running:
             return None
         self._newest = None
         self.update_shown = update
