@@ -2,10 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.adapters.queue.folder_queue import FolderQueue
+from agent_workbench.adapters.queue.queue_files import QueueFiles
+from agent_workbench.adapters.queue.queue_records import QueueRecords
 from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.machine import Clock
@@ -16,7 +20,16 @@ from tests.fakes.stores import MemoryTaskQueue
 LEASE_SECONDS = 30.0
 SESSION = SessionId("20260102T030405-abc234")
 
-IMPLEMENTATIONS: dict[str, Callable[[Clock], TaskQueue]] = {"memory": MemoryTaskQueue}
+
+def folder_queue(folder: Path, clock: Clock) -> FolderQueue:
+    files = QueueFiles(folder, ("tasks", "queue", "default"))
+    return FolderQueue(files, QueueRecords(folder / "state"), clock, lambda text, name: 0, frozenset)
+
+
+IMPLEMENTATIONS: dict[str, Callable[[Path, Clock], TaskQueue]] = {
+    "memory": lambda folder, clock: MemoryTaskQueue(clock),
+    "folder": folder_queue,
+}
 
 
 @pytest.fixture
@@ -25,8 +38,8 @@ def clock() -> SetClock:
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
-def queue(request: pytest.FixtureRequest, clock: SetClock) -> TaskQueue:
-    return IMPLEMENTATIONS[request.param](clock)
+def queue(request: pytest.FixtureRequest, tmp_path: Path, clock: SetClock) -> TaskQueue:
+    return IMPLEMENTATIONS[request.param](tmp_path, clock)
 
 
 async def claimed(queue: TaskQueue, worker: str = "one") -> TaskClaim:

@@ -15,6 +15,7 @@ from agent_workbench.core.ports.audit_index import AuditEntry, AuditPage, AuditQ
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
+from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.repo.retrieval import Signal, SignalKind
 
 
@@ -96,7 +97,7 @@ class MemoryTaskQueue:
         if self._tasks[task].state is QueueState.PARKED:
             self._tasks[task] = replace(self._tasks[task], state=QueueState.QUEUED, reason="")
 
-    async def finish(self, claim: TaskClaim, state: QueueState, reason: str) -> None:
+    async def finish(self, claim: TaskClaim, state: QueueState, reason: str, result: TaskResult | None = None) -> None:
         if state not in {QueueState.DONE, QueueState.FAILED}:
             raise UsageError(f"a task does not end as {state}")
         self._end(claim, state, reason)

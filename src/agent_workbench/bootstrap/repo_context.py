@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.config.trust.repo_trust import RepoTrust
     from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.model import EndpointModels, Model
+    from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
 
@@ -58,6 +60,13 @@ class RepoContext:
         self.repository = repository
         self.root = root
         self._loaded: LoadedSettings | None = None
+        self._plans: Plans | None = None
+
+    def with_plans(self, plans: "Plans") -> "RepoContext":
+        """Return this repository with another store of tasks than its plan file for the sessions opened in it."""
+        other = copy(self)
+        other._plans = plans
+        return other
 
     @property
     def setup(self) -> "RepoSetup":
@@ -205,7 +214,7 @@ class RepoContext:
         return Ports(
             workspaces=self.repository.with_journals(self.sessions(settings).began_on_branch),
             shell=shell,
-            plans=self.plans(settings),
+            plans=self._plans or self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             knowledge=self.knowledge(settings, retriever),
             skills=skills,

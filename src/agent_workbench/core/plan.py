@@ -11,6 +11,9 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.recorded_value import RecordedValue
 
+QUEUE_FOLDER = "tasks/queue"
+"""Folder of the repo for the tasks of workers, one folder in it for each project."""
+
 
 class TaskStatus(StrEnum):
     """Status of a task."""
@@ -31,6 +34,21 @@ class Owner(StrEnum):
 
 OrNumber = Annotated[str, Meta(extra={"or_number": True})]
 """Text that a document may also spell as an integer; the spelling is kept."""
+
+
+class TaskOrigin(StrEnum):
+    """Source of a task. Only the commands of a `local` one are the user's own."""
+
+    LOCAL = "local"
+    FORGE = "forge"
+    MCP = "mcp"
+    DATABASE = "database"
+    REPOSITORY = "repository"
+    """A queue file that git tracks, so that it came with the repository."""
+
+
+Unwritten = Annotated[TaskOrigin, Meta(extra={"unwritten": True})]
+"""Value that no document may spell: the caller of its reader knows it."""
 
 
 class Budget(RecordedValue, frozen=True):
@@ -61,8 +79,24 @@ class Constraints(RecordedValue, frozen=True):
     review: bool | None = None
 
 
+class TaskEdit(RecordedValue, frozen=True):
+    """A change that the task names itself: `find` becomes `replace`, `content` the whole file, or a unified `diff`.
+
+    `path` is relative to the repo. `find` is a text that the file has exactly once. A diff names its own files.
+    """
+
+    path: str = ""
+    find: str | None = None
+    replace: str | None = None
+    content: str | None = None
+    diff: str | None = None
+
+
 class Task(RecordedValue, frozen=True):
-    """One task of a plan; `blocked_because` is the reason if it is blocked."""
+    """One task of a plan or of a queue; `blocked_because` is the reason if it is blocked.
+
+    A task with `edits` needs no model: they are its whole change.
+    """
 
     id: TaskId
     description: str
@@ -80,6 +114,8 @@ class Task(RecordedValue, frozen=True):
     parent_issue: OrNumber = ""
     subtask: str = ""
     blocked_because: str = ""
+    edits: tuple[TaskEdit, ...] = ()
+    origin: Unwritten = TaskOrigin.LOCAL
 
     @property
     def open(self) -> bool:

@@ -8,7 +8,17 @@ from agent_workbench.adapters.plans.plan_renderer import render_flow, render_pla
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Budget, Constraints, Owner, PathScope, Plan, Task, TaskStatus
+from agent_workbench.core.plan import (
+    Budget,
+    Constraints,
+    Owner,
+    PathScope,
+    Plan,
+    Task,
+    TaskEdit,
+    TaskOrigin,
+    TaskStatus,
+)
 
 AWKWARD = [
     "",
@@ -145,7 +155,7 @@ def test_control_characters_are_refused(text: str) -> None:
 
 
 def test_every_field_of_a_task_is_written() -> None:
-    names = {field.name for field in fields(Task)}
+    names = {field.name for field in fields(Task)} - {"origin"}
     full = Task(
         TaskId("T-1"),
         *("x",) * 3,
@@ -160,5 +170,8 @@ def test_every_field_of_a_task_is_written() -> None:
         parent_issue="x",
         subtask="1/2",
         blocked_because="x",
+        edits=(TaskEdit("x", content=""),),
+        origin=TaskOrigin.FORGE,
     )
+    assert "forge" not in render_flow(full)
     assert all(f"{name}: " in render_flow(full) for name in names)

@@ -1,21 +1,19 @@
 """Strict parser of plans in YAML. Errors name file, line and what was expected."""
 
-import re
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from agent_workbench.adapters.plans.task_parser import child, read_task
 from agent_workbench.core.errors import ConfigError, PlanError
-from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan
-from agent_workbench.core.rules.denied_commands import denial, pattern_fault
+from agent_workbench.core.plan import Plan, Task, check_plan
 from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.skills.selection import check_named
 from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlScalar, YamlSequence
-from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_mapping, read_value, unknown_key
+from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_value, unknown_key
 
 MAX_TASKS = 1000
 VERSION = 1
-SUBTASK = re.compile(r"[1-9]\d*/[1-9]\d*", re.ASCII)
 
 Compose = Callable[[str], Node | None]
 
@@ -86,41 +84,15 @@ def _tasks(node: Node) -> tuple[Task, ...]:
         raise expected(node, "a list of tasks", "tasks")
     if len(node.items) > MAX_TASKS:
         raise DocumentError(node.start, f"tasks: expected at most {MAX_TASKS} tasks, found {len(node.items)}")
-    tasks = tuple(_task(item, f"tasks[{number}]") for number, item in enumerate(node.items))
+    tasks = tuple(read_task(item, f"tasks[{number}]") for number, item in enumerate(node.items))
     _check_together(node, tasks)
     return tasks
-
-
-def _task(node: Node, path: str) -> Task:
-    task = read_mapping(node, Task, path)
-    if not task.description.strip():
-        raise expected(_child(node, "description"), "some words", f"{path}.description")
-    if task.subtask and not SUBTASK.fullmatch(task.subtask):
-        raise expected(_child(node, "subtask"), "a part of a whole such as 1/4", f"{path}.subtask")
-    if task.status is not TaskStatus.DONE:
-        _check_commands(node, task, path)
-    return task
-
-
-def _check_commands(node: Node, task: Task, path: str) -> None:
-    """Refuse denied commands that are not globs, and acceptance commands that they deny."""
-    patterns = task.constraints.denylisted_commands
-    for number, pattern in enumerate(patterns):
-        wrong, advice = pattern_fault(pattern)
-        if wrong:
-            place = _item(_child(_child(node, "constraints"), "denylisted_commands"), number).start
-            raise DocumentError(place, f"{path}.constraints.denylisted_commands[{number}]: {wrong}", advice)
-    for number, line in enumerate(task.accept_tests):
-        if why := denial(line, patterns):
-            place = _item(_child(node, "accept_tests"), number).start
-            advice = "change the command, or denylisted_commands of the task"
-            raise DocumentError(place, f"{path}.accept_tests[{number}]: {why}", advice)
 
 
 def _check_together(node: YamlSequence, tasks: tuple[Task, ...]) -> None:
     places: dict[str, Mark] = {}
     for item, task in zip(node.items, tasks, strict=True):
-        place = _child(item, "id").start
+        place = child(item, "id").start
         if task.id in places:
             raise DocumentError(place, f"task id {task.id} is used twice, first on line {places[task.id].line}")
         places[task.id] = place
@@ -128,18 +100,9 @@ def _check_together(node: YamlSequence, tasks: tuple[Task, ...]) -> None:
         for each in task.depends_on:
             if each not in places:
                 raise DocumentError(
-                    _child(item, "depends_on").start,
+                    child(item, "depends_on").start,
                     f"task {task.id} depends on {each}, which is not in the plan",
                     f"tasks of the plan: {', '.join(places)}",
                 )
     for problem in check_plan(Plan(tasks)):
         raise DocumentError(node.start, problem, "remove one of the dependencies")
-
-
-def _item(node: Node, number: int) -> Node:
-    return node.items[number] if isinstance(node, YamlSequence) else node
-
-
-def _child(node: Node, key: str) -> Node:
-    found = node.get(key) if isinstance(node, YamlMapping) else None
-    return found if found is not None else YamlScalar("", True, node.start, node.end)

@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 from agent_workbench.core.errors import PlanError
-from agent_workbench.core.plan import Plan, Task
+from agent_workbench.core.plan import Plan, Task, TaskOrigin
 from agent_workbench.core.yaml_documents.typed_values import is_clean, is_text
 
 # Texts that need no quotes: nothing that opens a collection, a comment, a key or an alias.
 PLAIN = re.compile(r"\.?[A-Za-z](?:[\w ./()=+*,'\"@%;!?&|<>~-]|:(?=[^\s])|(?<=[^\s])#)*(?<! )")
 ALWAYS = {"id", "description", "status"}
 
-Value = str | int | float | Sequence[str] | Mapping[str, "Value"]
+Value = str | int | float | Sequence["Value"] | Mapping[str, "Value"]
 
 
 def render_plan(plan: Plan) -> str:
@@ -49,9 +50,15 @@ def _fields(value: Struct) -> dict[str, Value]:
     for field in fields(value):
         said = getattr(value, field.name)
         default = field.default_factory() if field.default_factory is not NODEFAULT else field.default
-        if said != default or field.name in ALWAYS:
-            found[field.name] = _fields(said) if isinstance(said, Struct) else said
+        if (said != default or field.name in ALWAYS) and not isinstance(said, TaskOrigin):
+            found[field.name] = _value(said)
     return found
+
+
+def _value(said: object) -> Value:
+    if isinstance(said, Struct):
+        return _fields(said)
+    return tuple(map(_value, said)) if isinstance(said, tuple) else cast("Value", said)
 
 
 def _block(values: Mapping[str, Value], indent: int) -> str:
@@ -68,7 +75,13 @@ def _block_value(value: Value, indent: int) -> str:
             return "\n" + _block(value, indent + 2)
     if not value:
         return " []\n"
-    return "\n" + "".join(f"{' ' * (indent + 2)}- {_block_text(each, indent + 4)}\n" for each in value)
+    return "\n" + "".join(f"{' ' * (indent + 2)}- {_block_item(each, indent + 4)}" for each in value)
+
+
+def _block_item(value: Value, indent: int) -> str:
+    if isinstance(value, Mapping):
+        return _block(value, indent).removeprefix(" " * indent)
+    return f"{_block_text(str(value), indent)}\n"
 
 
 def _block_text(text: str, indent: int) -> str:
@@ -102,7 +115,7 @@ def _flow(value: Value) -> str:
             return repr(value)
         case Mapping():
             return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
-    return "[" + ", ".join(map(render_quoted, value)) + "]"
+    return "[" + ", ".join(map(_flow, value)) + "]"
 
 
 def render_quoted(text: str) -> str:

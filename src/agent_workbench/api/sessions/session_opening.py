@@ -6,11 +6,14 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
+from agent_workbench.bootstrap.task_queue import is_queued, recorded_plan
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.version import __version__
 
@@ -110,8 +113,10 @@ async def open_session(
             review_context=settings.ui.review_context and not headless,
             mode=ApprovalMode.ASK if headless else settings.ui.mode,
         )
-        header = SessionStarted(opened.id, facts.root, facts.head, __version__, label=query.label)
+        label = ports.plans.path if is_queued(ports.plans.path) else query.label
+        header = SessionStarted(opened.id, facts.root, facts.head, __version__, label=label)
         recorder = _recorder(opened, publisher, events)
+        ports = replace(ports, plans=recorded_plan(recorder.state) or ports.plans)
         events.begin(recorder.state.seq, partial(store.read, opened.id, whole=True))
         await begin(recorder, header, config, opened.torn_bytes)
         stack.pop_all()

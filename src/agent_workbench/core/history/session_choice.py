@@ -16,8 +16,9 @@ MOST_LABELLED_EVENTS = 400
 class SessionQuery(Struct, frozen=True):
     """Request for a session: one by `name`, a `fresh` one, or the unfinished one (on one of `tasks`, None: on any).
 
-    A session that stopped in one of the tasks `passing` is not resumed. One without a task is resumed if a plan of the
-    model waits in it, and `plans` is set. With a `label` it is the newest session that was begun under it and has room.
+    A session that stopped in one of the tasks `passing` is not resumed, one of a queued task only by its name. One
+    without a task is resumed if a plan of the model waits in it, and `plans` is set. With a `label` it is the newest
+    session that was begun under it and has room.
     """
 
     name: str = ""
@@ -40,7 +41,7 @@ def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery)
     for summary in summaries:
         task = summary.tasks[-1] if summary.tasks else None
         fits = query.tasks is None or task is None or task in query.tasks
-        if not fits or summary.holder or not summary.ours:
+        if not fits or summary.holder or not summary.ours or summary.queued:
             continue
         if task in query.passing:
             newer = True
@@ -72,7 +73,7 @@ def unfinished_tasks(summaries: Iterable[SessionSummary]) -> Mapping[TaskId, str
     """Return the tasks that own sessions stopped in, each with who has that session open (empty: nobody)."""
     found: dict[TaskId, str] = {}
     for summary in summaries:
-        if summary.ours and summary.status is TaskStatus.IN_PROGRESS and not summary.problem:
+        if summary.ours and summary.status is TaskStatus.IN_PROGRESS and not summary.problem and not summary.queued:
             found[summary.tasks[-1]] = summary.holder or found.get(summary.tasks[-1], "")
     return found
 
@@ -83,7 +84,7 @@ def was_killed_when_done(summaries: Iterable[SessionSummary], tasks: Sequence[Ta
     `summaries` are newest first. The plan, which may have been changed since, is not looked at.
     """
     for summary in summaries:
-        if summary.ours and summary.tasks and summary.tasks[-1] in tasks:
+        if summary.ours and summary.tasks and summary.tasks[-1] in tasks and not summary.queued:
             ended = summary.status is TaskStatus.DONE and not summary.left
             return ended and not summary.holder and not summary.problem
     return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from agent_workbench.core.ids import SessionId, TaskId
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan import QUEUE_FOLDER, TaskStatus
 
 if TYPE_CHECKING:  # listing sessions does not need the modules of a comparison
     from agent_workbench.core.history.comparison import Comparison
@@ -43,6 +43,11 @@ class SessionSummary(Struct, frozen=True):
     label: str = ""
     consultations: int = 0
     chat: bool = False
+
+    @property
+    def queued(self) -> bool:
+        """True if the session works on a task of the queue; its label is the path of the task's file."""
+        return self.label.startswith(f"{QUEUE_FOLDER}/")
 
 
 class PastSessions(Protocol):

@@ -6,6 +6,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from agent_workbench.core.ids import NO_SESSION, SessionId
+from agent_workbench.core.plan import TaskOrigin
+from agent_workbench.core.queue.result import TaskResult
 
 
 class QueueState(StrEnum):
@@ -21,7 +23,8 @@ class QueueState(StrEnum):
 class QueuedTask(Struct, frozen=True):
     """A task for a worker: `definition` is its text as it was queued; a higher `priority` is done first.
 
-    `session` is where it was worked on last, `reason` why it is parked or how it ended.
+    `session` is where it was worked on last, `reason` why it is parked or how it ended. `origin` says who wrote the
+    definition; the definition itself cannot.
     """
 
     id: str
@@ -30,6 +33,7 @@ class QueuedTask(Struct, frozen=True):
     state: QueueState = QueueState.QUEUED
     session: SessionId = NO_SESSION
     reason: str = ""
+    origin: TaskOrigin = TaskOrigin.LOCAL
 
 
 class TaskClaim(Struct, frozen=True):
@@ -66,8 +70,11 @@ class TaskQueue(Protocol):
     async def resume(self, task: str) -> None:
         """Make a parked task free again; a task in another state stays as it is."""
 
-    async def finish(self, claim: TaskClaim, state: QueueState, reason: str) -> None:
-        """End the claim with the task done or failed; raise `UsageError` for any other state."""
+    async def finish(self, claim: TaskClaim, state: QueueState, reason: str, result: TaskResult | None = None) -> None:
+        """End the claim with the task done or failed; raise `UsageError` for any other state.
+
+        A `result` is kept beside the ended task.
+        """
 
     async def tasks(self) -> tuple[QueuedTask, ...]:
         """Return all tasks with their state, by priority and then by id."""

@@ -14,7 +14,7 @@ from msgspec.structs import fields
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import TaskId, task_id
-from agent_workbench.core.plan import OrNumber
+from agent_workbench.core.plan import OrNumber, Unwritten
 from agent_workbench.core.text.messages import did_you_mean, quoted
 from agent_workbench.core.yaml_documents.nodes import DocumentError, Node, YamlMapping, YamlScalar, YamlSequence
 
@@ -75,9 +75,10 @@ def read_mapping(node: Node, wanted: type[Value], path: str) -> Value:
     """Return a mapping as a value of class `wanted`: its fields are the known keys; missing ones take defaults."""
     if not isinstance(node, YamlMapping):
         raise expected(node, "a mapping", path)
-    hints = typing.get_type_hints(wanted)
+    marked = typing.get_type_hints(wanted, include_extras=True)
+    numbers = {name for name, hint in marked.items() if hint == OrNumber}
+    hints = {name: hint for name, hint in typing.get_type_hints(wanted).items() if marked[name] != Unwritten}
     needed = {each.name for each in fields(wanted) if each.required}
-    numbers = {name for name, hint in typing.get_type_hints(wanted, include_extras=True).items() if hint == OrNumber}
     values: dict[str, object] = {}
     for key, value in node.entries:
         if key.text not in hints:

@@ -125,6 +125,21 @@ class Checkout:
                 tracked.append((head.partition(" ")[0], path))
         return tracked, untracked
 
+    def tracked_in(self, folder: str) -> frozenset[str] | None:
+        """Return the names of the entries of a folder that git tracks, None if the folder is of a submodule.
+
+        Names are compared as a file system does that ignores case.
+        """
+        wanted = f"{folder}/".casefold()
+        names = set()
+        for line in paths_in(self._files("ls-files", "-z", "--stage", "--cached")):
+            head, _, path = line.partition("\t")
+            if head.startswith(GITLINK) and wanted.startswith(f"{path}/".casefold()):
+                return None
+            if path.casefold().startswith(wanted):
+                names.add(path[len(wanted) :].partition("/")[0])
+        return frozenset(names)
+
     def unmerged(self) -> bool:
         """Return True if the index contains conflicts."""
         return bool(self._files("ls-files", "-z", "--unmerged"))

@@ -24,6 +24,10 @@ class CheckoutFiles:
     async def list_files(self) -> tuple[str, ...]:
         return await asyncio.to_thread(lambda: self._checkout().files())
 
+    def tracked_in(self, folder: str) -> frozenset[str] | None:
+        """Return the names in a folder that git tracks, None if it is a submodule's. Blocks."""
+        return self._checkout().tracked_in(folder)
+
     async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
         return await asyncio.to_thread(read_files, self._root, paths)
 

@@ -1,0 +1,212 @@
+"""Port `TaskQueue` on a folder of the user's repo: each file in it is a task, moved to `done/` or `failed/` at its end.
+
+What a worker must be able to rely on is in records outside of the repo; the files are the user's side of the queue.
+An end is recorded first, and then the file is moved: after a crash in between nothing is done again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.queue.queue_files import QueueFiles
+from agent_workbench.adapters.queue.queue_names import SUFFIXES, key_of, name_problem, shown_name, stem_of, stored_name
+from agent_workbench.adapters.queue.queue_records import QueueRecord, QueueRecords
+from agent_workbench.adapters.queue.waiting_tasks import ReadPriority, TrackedNames, WaitingTasks, is_draft
+from agent_workbench.core.errors import LockedError, UsageError
+from agent_workbench.core.ids import NO_SESSION, SessionId
+from agent_workbench.core.plan import TaskOrigin
+from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
+from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
+
+WRITING_SECONDS = 0.1
+"""Time in which a file that is no task must not change before it is refused."""
+Result = TypeVar("Result")
+
+
+class FolderQueue:
+    """Implements `core.ports.task_queue.TaskQueue`. Its claims are free when its process dies, or at `close`."""
+
+    def __init__(
+        self,
+        files: QueueFiles,
+        records: QueueRecords,
+        clock: Clock,
+        read_priority: ReadPriority,
+        tracked_names: TrackedNames,
+    ) -> None:
+        self._files = files
+        self._records = records
+        self._clock = clock
+        self._waiting = WaitingTasks(files, records, read_priority, tracked_names)
+
+    @property
+    def path(self) -> str:
+        """Path of the folder, relative to the repo."""
+        return self._files.shown
+
+    async def exists(self) -> bool:
+        """Return True if the folder is there; raise `StorageError` if something else is in its place."""
+        return await asyncio.to_thread(self._files.exists)
+
+    def mark(self) -> tuple[int, int]:
+        """Return what changes with each file that is queued and each change of a task's state; two `stat` calls.
+
+        A claim that runs out, or whose process dies, does not change it.
+        """
+        return (self._files.mark(), self._records.mark())
+
+    async def put(self, task: QueuedTask) -> bool:
+        return await self._locked(lambda: self._put(task))
+
+    async def claim(self, worker: str, lease_seconds: float) -> TaskClaim | None:
+        return await self._locked(lambda: self._claim(worker, lease_seconds))
+
+    async def renew(self, claim: TaskClaim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
+        def renew() -> None:
+            record = self._checked(claim)
+            self._records.save(replace(self._leased(record, lease_seconds), session=session or record.session))
+
+        await self._locked(renew)
+
+    async def park(self, claim: TaskClaim, reason: str) -> None:
+        await self._locked(lambda: self._records.save(_freed(self._checked(claim), QueueState.PARKED, reason)))
+
+    async def resume(self, task: str) -> None:
+        def resume() -> None:
+            record = self._records.find(task)
+            if record is None and task not in {stem_of(name) for name in self._files.names()}:
+                raise UsageError(f"there is no task {task!r} in {self.path}", advice="`agent worker status` shows them")
+            if record is not None and record.state is QueueState.PARKED:
+                self._records.save(replace(record, state=QueueState.QUEUED, reason=""))
+
+        await self._locked(resume)
+
+    async def finish(self, claim: TaskClaim, state: QueueState, reason: str, result: TaskResult | None = None) -> None:
+        if state not in {QueueState.DONE, QueueState.FAILED}:
+            raise UsageError(f"a task does not end as {state}")
+
+        def finish() -> None:
+            document = "" if result is None else encode_result(result)
+            self._end(replace(_freed(self._checked(claim), state, reason), result=document))
+
+        await self._locked(finish)
+
+    async def tasks(self) -> tuple[QueuedTask, ...]:
+        return await asyncio.to_thread(self._tasks)
+
+    async def close(self) -> None:
+        """Free the claims of this object."""
+        await asyncio.to_thread(self._records.release)
+
+    async def _locked(self, change: Callable[[], Result]) -> Result:
+        def work() -> Result:
+            with self._records.locked():
+                return change()
+
+        # A change that has begun ends, also when its caller is cancelled: it holds the lock.
+        return await asyncio.shield(asyncio.to_thread(work))
+
+    def _put(self, task: QueuedTask) -> bool:
+        if problem := name_problem(f"{task.id}{SUFFIXES[0]}") or ("" if stem_of(task.id + ".yaml") else "is empty"):
+            raise UsageError(f"a queued task cannot be named {task.id!r}: the name {problem}")
+        names = {key_of(name) for name in self._files.names()}
+        taken = self._records.find(task.id)
+        if key_of(task.id) in names or self._files.has_any(task.id) or (taken is not None and not is_draft(taken)):
+            return False
+        record = QueueRecord(task.id, task.id + SUFFIXES[0], task.definition, task.origin, task.priority)
+        self._records.save(record)
+        if task.origin is TaskOrigin.LOCAL:
+            return self._files.create(record.name, task.definition.encode())
+        return True
+
+    def _claim(self, worker: str, lease_seconds: float) -> TaskClaim | None:
+        for record in self._records.all():
+            if record.ended and not record.filed:
+                self._end(record)
+        free = []
+        for record, problem in self._waiting.all():
+            if problem:
+                self._refuse(record, problem)
+            elif record.state is QueueState.QUEUED or self._is_over(record):
+                free.append(record)
+        first = min(free, key=lambda each: (-each.priority, each.id), default=None)
+        if first is None:
+            return None
+        if first.state is QueueState.CLAIMED and self._records.is_dead(first):
+            self._records.forget(first)
+        taken = replace(first, state=QueueState.CLAIMED, worker=worker, fence=first.fence + 1, reason="")
+        self._records.save(self._leased(taken, lease_seconds))
+        return TaskClaim(_task_of(taken), worker, taken.fence)
+
+    def _tasks(self) -> tuple[QueuedTask, ...]:
+        ended = [_task_of(record) for record in self._records.all() if record.ended]
+        waiting = [
+            replace(_task_of(record), reason=problem or record.reason) for record, problem in self._waiting.all()
+        ]
+        known = {each.id for each in waiting}
+        everything = (*waiting, *(each for each in ended if each.id not in known))
+        return tuple(sorted(everything, key=lambda each: (-each.priority, each.id)))
+
+    def _refuse(self, record: QueueRecord, problem: str) -> None:
+        """Move a file that is no task to `failed/`, with the reason; one that is still being written stays."""
+        before = self._files.fingerprint(record.name)
+        time.sleep(WRITING_SECONDS)
+        if not before or before != self._files.fingerprint(record.name):
+            return
+        result = no_task(shown_name(record.name), problem, self._clock.now(), record.origin)
+        # Without a record: after a crash the file is refused again.
+        self._files.file_away("failed", record.name, stored_name(record.name), None, encode_result(result))
+
+    def _end(self, record: QueueRecord) -> None:
+        """Record the end of a task, then move its file."""
+        self._records.save(record)
+        end = "done" if record.state is QueueState.DONE else "failed"
+        filed = self._files.file_away(end, record.name, record.name, record.definition.encode(), record.result)
+        self._records.save(replace(record, filed=filed))
+
+    def _leased(self, record: QueueRecord, lease_seconds: float) -> QueueRecord:
+        until_utc = datetime.fromisoformat(self._clock.now()) + timedelta(seconds=lease_seconds)
+        return replace(
+            record,
+            holder=self._records.hold(),
+            boot=self._records.boot,
+            until=self._clock.monotonic_seconds() + lease_seconds,
+            until_utc=until_utc.isoformat(),
+        )
+
+    def _is_over(self, record: QueueRecord) -> bool:
+        """Return True if a claim ran out, or its process is known to be dead."""
+        return record.state is QueueState.CLAIMED and (self._is_late(record) or self._records.is_dead(record))
+
+    def _is_late(self, record: QueueRecord) -> bool:
+        if record.boot == self._records.boot:
+            return record.until <= self._clock.monotonic_seconds()
+        return datetime.fromisoformat(record.until_utc) <= datetime.fromisoformat(self._clock.now())
+
+    def _checked(self, claim: TaskClaim) -> QueueRecord:
+        """Return the record of a claim; raise `LockedError` if the claim counts no more."""
+        record = self._records.find(claim.task.id)
+        held = record is not None and (record.state, record.worker, record.fence) == (
+            QueueState.CLAIMED,
+            claim.worker,
+            claim.fence,
+        )
+        if record is None or not held or self._is_late(record):
+            holder = record.worker if record is not None else ""
+            raise LockedError(f"{claim.task.id} is not {claim.worker}'s any more", holder=holder)
+        return record
+
+
+def _freed(record: QueueRecord, state: QueueState, reason: str) -> QueueRecord:
+    return replace(record, state=state, reason=reason, worker="", holder="", boot="", until=0.0, until_utc="")
+
+
+def _task_of(record: QueueRecord) -> QueuedTask:
+    return QueuedTask(
+        record.id, record.definition, record.priority, record.state, record.session, record.reason, record.origin
+    )

@@ -1,0 +1,168 @@
+"""Records of queued tasks in the state folder: who works on each, in which session, and how it ended.
+
+They lie outside of the repo, so that nothing the repo brings, and no command of the agent, can forge one.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.ids import NO_SESSION, SessionId
+from agent_workbench.core.plan import TaskOrigin
+from agent_workbench.core.ports.task_queue import QueueState
+from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.locks import FileLock, describe_holder, lock_descriptor, lock_holder
+from agent_workbench.system.regular_files import read_regular
+
+LOCK_SECONDS = 30.0
+MAX_BYTES = 8_000_000
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class QueueRecord(Struct, frozen=True, forbid_unknown_fields=True):
+    """State of one queued task. `name` is its file's name, `definition` its text when it was claimed first.
+
+    A claim has a `worker`, the file lock `holder` of its process, and an end: `until` on the monotonic clock of the
+    `boot`, and `until_utc` for other machines. `result` is the document of its result; `filed` is where the ended task
+    lies, empty while it is still to be moved.
+    """
+
+    id: str
+    name: str
+    definition: str = ""
+    origin: TaskOrigin = TaskOrigin.LOCAL
+    priority: int = 0
+    state: QueueState = QueueState.QUEUED
+    session: SessionId = NO_SESSION
+    reason: str = ""
+    fence: int = 0
+    worker: str = ""
+    holder: str = ""
+    boot: str = ""
+    until: float = 0.0
+    until_utc: str = ""
+    result: str = ""
+    filed: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """True if the task is done or failed."""
+        return self.state in {QueueState.DONE, QueueState.FAILED}
+
+
+class QueueRecords:
+    """Records in `folder`. Changes are made under `locked`; all calls block."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._workers = folder / "workers"
+        self._lock: FileLock | None = None
+        self.holder = ""
+        self.boot = _boot_id()
+
+    def mark(self) -> int:
+        """Return a number that changes with every record; 0 before the first."""
+        try:
+            return self._folder.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the queue's lock, which one process at a time has."""
+        descriptor = -1
+        try:
+            make_directories(self._folder)
+            descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise storage_error(f"the lock of the queue in {self._folder} could not be opened", error) from error
+        try:
+            lock_descriptor(descriptor, self._folder / "lock", LOCK_SECONDS)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def all(self) -> list[QueueRecord]:
+        """Return all records."""
+        try:
+            paths = sorted(path for path in self._folder.iterdir() if path.suffix == ".json")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise storage_error(f"{self._folder} could not be read", error) from error
+        return [record for path in paths if (record := _read(path)) is not None]
+
+    def find(self, task: str) -> QueueRecord | None:
+        """Return the record of a task, None if it has none."""
+        return _read(self._path(task))
+
+    def save(self, record: QueueRecord) -> None:
+        """Write a record durably."""
+        write_atomically(self._path(record.id), msgspec.json.encode(record), mode=0o600)
+
+    def drop(self, task: str) -> None:
+        """Remove the record of a task that was never claimed."""
+        self._path(task).unlink(missing_ok=True)
+
+    def hold(self) -> str:
+        """Return the name of the file lock that this object holds until `release`, or until its process dies."""
+        if self._lock is None:
+            name = f"{secrets.token_hex(16)}.lock"
+            try:
+                make_directories(self._workers)
+            except OSError as error:
+                raise storage_error(f"{self._workers} could not be created", error) from error
+            lock = FileLock(self._workers / name, describe_holder())
+            lock.acquire()
+            self._lock, self.holder = lock, name
+        return self.holder
+
+    def is_dead(self, record: QueueRecord) -> bool:
+        """Return True if the process of a claim is known to be gone: it was on this machine, and its lock is free."""
+        if record.boot != self.boot or not self.boot or not record.holder:
+            return False
+        return not lock_holder(self._workers / Path(record.holder).name)
+
+    def forget(self, record: QueueRecord) -> None:
+        """Remove the file lock of a dead process."""
+        with suppress(OSError):
+            (self._workers / Path(record.holder).name).unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Release the file lock; the claims of this object are free then."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            with suppress(OSError):
+                (self._workers / self.holder).unlink(missing_ok=True)
+            lock.release()
+            self.holder = ""
+
+    def _path(self, task: str) -> Path:
+        return self._folder / f"{sha256(task.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+
+
+def _read(path: Path) -> QueueRecord | None:
+    try:
+        return msgspec.json.decode(read_regular(path, MAX_BYTES), type=QueueRecord)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_error(f"{path} could not be read", error) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        advice = "move the file away: the worker then begins this task again"
+        raise StorageError(f"{path} is not the record of a queued task: {error}", advice=advice) from error
+
+
+def _boot_id() -> str:
+    """Return the identity of this start of the machine, empty where the system does not tell."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""

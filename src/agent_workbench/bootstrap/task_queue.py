@@ -1,0 +1,104 @@
+"""Wiring of the queue of tasks from outside."""
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.plan import QUEUE_FOLDER
+
+if TYPE_CHECKING:  # loaded by the verbs that need them
+    from agent_workbench.adapters.plans.queued_task import QueueFile
+    from agent_workbench.adapters.queue.folder_queue import FolderQueue
+    from agent_workbench.adapters.queue.queued_plan import QueuedPlan
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.plan import TaskOrigin
+    from agent_workbench.core.ports.task_queue import QueuedTask
+    from agent_workbench.core.state.session_state import SessionState
+
+DEFAULT_PROJECT = "default"
+_PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+
+
+async def task_queue(repo: "RepoContext", project: str = DEFAULT_PROJECT, folder: Path | None = None) -> "FolderQueue":
+    """Return the queue of a project; raise `UsageError` for a name that is no project's.
+
+    `folder` holds the folders of the projects (None: `tasks/queue` of the repository).
+    """
+    from agent_workbench.adapters.queue.folder_queue import FolderQueue
+    from agent_workbench.adapters.queue.queue_files import QueueFiles
+    from agent_workbench.adapters.queue.queue_records import QueueRecords
+    from agent_workbench.bootstrap.stores import system_clock
+    from agent_workbench.core.plan import TaskOrigin
+    from agent_workbench.system.user_dirs import repo_key, state_dir
+
+    root, parts = _place(repo.root, folder, queue_folder(project))
+    below = "/".join(parts)
+    checkout = await repo.repository.checkout_files()
+    return FolderQueue(
+        QueueFiles(root, parts),
+        QueueRecords(state_dir() / "queue" / repo_key(str(root)) / below.replace("/", "%")),
+        system_clock(),
+        lambda text, name: read_definition(text, TaskOrigin.LOCAL, name).priority,
+        lambda: checkout.tracked_in(below) if root == repo.root else _outside(root),
+    )
+
+
+def _place(root: Path, folder: Path | None, standard: str) -> tuple[Path, tuple[str, ...]]:
+    """Return the folder in which no link is followed, and the path of the queue below it."""
+    if folder is None:
+        return root, tuple(standard.split("/"))
+    project = standard.rpartition("/")[2]
+    absolute = Path(os.path.abspath(folder))  # noqa: PTH100 - a link below the repository is refused, not resolved
+    if absolute.is_relative_to(root):
+        return root, (*absolute.relative_to(root).parts, project)
+    return absolute, (project,)
+
+
+def _outside(folder: Path) -> frozenset[str] | None:
+    """Return no names for a folder outside of every repository; None for one in a repository that is not asked."""
+    held = any(os.path.lexists(each / ".git") for each in (folder, *folder.parents))
+    return None if held else frozenset()
+
+
+def queue_folder(project: str) -> str:
+    """Return the folder of a project's queue, relative to the repo; raise `UsageError`."""
+    if not _PROJECT.fullmatch(project) or ".." in project:
+        raise UsageError(
+            f"{project!r} is not a project's name",
+            advice="it begins with a letter or digit and has at most 64 letters, digits, '.', '_' or '-'",
+        )
+    return f"{QUEUE_FOLDER}/{project}"
+
+
+def read_definition(text: str, origin: "TaskOrigin", name: str) -> "QueueFile":
+    """Return the task in the text of a queue file called `name`; raise `PlanError` with file and line."""
+    from agent_workbench.adapters.plans.queued_task import read_queued
+    from agent_workbench.config.yaml_parser import compose_text
+
+    return read_queued(text, origin, name, compose_text)
+
+
+def queued_plan(task: "QueuedTask", project: str = DEFAULT_PROJECT) -> "QueuedPlan":
+    """Return the plan of the session that works on a queued task; raise `PlanError` if its text is no task."""
+    from agent_workbench.adapters.queue.queued_plan import QueuedPlan
+    from agent_workbench.core.plan import Plan
+
+    name = f"{task.id}.yaml"
+    definition = read_definition(task.definition, task.origin, name).task
+    return QueuedPlan(Plan((definition,)), str(Path(queue_folder(project)) / name))
+
+
+def is_queued(plan_path: str) -> bool:
+    """Return True if the plan at this path is that of a queued task."""
+    return plan_path.startswith(f"{QUEUE_FOLDER}/")
+
+
+def recorded_plan(state: "SessionState") -> "QueuedPlan | None":
+    """Return the plan of a session that works on a queued task, as its journal has it; None for any other session."""
+    if not is_queued(state.plan_path):
+        return None
+    from agent_workbench.adapters.queue.queued_plan import QueuedPlan
+
+    return QueuedPlan(state.plan, state.plan_path)
