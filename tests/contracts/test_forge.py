@@ -1,14 +1,20 @@
 """Contract of `core.ports.forge.Forge`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from hashlib import sha256
 from typing import Protocol
 
 import pytest
+from msgspec.structs import replace
 
+from agent_workbench.adapters.forge.api_client import ForgeApi
+from agent_workbench.adapters.forge.gitea import GiteaForge
 from agent_workbench.core.errors import ForgeError
+from agent_workbench.core.forge_settings import ForgeSettings
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState, Forge, ForgeComment, ForgeIssue
+from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer, gitea_server, labelled
 from tests.fakes.stores import MemoryForge
 
 
@@ -19,7 +25,35 @@ class ForgeOfTests(Forge, Protocol):
         """Add a comment as `author`."""
 
 
-IMPLEMENTATIONS: dict[str, Callable[[Sequence[ForgeIssue]], ForgeOfTests]] = {"memory": MemoryForge}
+class GiteaOfTests(GiteaForge):
+    """The adapter, and a user of its server."""
+
+    def __init__(self, server: GiteaServer) -> None:
+        settings = ForgeSettings(url=server.url, repo=REPO, users=("ada",))
+        super().__init__(ForgeApi(server.url, TOKEN), settings)
+        self._server = server
+
+    def say(self, issue: int, author: str, text: str) -> ForgeComment:
+        return self._server.say(issue, author, text)
+
+
+@contextmanager
+def memory(issues: Sequence[ForgeIssue]) -> Iterator[MemoryForge]:
+    yield MemoryForge(issues)
+
+
+@contextmanager
+def gitea(issues: Sequence[ForgeIssue]) -> Iterator[GiteaOfTests]:
+    with gitea_server() as server:
+        for each in issues:
+            labelled(server, each)
+        yield GiteaOfTests(server)
+
+
+IMPLEMENTATIONS: dict[str, Callable[[Sequence[ForgeIssue]], AbstractContextManager[ForgeOfTests]]] = {
+    "memory": memory,
+    "gitea": gitea,
+}
 
 
 def issue(number: int) -> ForgeIssue:
@@ -28,15 +62,19 @@ def issue(number: int) -> ForgeIssue:
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
-def forge(request: pytest.FixtureRequest) -> ForgeOfTests:
-    return IMPLEMENTATIONS[request.param]([issue(7), issue(3)])
+async def forge(request: pytest.FixtureRequest) -> AsyncIterator[ForgeOfTests]:
+    with IMPLEMENTATIONS[request.param]([issue(7), issue(3)]) as opened:
+        yield opened
+        await opened.close()
 
 
 class TestForge:
     """Reports can be repeated; whose comment it is, and whether it was edited, is known."""
 
     async def test_issues_come_by_number(self, forge: ForgeOfTests) -> None:
-        assert await forge.issues() == (issue(3), issue(7))
+        found = [replace(each, label_event=0) for each in await forge.issues()]
+        assert found == [issue(3), issue(7)]
+        assert [each.number for each in await forge.issues(known=[3])] == [7]
 
     async def test_comments_come_in_order_behind_the_last_one_read(self, forge: ForgeOfTests) -> None:
         first, second = forge.say(3, "ada", "/retry"), forge.say(3, "bob", "hello")
@@ -55,7 +93,7 @@ class TestForge:
         (before,) = await forge.comments(3)
         await forge.comment(3, "progress", "step 1")
         assert await forge.comments(3) == (before,)
-        assert (before.own, before.edited) == (True, False)
+        assert (before.own, before.edited, before.key) == (True, False, "progress")
 
     async def test_a_report_takes_the_place_of_the_one_before(self, forge: ForgeOfTests) -> None:
         await forge.comment(3, "progress", "step 1")

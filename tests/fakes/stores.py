@@ -205,8 +205,8 @@ class MemoryForge:
         self._of(issue).append(comment)
         return comment
 
-    async def issues(self) -> tuple[ForgeIssue, ...]:
-        return tuple(self._issues[number] for number in sorted(self._issues))
+    async def issues(self, known: Collection[int] = ()) -> tuple[ForgeIssue, ...]:
+        return tuple(self._issues[number] for number in sorted(self._issues) if number not in known)
 
     async def comments(self, issue: int, after: int = 0) -> tuple[ForgeComment, ...]:
         return tuple(each for each in self._of(issue) if each.id > after)
@@ -217,7 +217,7 @@ class MemoryForge:
         if known is None:
             self._last += 1
             self._keys[issue, key] = self._last
-            comments.append(ForgeComment(self._last, "agent", text, own=True))
+            comments.append(ForgeComment(self._last, "agent", text, own=True, key=key))
             return
         place = next(place for place, each in enumerate(comments) if each.id == known)
         if comments[place].text != text:

@@ -1,5 +1,6 @@
 """Protocols of the forge that tasks come from and results go to. `tests/contracts` holds implementations to them."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Protocol
 
@@ -64,8 +65,8 @@ class Forge(Protocol):
     comes from the forge is foreign. Every method raises `ForgeError` if the forge refuses or does not answer.
     """
 
-    async def issues(self) -> tuple[ForgeIssue, ...]:
-        """Return the open issues with the agent's label, set by an allowed user; by number."""
+    async def issues(self, known: Collection[int] = ()) -> tuple[ForgeIssue, ...]:
+        """Return the open issues with the agent's label, set by an allowed user, except the `known` ones; by number."""
 
     async def comments(self, issue: int, after: int = 0) -> tuple[ForgeComment, ...]:
         """Return the comments with an id above `after`, by id; raise `ForgeError` for an unknown issue."""

@@ -1,0 +1,1 @@
+"""Forge over HTTP: Gitea and Forgejo."""

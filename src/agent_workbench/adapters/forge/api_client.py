@@ -1,0 +1,167 @@
+"""HTTP client of a forge's interface: bounded in time and size, without redirects, and silent about its token."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TypeVar
+
+import httpx
+import msgspec
+
+from agent_workbench.core.errors import ConfigError, ForgeError
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.system.loopback import is_loopback
+
+REQUEST_SECONDS = 20.0
+"""Time for a whole request with its answer, however slowly it trickles."""
+MAX_ANSWER_BYTES = 8_000_000
+_CONNECT_SECONDS = 5.0
+_SAID_CHARS = 200
+_ADVICE: Mapping[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "the variable that forge.token_env names must hold a valid token",
+    HTTPStatus.FORBIDDEN: "give the token's account write access to code, issues and pull requests",
+    HTTPStatus.NOT_FOUND: "check forge.url and forge.repo, and that the token's account can see the repository",
+}
+
+Wanted = TypeVar("Wanted")
+
+
+class ApiAnswer(msgspec.Struct, frozen=True):
+    """Answer of the forge as bytes; `total` is the number of entries of all pages (-1: not told)."""
+
+    body: bytes
+    total: int = -1
+
+
+class NotFound(ForgeError):
+    """The forge does not have what was asked for."""
+
+
+class ForgeApi:
+    """The interface below `url`. The token goes to that address alone and is never part of an error."""
+
+    def __init__(self, url: str, token: str, *, plain_http: bool = False, seconds: float = REQUEST_SECONDS) -> None:
+        """Raise `ConfigError` for a token that is none, and an address that would show it to others on its way."""
+        self._address = httpx.URL(url.rstrip("/"))
+        self.address = str(self._address)
+        check_transport(url, plain_http=plain_http)
+        if not token or not (token.isascii() and token.isprintable() and " " not in token):
+            raise ConfigError(
+                "the forge's token is missing, or has characters that no token has",
+                advice="put it into the environment variable that forge.token_env names",
+            )
+        self._token = token
+        self._seconds = seconds
+        self._client: httpx.AsyncClient | None = None
+
+    async def get(self, path: str, wanted: type[Wanted], **query: str | int) -> Wanted:
+        """Return what is at `path`; raise `ForgeError`."""
+        return self._decoded((await self.request("GET", path, query=query)).body, wanted)
+
+    async def send(self, method: str, path: str, body: Mapping[str, object], wanted: type[Wanted]) -> Wanted:
+        """Send a body as JSON and return the answer; raise `ForgeError`."""
+        return self._decoded((await self.request(method, path, msgspec.json.encode(body))).body, wanted)
+
+    def read_rows(self, answer: ApiAnswer, kind: type[Wanted]) -> list[Wanted]:
+        """Return the entries of a list, none for `null`; raise `ForgeError` for anything else."""
+        if answer.body.strip() in {b"", b"null"}:
+            return []
+        return [self._decoded(bytes(each), kind) for each in self._decoded(answer.body, list[msgspec.Raw])]
+
+    def _decoded(self, body: bytes, wanted: type[Wanted]) -> Wanted:
+        try:
+            return msgspec.json.decode(body, type=wanted)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            why = sanitize_line(str(error), _SAID_CHARS)
+            raise ForgeError(f"the forge at {self.address} sent an answer that cannot be read: {why}") from None
+
+    async def request(
+        self, method: str, path: str, content: bytes | None = None, query: Mapping[str, str | int] | None = None
+    ) -> ApiAnswer:
+        """Send a request and return the whole answer; raise `ForgeError`, `NotFound`."""
+        client = await self._opened()
+        headers = {"Authorization": f"token {self._token}", "Accept": "application/json"}
+        # Compressed bodies would pass the size limit.
+        headers |= {"Accept-Encoding": "identity"}
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        url = f"{self.address}{path}"
+        request = client.build_request(method, url, content=content, headers=headers, params=dict(query or {}))
+        try:
+            async with asyncio.timeout(self._seconds):
+                response = await client.send(request, stream=True)
+                try:
+                    body = await self._body(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise ForgeError(f"the forge at {self.address} did not answer within {self._seconds:g} s") from None
+        except httpx.HTTPError as error:
+            why = self._inert(str(error)) or type(error).__name__
+            raise ForgeError(
+                f"the forge at {self.address} cannot be reached: {why}", advice="check forge.url and the network"
+            ) from None
+        self._check(response, body)
+        told = response.headers.get("x-total-count", "")
+        return ApiAnswer(body, int(told) if told.isascii() and told.isdigit() and len(told) < 10 else -1)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        async for piece in response.aiter_raw():
+            body += piece
+            if len(body) > MAX_ANSWER_BYTES:
+                raise ForgeError(f"the forge at {self.address} sent more than {MAX_ANSWER_BYTES:,} bytes")
+        return bytes(body)
+
+    def _check(self, response: httpx.Response, body: bytes) -> None:
+        status = response.status_code
+        if response.is_success:
+            return
+        if response.is_redirect:
+            to = self._inert(response.headers.get("location", ""))
+            raise ForgeError(
+                f"the forge at {self.address} redirects to {to or 'another address'}",
+                advice="the token is not sent there; set forge.url to the address itself",
+            )
+        said = self._inert(body[:2_000].decode("utf-8", "replace"))
+        what = f"the forge at {self.address} refused {response.request.method} {response.request.url.path}"
+        kind = NotFound if status == HTTPStatus.NOT_FOUND else ForgeError
+        raise kind(f"{what}: {status} {said}".rstrip(), advice=_ADVICE.get(status, ""))
+
+    def _inert(self, text: str) -> str:
+        """Return foreign text as one short line without the token."""
+        return sanitize_line(text.replace(self._token, "«token»"), _SAID_CHARS)
+
+    async def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            secure = self._address.scheme == "https"
+            context = (
+                await asyncio.to_thread(ssl.create_default_context)
+                if secure
+                else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            )
+            self._client = httpx.AsyncClient(
+                verify=context,
+                timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
+                follow_redirects=False,
+                # No proxy for a forge on this machine.
+                trust_env=not is_loopback(self._address.host),
+            )
+        return self._client
+
+
+def check_transport(url: str, *, plain_http: bool) -> None:
+    """Raise `ConfigError` for an address without TLS beyond this machine, unless the user allowed it."""
+    address = httpx.URL(url)
+    if address.scheme != "https" and not is_loopback(address.host) and not plain_http:
+        raise ConfigError(
+            f"forge.url {url} has no TLS: everybody on the way could read the token",
+            advice="use https, or set forge.plain_http: true for a network that is yours",
+        )

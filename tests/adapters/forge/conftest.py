@@ -1,0 +1,22 @@
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from agent_workbench.adapters.forge.api_client import ForgeApi
+from agent_workbench.adapters.forge.gitea import GiteaForge
+from agent_workbench.core.forge_settings import ForgeSettings
+from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer, gitea_server
+
+
+@pytest.fixture
+def server() -> Iterator[GiteaServer]:
+    with gitea_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def forge(server: GiteaServer) -> AsyncIterator[GiteaForge]:
+    settings = ForgeSettings(url=server.url, repo=REPO, users=("ada", "Bob"))
+    forge = GiteaForge(ForgeApi(server.url, TOKEN, seconds=5.0), settings)
+    yield forge
+    await forge.close()
