@@ -17,7 +17,7 @@ endif
 UNCOMPILED := 'site-packages/((huggingface_hub|kubernetes|mypyc?|onnxruntime|pygments/lexers)/|.*/tests/)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup machine run test check judge bench snapshot-update lock format lint types contracts build
+.PHONY: help setup machine run test check judge bench snapshot-update lock format lint types contracts build image
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -78,8 +78,17 @@ bench: setup  ## the benchmarks
 snapshot-update: setup  ## accept the screens as they are now
 	$(BIN)/python -m pytest -n0 --snapshot-update $(ARGS)
 
-build: setup  ## sdist and wheel into dist/
+build: setup  ## sdist, wheel and their checksums into dist/
+	@rm -f dist/*
 	$(BIN)/python -m build --no-isolation --outdir dist
+	@cd dist && { sha256sum *.whl *.tar.gz 2>/dev/null || shasum -a 256 *.whl *.tar.gz; } > SHA256SUMS
+
+# `make image IMAGE=registry.example/org/repo:tag`; the version in it names the commit too.
+IMAGE   ?= agent-workbench:latest
+VERSION  = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/agent_workbench/core/version.py)
+image:  ## container image of the worker and the MCP server
+	docker build --file deploy/Dockerfile --tag "$(IMAGE)" \
+		--build-arg VERSION="$(VERSION)$$(git rev-parse --short HEAD 2>/dev/null | sed 's/^/+g/')" .
 
 # uv only resolves; it is not needed for anything else and not kept. `make lock UPGRADE=--upgrade` takes newer versions.
 UPGRADE ?=
