@@ -154,7 +154,7 @@ RISKY = {
     "ui.keys": ("ui: {keys: {approve: j}}", "ui: {keys: {approve: k}}"),
     "ui.review_context": ("ui: {review_context: false}", "ui: {review_context: true}"),
 }
-REFUSED = {"ui.mode"}
+REFUSED = {"ui.mode", "sandbox.unconfined", "sandbox.user"}
 HARMLESS = {
     **{
         f"sampling.{role}.{name}": f"sampling: {{{role}: {{{name}: 1}}}}"

@@ -59,10 +59,3 @@ def environment_setup(
     from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
 
     return EnvironmentSetup(environments or skill_environments(root), invocation.environ, root)
-
-
-def skill_shell(root: Path, settings: "Settings", invocation: Invocation) -> "Shell":
-    """Return the shell of scripts that run outside of a session."""
-    from agent_workbench.adapters.shell.shell import SandboxedShell
-
-    return SandboxedShell(settings.sandbox, str(root), invocation.environ)

@@ -20,6 +20,8 @@ ALLOWED = (
     "retrieval.embeddings.",
     "ui.",
     "mcp_servers.",
+    "sandbox.unconfined",
+    "sandbox.user",
 )
 MODELS = ("model.", "endpoints.", "roles.")
 EMBEDDINGS = "retrieval.embeddings."

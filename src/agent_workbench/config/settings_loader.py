@@ -46,7 +46,11 @@ HOME_PATHS = {"model.path", "model.server", "endpoints.*.path", "endpoints.*.ser
 # Mappings from text to text: a source changes single entries, not all of them.
 MAPPINGS = {"ui.keys"}
 # Keys that no repository may set, with the reason.
-USER_ONLY = {"ui.mode": "a repository cannot choose how much is approved without a question"}
+USER_ONLY = {
+    "ui.mode": "a repository cannot choose how much is approved without a question",
+    "sandbox.unconfined": "a repository cannot choose that nothing confines what it runs",
+    "sandbox.user": "which users there are depends on the machine",
+}
 
 
 class Layers(Struct, frozen=True):

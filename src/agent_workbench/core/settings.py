@@ -184,10 +184,16 @@ class SkillSettings(Struct, frozen=True):
 
 
 class SandboxSettings(Struct, frozen=True):
-    """Network access of commands, and whether a missing sandbox stops the work."""
+    """Network access of commands, and what happens where no sandbox holds.
+
+    `require`: no command runs then. `unconfined`: unattended work goes on then, as with the flag of that name. `user`:
+    name or number of another user, whom commands run as then.
+    """
 
     network: bool = False
     require: bool = False
+    unconfined: bool = False
+    user: str = ""
 
 
 class CallBy(StrEnum):

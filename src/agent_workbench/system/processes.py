@@ -46,6 +46,14 @@ class ResourceLimits(Struct, frozen=True):
     disk_left_bytes: int = 0
 
 
+class ProcessUser(Struct, frozen=True):
+    """User that a command runs as, other than the workbench's own."""
+
+    name: str
+    uid: int
+    gid: int
+
+
 class ProcessOutput(Struct, frozen=True):
     """Output of a command, and the pipe it comes through."""
 
@@ -141,7 +149,7 @@ async def spawn(
     stdout: Path | StandardStreams | None = None,
     stderr: int = subprocess.STDOUT,
     grace_seconds: float = 0.5,
-    guard: Guard = Guard.OPEN,
+    guard: Guard | ProcessUser = Guard.OPEN,
     limits: ResourceLimits | None = None,
 ) -> SupervisedProcess:
     """Start `argv` (an absolute path first) in `folder` with exactly this environment, in its own session.
@@ -149,7 +157,7 @@ async def spawn(
     Output is read from the process or appended to the file `stdout`; standard error goes with it, or to the descriptor
     `stderr`. There is no input. With `StandardStreams` as `stdout` the process gets these descriptors instead. On a
     stop all processes get `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` if the command cannot be
-    started, or the kernel refuses the `guard`.
+    started, or the kernel refuses the `guard`: a filter for a confined command, or the user that another one runs as.
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         our_end, their_end = socket.socketpair()
@@ -167,7 +175,9 @@ async def spawn(
             theirs.callback(os.close, writing)
             streams = StandardStreams(NOTHING, writing, writing if stderr == subprocess.STDOUT else stderr)
         sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
-        told = (str(grace_seconds), guard, sums, "none" if streams.stdin == NOTHING else str(streams.stdin))
+        source = "none" if streams.stdin == NOTHING else str(streams.stdin)
+        kept = (Guard.OPEN, f"{guard.uid}:{guard.gid}") if isinstance(guard, ProcessUser) else (guard, "none")
+        told = (str(grace_seconds), kept[0], sums, source, kept[1])
         # If its start were cancelled, asyncio would kill the supervisor alone.
         starting = asyncio.ensure_future(_start_supervisor(argv, folder, environment, their_end, streams, told))
         try:

@@ -1,6 +1,6 @@
 """Supervisor program of one command: no process of the command outlives the command, the supervisor or its parent.
 
-    python -I -S supervisor.py <grace_seconds> <guard> <limits> <input> <command> [argument ...]
+    python -I -S supervisor.py <grace_seconds> <guard> <limits> <input> <user> <command> [argument ...]
 
 Standard input is a connected socket to the parent. The supervisor writes lines to it: `started <pid>` or
 `failed <errno>`, and at the end `ended <status>` (negative: signal), possibly after `exceeded <limit>`. If the parent
@@ -14,6 +14,7 @@ reaches only the process group of the command. <guard> selects the filter for Un
 network namespace of the host).
 <limits> is `none`, or limits for `resource_watch`: a command that exceeds them is killed at once.
 <input> is `none`, or the descriptor that becomes the standard input of the command.
+<user> is `none`, or the numbers `uid:gid` that the command runs as, without any capability or other group.
 The supervisor starts for each command, so its imports are few.
 """
 
@@ -30,6 +31,8 @@ sys.path.append(__file__.rpartition("/agent_workbench/")[0])
 _PARENT = 0
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _POLL_SECONDS = 0.005
 # A process in uninterruptible sleep cannot be killed, so the wait for it is limited.
 _UNKILLABLE_SECONDS = 5.0
@@ -41,6 +44,23 @@ def _prctl(option: int, value: int) -> None:
 
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends; end at once if that has happened."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _become(user: str) -> None:
+    """Become another user for good: no capability, group or set-user-id program leads back."""
+    uid, gid = map(int, user.split(":"))
+    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def _children_by_parent() -> dict[int, list[int]]:
@@ -77,7 +97,7 @@ def _descendants() -> list[int]:
 class _Command:
     """The command with its exit status and all of its descendants."""
 
-    def __init__(self, argv: list[str], guard: str, limits: str, source: str) -> None:
+    def __init__(self, argv: list[str], guard: str, limits: str, source: str, user: str) -> None:
         self.status: int | None = None
         self.error = 0
         failure, failed = os.pipe()
@@ -86,7 +106,7 @@ class _Command:
         reading = os.open(os.devnull, os.O_RDONLY) if source == "none" else int(source)
         self.pid = os.fork()
         if self.pid == 0:
-            self._execute(argv, supervisor, (reading, failed), guarding, limits)
+            self._execute(argv, supervisor, (reading, failed), guarding, limits, user)
         # Held here too, a pipe would seem to have a reader after the command ended.
         os.close(reading)
         os.close(failed)
@@ -97,16 +117,14 @@ class _Command:
 
     @staticmethod
     def _execute(
-        argv: list[str], supervisor: int, ends: tuple[int, int], guarding: "_Guarding | None", limits: str
+        argv: list[str], supervisor: int, ends: tuple[int, int], guarding: "_Guarding | None", limits: str, user: str
     ) -> None:
         reading, failed = ends
         try:
             os.dup2(reading, 0)
             os.close(reading)
             os.setsid()
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != supervisor:
-                os._exit(1)
+            _die_with(supervisor)
             for number in (
                 signal.SIGPIPE,
                 signal.SIGXFSZ,
@@ -123,6 +141,9 @@ class _Command:
                 limit_processes(limits)
             if guarding:
                 guarding.enter()
+            if user != "none":  # who may be unable to read our modules
+                _become(user)
+                _die_with(supervisor)  # the kernel forgets it when the user changes
             os.execv(argv[0], argv)  # noqa: S606 - this program exists to start the command
         except OSError as error:
             os.write(failed, str(error.errno or errno.EIO).encode())
@@ -273,11 +294,11 @@ def _leave(status: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command with its grace period, guard, limits and input. Does not return."""
+    """Run the command with its grace period, guard, limits, input and user. Does not return."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wake, told = _listen()
-    grace, guard, limits, source, *argv = arguments
-    command = _Command(argv, guard, limits, source)
+    grace, guard, limits, source, user, *argv = arguments
+    command = _Command(argv, guard, limits, source, user)
     if command.error:
         _report("failed", command.error)
         os._exit(127)

@@ -46,6 +46,11 @@ def environment_redactor(environ: Mapping[str, str], keys: Collection[str] = ())
     return Redactor((name, secret) for name, value in environ.items() for secret in _secrets_of(name, value, keys))
 
 
+def secret_names(environ: Mapping[str, str], keys: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the variables that the redactor of these would look for."""
+    return tuple(name for name, value in environ.items() if value and any(_secrets_of(name, value, keys)))
+
+
 def _secrets_of(name: str, value: str, keys: Collection[str]) -> Iterator[str]:
     if name in keys or (looks_secret(name) and not is_ordinary(value.strip()) and not _is_existing_path(value)):
         yield value

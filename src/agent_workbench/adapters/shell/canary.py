@@ -15,7 +15,7 @@ from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.repo.workspace import SandboxFacts
-from agent_workbench.system.processes import Guard, spawn
+from agent_workbench.system.processes import Guard, ProcessUser, spawn
 from agent_workbench.system.programs import find_program
 
 _SECONDS = 20.0
@@ -65,11 +65,14 @@ print("done")
 
 
 class Sandbox(Struct, frozen=True):
-    """Confinement of commands; `bwrap` is the path of a working bubblewrap, or empty."""
+    """Confinement of commands; `bwrap` is the path of a working bubblewrap, or empty.
+
+    Where there is none, `guard` may be the user that commands run as.
+    """
 
     facts: SandboxFacts
     bwrap: str = ""
-    guard: Guard = Guard.OPEN
+    guard: Guard | ProcessUser = Guard.OPEN
 
 
 class _ProbePaths(Struct, frozen=True):

@@ -10,7 +10,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox
+from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox, no_sandbox
+from agent_workbench.adapters.shell.command_user import find_user, hand_over, user_problem
 from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
@@ -19,7 +20,7 @@ from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.system.folder_trees import remove_tree
-from agent_workbench.system.processes import ResourceLimits, SupervisedProcess, read_pipe, spawn
+from agent_workbench.system.processes import ProcessUser, ResourceLimits, SupervisedProcess, read_pipe, spawn
 from agent_workbench.system.programs import clean_path
 
 _LIMITS = ResourceLimits()
@@ -36,8 +37,8 @@ _Read = Callable[[int], Awaitable[bytes]]
 class SandboxedShell:
     """The port `core.ports.workspace.Shell` for the repo at `repo`; PATH and HOME come from the environment `parent`.
 
-    `readable` are more paths that commands must see, such as the git common dir of a repo elsewhere. A command that
-    exceeds `limits` is killed.
+    `readable` are more paths that commands must see, such as the git common dir of a repo elsewhere, `hidden` paths
+    that none may see. A command that exceeds `limits` is killed.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class SandboxedShell:
         parent: Mapping[str, str],
         readable: tuple[str, ...] = (),
         limits: ResourceLimits = _LIMITS,
+        hidden: tuple[str, ...] = (),
     ) -> None:
         self._settings = settings
         self._repo = repo
         self._parent = dict(parent)
         self._readable = (repo, *readable, sys.prefix, sys.base_prefix)
         self._limits = limits
+        self._hidden = hidden
         self._finding: asyncio.Task[Sandbox] | None = None
 
     async def observe(self) -> SandboxFacts:
@@ -64,6 +67,10 @@ class SandboxedShell:
             raise ShellError(
                 f"{command.line!r} was not run: sandbox.require is set, and no sandbox works here",
                 advice=f"{sandbox.facts.why}; or set `sandbox: {{require: false}}` to run without one",
+            )
+        if self._settings.user and not sandbox.bwrap and not isinstance(sandbox.guard, ProcessUser):
+            raise ShellError(
+                f"{command.line!r} was not run: {sandbox.facts.why}", advice="set sandbox.user to one who can work here"
             )
         if not await asyncio.to_thread(os.path.isdir, command.folder):
             raise ShellError(
@@ -80,8 +87,19 @@ class SandboxedShell:
 
     async def _sandbox(self) -> Sandbox:
         if self._finding is None or (self._finding.done() and self._finding.cancelled()):
-            self._finding = asyncio.create_task(find_sandbox(self._parent, self._settings.network, self._repo))
+            self._finding = asyncio.create_task(self._find())
         return await asyncio.shield(self._finding)
+
+    async def _find(self) -> Sandbox:
+        """Return the sandbox, or the user that commands run as where there is none."""
+        found = await find_sandbox(self._parent, self._settings.network, self._repo)
+        if found.bwrap or not self._settings.user:
+            return found
+        user = await asyncio.to_thread(find_user, self._settings.user)
+        if problem := await user_problem(user):
+            return no_sandbox(f"{found.facts.why}; {problem}")
+        why = f"{found.facts.why}; they run as the user {user.name}"
+        return Sandbox(SandboxFacts(kind="user", holds=False, network=True, why=why), guard=user)
 
     @contextlib.asynccontextmanager
     async def _running(
@@ -93,6 +111,8 @@ class SandboxedShell:
             if not sandbox.bwrap:
                 temporary = await asyncio.to_thread(tempfile.mkdtemp, prefix="agent-command-")
                 stack.push_async_callback(asyncio.to_thread, _remove, temporary)
+            if isinstance(sandbox.guard, ProcessUser):
+                await asyncio.to_thread(_hand_over, command, temporary, sandbox.guard)
             argv, environment = await asyncio.to_thread(self._prepare, sandbox.bwrap, command, temporary)
             reads: list[_Read] = []
             with contextlib.ExitStack() as theirs:
@@ -131,10 +151,22 @@ class SandboxedShell:
             folder=command.folder,
             writable=command.writable,
             readable=(*self._readable, *command.readable, *(_installation(Path(each)) for each in folders if each)),
-            hidden=command.hidden,
+            hidden=(*self._hidden, *command.hidden),
             network=self._settings.network,
         )
         return confine(bwrap, argv, bounds, hidden_paths(self._parent))
+
+
+def _hand_over(command: Command, temporary: str, user: ProcessUser) -> None:
+    """Give a command's own folders to the user that it runs as; raise `ShellError`."""
+    try:
+        for folder in (temporary, *((command.folder,) if command.private else ())):
+            hand_over(folder, user)
+    except OSError as error:
+        raise ShellError(
+            f"{command.line!r} was not run: its folder could not be given to {user.name}: {error}",
+            advice="see that the workbench is root, or has CAP_CHOWN",
+        ) from error
 
 
 def _remove(folder: str) -> None:

@@ -127,6 +127,7 @@ def _command(skill: SkillEntry, environment: SkillEnvironment, bounds: ScriptBou
         readable=(folder, str(environment.folder), str(environment.python.resolve().parent.parent)),
         hidden=bounds.hidden,
         apart=True,
+        private=True,
     )
 
 

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.start_conditions import check_confined
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.bootstrap.task_queue import is_queued, recorded_plan
-from agent_workbench.core.errors import ShellError
 from agent_workbench.core.version import __version__
 
 if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
@@ -29,8 +29,6 @@ if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
     from agent_workbench.engine.runtime.session_context import SessionContext
     from agent_workbench.engine.session.live_session import LiveSession
-
-UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
 
 
 class AttendedRepo:
@@ -90,8 +88,8 @@ async def open_session(
         stack.push_async_callback(ports.model.close)
         stack.push_async_callback(ports.retriever.close)
         sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
-        if headless and not query.chat and not sandbox.holds and not repo.invocation.unconfined:
-            raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
+        if headless and not query.chat:
+            check_confined(sandbox, repo.invocation, settings)
         if headless and not sandbox.holds and say is not None:
             say(f"tests and commands are not confined here: {sandbox.why}")
         own_rules = await ports.rules.kept() if trusted else ()

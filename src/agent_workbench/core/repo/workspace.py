@@ -122,7 +122,7 @@ class CommandOutcome(Struct, frozen=True):
 
 
 class SandboxFacts(RecordedValue, frozen=True):
-    """Confinement of commands: `kind` is `bwrap` or `none`; `why` names what is missing."""
+    """Confinement of commands: `bwrap`, `user` (they run as another user) or `none`; `why` names what is missing."""
 
     kind: str
     holds: bool

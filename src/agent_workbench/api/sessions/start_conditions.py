@@ -1,0 +1,44 @@
+"""Conditions for unattended work: a sandbox or the user's word, and no credentials that an unconfined command reads."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.errors import ShellError
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.repo.workspace import SandboxFacts
+
+if TYPE_CHECKING:  # adapters are loaded by the calls that need them
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.settings import Settings
+
+UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
+MOST_NAMES = 5
+
+
+def check_confined(sandbox: SandboxFacts, invocation: Invocation, settings: "Settings") -> None:
+    """Raise `ShellError` if no sandbox holds and neither flag nor setting says to go on without one."""
+    if not (sandbox.holds or invocation.unconfined or settings.sandbox.unconfined):
+        raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
+
+
+async def check_worker_start(repo: "RepoContext", settings: "Settings") -> SandboxFacts:
+    """Return the confinement of a worker's commands; `settings` are those with trust.
+
+    Raises `ShellError` where a worker must not start: without a sandbox and without being told so, or where its
+    commands run as its own user while it holds credentials, which they could read in `/proc`.
+    """
+    shell = await asyncio.to_thread(repo.shell, settings)
+    sandbox = await shell.observe()
+    if settings.sandbox.user and not (sandbox.holds or sandbox.kind == "user"):
+        raise ShellError(f"sandbox.user is {settings.sandbox.user}, but {sandbox.why}", advice=UNCONFINED)
+    check_confined(sandbox, repo.invocation, settings)
+    held = await asyncio.to_thread(repo.credentials, settings) if sandbox.kind == "none" else ()
+    if held:
+        more = len(held) - MOST_NAMES
+        named = ", ".join(held[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+        raise ShellError(
+            f"this worker holds credentials that its unconfined commands could read in /proc: {named}",
+            advice="make a sandbox work; or start it as root with AGENT_SANDBOX__USER=NAME, another user for commands; "
+            "or start it without them (`agent worker pull` as another user holds the forge's token)",
+        )
+    return sandbox
