@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent_workbench.api.trusted_repo import repo_or_folder
+from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import environment_setup, skill_tools
@@ -30,7 +31,7 @@ async def call_skill_tool(invocation: Invocation, tool: str, arguments: str) -> 
     if spec is None:
         raise ToolError(f"unknown tool {tool[:80]!r}", advice=f"there are: {', '.join(by_name(SKILL_SPECS))}")
     repo, settings = await repo_or_folder(invocation)
-    shell = await asyncio.to_thread(repo.shell, settings)
+    shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
     if spec.permission is Permission.SCRIPT:
         if settings.approvals.script is not Approval.AUTO:
             raise ToolError(

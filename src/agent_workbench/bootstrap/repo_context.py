@@ -6,6 +6,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
@@ -28,13 +29,10 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.ports.repo_files import Plans
-    from agent_workbench.core.ports.workspace import Shell
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
 
 Say = Callable[[str], None]
-SECRETS = "secrets"
-"""Folder for files of secrets in the user's configuration folder, which the sandbox hides from commands."""
 
 
 async def find_repo(invocation: Invocation, shared: SharedResources | None = None) -> "RepoContext":
@@ -197,28 +195,6 @@ class RepoContext:
 
         return ScriptedModel(model, SCRIPTS, tokens_per_second=self.invocation.demo_tokens_per_second)
 
-    def shell(self, settings: "Settings") -> "Shell":
-        """Return the runner of commands; none sees the user's folder of secrets, nor a `.env` whose key is in force."""
-        from agent_workbench.adapters.shell.shell import SandboxedShell
-        from agent_workbench.config.env_file import ENV_FILE
-        from agent_workbench.system.user_dirs import config_dir
-
-        hidden = [str(config_dir() / SECRETS)]
-        if self.load().env_file.key and ENV_FILE not in settings.workspace.link:
-            hidden.append(str(self.root / ENV_FILE))
-        return SandboxedShell(settings.sandbox, str(self.root), self.invocation.environ, hidden=tuple(hidden))
-
-    def credentials(self, settings: "Settings") -> tuple[str, ...]:
-        """Return the names of what this process holds that commands must not read; blocks.
-
-        These are variables with secrets, and the key of a model's server that it starts.
-        """
-        from agent_workbench.adapters.journal.redaction import secret_names
-
-        served = settings.model.path or any(endpoint.path for _, endpoint in settings.endpoints)
-        own_key = ("the key of the model's server",) if served else ()
-        return (*secret_names(self.invocation.environ, settings.key_variables), *own_key)
-
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Return an adapter for every port, those that must be closed last. Blocks while modules are loaded."""
         from agent_workbench.adapters.journal.past_events import past_reading_speed
@@ -233,7 +209,7 @@ class RepoContext:
             return await asyncio.to_thread(lambda: past_reading_speed(self.sessions_dir(settings), facts))
 
         retriever = self.shared.retriever(settings, self.invocation.environ)
-        shell = self.shell(settings)
+        shell = command_shell(self.root, settings, self.invocation)
         skills = skill_folders(self.root, settings.skills)
         return Ports(
             workspaces=self.repository.with_journals(self.sessions(settings).began_on_branch),

@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap.commands import command_shell, held_credentials
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.repo.workspace import SandboxFacts
@@ -27,12 +28,12 @@ async def check_worker_start(repo: "RepoContext", settings: "Settings") -> Sandb
     Raises `ShellError` where a worker must not start: without a sandbox and without being told so, or where its
     commands run as its own user while it holds credentials, which they could read in `/proc`.
     """
-    shell = await asyncio.to_thread(repo.shell, settings)
+    shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
     sandbox = await shell.observe()
     if settings.sandbox.user and not (sandbox.holds or sandbox.kind == "user"):
         raise ShellError(f"sandbox.user is {settings.sandbox.user}, but {sandbox.why}", advice=UNCONFINED)
     check_confined(sandbox, repo.invocation, settings)
-    held = await asyncio.to_thread(repo.credentials, settings) if sandbox.kind == "none" else ()
+    held = await asyncio.to_thread(held_credentials, settings, repo.invocation) if sandbox.kind == "none" else ()
     if held:
         more = len(held) - MOST_NAMES
         named = ", ".join(held[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
