@@ -131,7 +131,8 @@ COMPACT = "compact"
 END_UNCHANGED = "end_unchanged"
 PROPOSE_PLAN = "propose_plan"
 OFFER_NOTES = "offer_notes"
-OURS = frozenset({CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED, PROPOSE_PLAN, OFFER_NOTES})
+APPLY_EDITS = "apply_edits"
+OURS = frozenset({APPLY_EDITS, CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED, PROPOSE_PLAN, OFFER_NOTES})
 """Tools that only the workbench proposes; they do not count as calls of the model."""
 
 

@@ -26,6 +26,7 @@ from agent_workbench.engine.flow import (
     Move,
     ProposeChecks,
     ProposeCommit,
+    ProposeEdits,
     ProposeEnd,
     ProposeNotes,
     ReadAnswer,
@@ -45,6 +46,7 @@ from agent_workbench.engine.planning.plan_request import ask_plan
 from agent_workbench.engine.planning.survey import survey_repo
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import execute_proposal
+from agent_workbench.engine.task.given_edits import propose_edits
 from agent_workbench.engine.task.model_step import ask
 from agent_workbench.engine.task.recovery import recover
 from agent_workbench.engine.task.task_end import close, roll_back
@@ -77,6 +79,8 @@ async def _perform(session: SessionContext, move: Move) -> None:
             await propose_checks(session, move.purpose)
         case Retrieve():
             await retrieve(session)
+        case ProposeEdits():
+            await propose_edits(session)
         case Ask(purpose=Purpose.SUMMARY):
             await request_summary(session)
         case Ask():

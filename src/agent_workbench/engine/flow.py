@@ -15,6 +15,7 @@ from agent_workbench.core.state.note_offer import NoteOffer
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.engine.runtime.budget import seconds_left, spent, time_spent
+from agent_workbench.engine.runtime.given_edits import why_given_up
 
 
 class Idle(Struct, frozen=True):
@@ -63,6 +64,10 @@ class ProposeChecks(Struct, frozen=True):
 
 class Retrieve(Struct, frozen=True):
     """Search the code for the first prompt."""
+
+
+class ProposeEdits(Struct, frozen=True):
+    """Propose the edits that the task names itself."""
 
 
 class Ask(Struct, frozen=True):
@@ -137,6 +142,7 @@ Move = (
     | Recover
     | ProposeChecks
     | Retrieve
+    | ProposeEdits
     | Ask
     | ReadAnswer
     | ReviewChange
@@ -228,6 +234,8 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
     match run.phase:
         case Phase.BASELINE:
             return ProposeChecks(CheckPurpose.BASELINE)
+        case Phase.RETRIEVING | Phase.STEPPING if run.definition.edits:
+            return _edit(run, limits)
         case Phase.RETRIEVING:
             return Retrieve()
         case Phase.STEPPING:
@@ -249,6 +257,18 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
         case Phase.OVER:
             return Idle()
     assert_never(run.phase)
+
+
+def _edit(run: TaskRun, limits: Limits) -> Move:
+    """Return the next move of a task whose change is given: no model is asked."""
+    if run.paused:
+        return AwaitGo()
+    if reason := why_given_up(run) or spent(run, limits):
+        return RollBack(reason)
+    if not run.changed:
+        return ProposeEdits()
+    # The checks were stopped.
+    return ProposeChecks(CheckPurpose.FINAL) if run.checks else ProposeCommit()
 
 
 def _is_reviewed(run: TaskRun, limits: Limits) -> bool:

@@ -49,8 +49,7 @@ def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRu
         case ActionFinished():
             return _finished(run, event)
         case PatchApplied():
-            after = Phase.CHECKING if run.checks else Phase.STEPPING
-            return replace(run, tree=event.tree, phase=after, check_purpose=CheckPurpose.AFTER_DIFF)
+            return _applied(run, event)
         case StepUndone():
             return _undone(run, event)
         case CheckpointTaken():
@@ -99,6 +98,14 @@ def _stopped(run: TaskRun) -> TaskRun:
     return replace(run, phase=after.get(run.phase, run.phase)) if checks else run
 
 
+def _applied(run: TaskRun, event: PatchApplied) -> TaskRun:
+    """Return the run with a diff applied. Given edits are the whole change, so that the commit comes next."""
+    given = bool(run.definition.edits)
+    unchecked = Phase.COMMITTING if given else Phase.STEPPING
+    purpose = CheckPurpose.FINAL if given else CheckPurpose.AFTER_DIFF
+    return replace(run, tree=event.tree, phase=Phase.CHECKING if run.checks else unchecked, check_purpose=purpose)
+
+
 def _undone(run: TaskRun, event: StepUndone) -> TaskRun:
     """Return the run with the diff undone: the checks no longer count, nor do failures caused by it."""
     return replace(
@@ -127,10 +134,21 @@ def _tested(run: TaskRun, event: TestsFinished, timing: ReflexionTiming) -> Task
         return run
     tested = replace(run, results=event.results, checked_tree=run.tree)
     if not run.acceptable(event.results):
+        if run.definition.edits:
+            return replace(tested, phase=Phase.ROLLING_BACK, reason=_failing(event))
         phase = Phase.REFLECTING if _reflects(run, timing) else Phase.STEPPING
         return replace(tested, phase=phase, failures=run.failures + 1)
     after = Phase.COMMITTING if event.purpose is CheckPurpose.FINAL else Phase.STEPPING
     return replace(tested, phase=after, failures=0, reflected=0)
+
+
+def _failing(event: TestsFinished) -> str:
+    """Return which check does not pass with the edits of the task."""
+    failed = next((each for each in event.results if not each.passed), None)
+    if failed is None:
+        return "the checks do not pass with the edits"
+    how = "did not end" if failed.exit_code is None else f"ended with exit code {failed.exit_code}"
+    return f"the checks do not pass with the edits: `{failed.command}` {how}"
 
 
 def _reflects(run: TaskRun, timing: ReflexionTiming) -> bool:

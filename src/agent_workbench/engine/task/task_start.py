@@ -110,7 +110,8 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     workspace = await session.take_workspace(request)
     await _check_still_startable(session, task.id)
     convention = await _commit_convention(workspace)
-    specs = await _tool_specs(session, convention)
+    # No model is asked where the task names its edits itself.
+    specs = () if task.edits else await _tool_specs(session, convention)
     started = TaskStarted(
         task=task.id,
         definition=task,
@@ -121,7 +122,7 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
         wording=VERSION,
         specs=specs,
         commit_convention=convention,
-        instructions=await _instructions(session, workspace, task),
+        instructions=() if task.edits else await _instructions(session, workspace, task),
     )
     await session.record(started)
     await session.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)

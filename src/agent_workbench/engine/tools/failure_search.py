@@ -28,10 +28,10 @@ def latest_failures(run: TaskRun) -> str:
 async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tuple[Chunk, ...]:
     """Return the best chunks for a new failure after a change, without those that the model was shown.
 
-    Empty if the failure is the same as before.
+    Empty if the failure is the same as before, or no model is asked in the task.
     """
     failing = _failing(finished.results)
-    asked = finished.purpose in (CheckPurpose.AFTER_DIFF, CheckPurpose.FINAL)
+    asked = finished.purpose in (CheckPurpose.AFTER_DIFF, CheckPurpose.FINAL) and not context.task.edits
     if not asked or context.run.acceptable(finished.results) or failing == latest_failures(context.run):
         return ()
     try:

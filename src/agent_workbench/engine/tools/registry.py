@@ -20,13 +20,14 @@ from agent_workbench.engine.tools.commit import TOOL as COMMIT_TOOL
 from agent_workbench.engine.tools.end_unchanged import TOOL as END_TOOL
 from agent_workbench.engine.tools.merge import TOOL as MERGE_TOOL
 from agent_workbench.engine.tools.source_tool import SourceTool
+from agent_workbench.engine.tools.task_edits import TOOL as EDITS_TOOL
 
 LIST_SECONDS = 10.0
 MOST_LISTED = 200
 MOST_PROBLEMS = 10
 _OWN_SCHEMAS = frozenset(spec.input_schema for spec in SKILL_SPECS)
 """Schemas that come with the workbench: they are valid, and each check takes a process."""
-_OWN: tuple[Tool, ...] = (CHECKS_TOOL, COMMIT_TOOL, END_TOOL, MERGE_TOOL, KEEP)
+_OWN: tuple[Tool, ...] = (CHECKS_TOOL, COMMIT_TOOL, END_TOOL, MERGE_TOOL, KEEP, EDITS_TOOL)
 
 
 @cache

@@ -40,6 +40,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import (
+    APPLY_EDITS,
     CHECKS,
     COMMIT,
     COMPACT,
@@ -74,9 +75,17 @@ from agent_workbench.views.transcript.model_blocks import (
 from agent_workbench.views.transcript.plan_blocks import plan_blocks, proposed_plan_blocks
 from agent_workbench.views.transcript.session_blocks import session_blocks
 
-OWN_PROPOSALS = {COMMIT: "Commit", MERGE: "Merge", KEEP_CHANGES: "Keep", COMPACT: "Summary", END_UNCHANGED: "Finish"}
+OWN_PROPOSALS = {
+    COMMIT: "Commit",
+    MERGE: "Merge",
+    KEEP_CHANGES: "Keep",
+    APPLY_EDITS: "Edits",
+    COMPACT: "Summary",
+    END_UNCHANGED: "Finish",
+}
 OWN_PROPOSAL_TEXT = {
     KEEP_CHANGES: "what the command changed",
+    APPLY_EDITS: "that the task names",
     COMPACT: "of the older steps, to replace them",
     END_UNCHANGED: "with nothing changed",
 }
