@@ -101,16 +101,17 @@ config=${XDG_CONFIG_HOME:-${HOME:?HOME not set}/.config}
 case $config in /*) ;; *) config=$HOME/.config ;; esac
 folder=$config/agent-workbench/workers/$name
 plain "the folder of the settings" "$folder$source"
-mkdir -p -- "$folder"
-chmod 0700 -- "$folder"
+secrets=$config/agent-workbench/secrets # the sandbox of commands shows this folder empty
+mkdir -p -- "$folder" "$secrets"
+chmod 0700 -- "$folder" "$secrets"
 
-write() { # FILE: whole or not at all, for its owner alone; the text comes on standard input
-    cat >"$folder/.new"
-    chmod "${2:-0600}" "$folder/.new"
-    mv -f -- "$folder/.new" "$folder/$1"
+write() { # FILE [MODE]: whole or not at all; the text comes on standard input
+    cat >"$1.new"
+    chmod "${2:-0600}" "$1.new"
+    mv -f -- "$1.new" "$1"
 }
 
-write settings.env <<END
+write "$folder/settings.env" <<END
 PROJECT='$project'
 REPO_PATH='$repo'
 WORKER_UID='$owner'
@@ -121,16 +122,16 @@ LLAMA_SERVER_URL='$url'
 GITEA_BASE_URL='${GITEA_BASE_URL:-}'
 UNCONFINED='${UNCONFINED:-no}'
 END
-{ [ -z "$token" ] || printf "GITEA_TOKEN='%s'\n" "$token"; } | write worker.env
-write compose.override.yaml <<END
-# The worker $name: secrets come from worker.env. Add what else it needs, such as volumes.
+{ [ -z "$token" ] || printf "GITEA_TOKEN='%s'\n" "$token"; } | write "$secrets/worker-$name.env"
+write "$folder/compose.override.yaml" <<END
+# The worker $name: secrets come from a file of their own. Add what else it needs, such as volumes.
 services:
   worker:
-    env_file: ["$folder/worker.env"]
+    env_file: ["$secrets/worker-$name.env"]
 END
 sandbox="--file '$source/deploy/compose.sandbox.yaml'"
 [ "${UNCONFINED:-no}" = no ] || sandbox=''
-write compose 0700 <<END
+write "$folder/compose" 0700 <<END
 #!/bin/sh
 # \`docker compose\` for the worker $name.
 exec docker compose --project-name 'agent-worker-$name' --env-file '$folder/settings.env' \\

@@ -36,6 +36,10 @@ def workers(stubs: Stubs) -> Path:
     return stubs.home / ".config/agent-workbench/workers"
 
 
+def secret_file(stubs: Stubs) -> Path:
+    return stubs.home / ".config/agent-workbench/secrets/worker-night.env"
+
+
 def settings(stubs: Stubs, name: str = "night") -> Mapping[str, str]:
     lines = (workers(stubs) / name / "settings.env").read_text().splitlines()
     return {key: value.strip("'") for key, value in (line.split("=", 1) for line in lines)}
@@ -69,9 +73,9 @@ def test_the_token_is_in_one_private_file(stubs: Stubs, way: str) -> None:
     assert done.returncode == 0, done.stderr
     assert ("WARNING: the token was on the command line" in done.stderr) is (way == "argument")
     holding = [path for path in stubs.folder.rglob("*") if path.is_file() and TOKEN in path.read_text()]
-    assert holding == [workers(stubs) / "night/worker.env"], "no other file, and no word or variable of a child"
+    assert holding == [secret_file(stubs)], "no other file, and no word or variable of a child"
     assert holding[0].stat().st_mode & 0o777 == 0o600
-    assert workers(stubs).joinpath("night").stat().st_mode & 0o777 == 0o700
+    assert holding[0].parent.stat().st_mode & 0o777 == 0o700
     assert TOKEN not in done.stdout + done.stderr
 
 
@@ -92,7 +96,7 @@ def test_the_settings_are_what_was_said(stubs: Stubs) -> None:
         "UNCONFINED": "no",
     }
     override = yaml.safe_load((workers(stubs) / "night/compose.override.yaml").read_text())
-    assert override == {"services": {"worker": {"env_file": [str(workers(stubs) / "night/worker.env")]}}}
+    assert override == {"services": {"worker": {"env_file": [str(secret_file(stubs))]}}}
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
@@ -101,7 +105,7 @@ def test_this_machine_has_another_name_in_the_container(stubs: Stubs, host: str)
     assert done.returncode == 0, done.stderr
     assert settings(stubs)["LLAMA_SERVER_URL"] == "http://host.docker.internal:8080/v1"
     assert "host.docker.internal" in done.stdout
-    assert (workers(stubs) / "night/worker.env").read_text() == ""
+    assert secret_file(stubs).read_text() == ""
 
 
 def test_without_a_sandbox_it_holds_no_token(stubs: Stubs) -> None:

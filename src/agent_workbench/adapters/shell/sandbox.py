@@ -13,7 +13,6 @@ _SECRET_FOLDERS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".mozilla", ".thunderbird"),
     *(".config/gh", ".config/gcloud", ".config/google-chrome", ".config/chromium", ".config/op"),
     *(".local/share/keyrings", ".local/share/python_keyring"),
-    ".config/agent-workbench/workers",  # tokens of the workers that scripts/install-worker.sh and systemd start
 )
 _SECRET_FILES = (
     *(".netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".pypirc", ".pgpass", ".my.cnf"),

@@ -23,6 +23,11 @@ class RepoTrust:
         """Return the items to trust, a line each, empty if they are trusted."""
         return await asyncio.to_thread(self._question)
 
+    @property
+    def digest(self) -> str:
+        """Return the digest of what the last `question` asked about, empty if nothing was left to trust."""
+        return self._asked.digest if self._asked is not None else ""
+
     async def untrusted(self) -> tuple[str, ...]:
         """Return the names of the settings and skill folders that are ignored because they are not trusted."""
         asked = await self.question() and self._asked

@@ -8,8 +8,11 @@ from pathlib import Path
 
 from agent_workbench.cli.output import say
 from agent_workbench.cli.questions import agrees
-from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.errors import ExitCode, TrustError
 from agent_workbench.core.invocation import Invocation
+
+# `--yes` without a digest.
+ANYTHING = "*"
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -17,12 +20,21 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(execute=execute)
     which = verb.add_mutually_exclusive_group()
     which.add_argument("--show", action="store_true", help="only show it")
-    which.add_argument("--yes", action="store_true", help="trust it without asking")
+    which.add_argument(
+        "--yes",
+        metavar="DIGEST",
+        nargs="?",
+        const=ANYTHING,
+        help="trust it without asking; with a digest (see --show) only if it is exactly that content",
+    )
     which.add_argument("--revoke", action="store_true", help="stop trusting it")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Show, ask and trust, or revoke. Without a terminal only `--yes` trusts."""
+    """Show, ask and trust, or revoke. Without a terminal only `--yes` trusts.
+
+    Raises `TrustError` if the content has another digest than `--yes` names.
+    """
     from agent_workbench.api.plans import repo_trust
 
     trust = asyncio.run(repo_trust(Invocation(Path.cwd(), os.environ, {})))
@@ -31,9 +43,16 @@ def execute(options: argparse.Namespace) -> int:
         return ExitCode.DONE
     lines = asyncio.run(trust.question())
     say("\n".join(lines) or "there is nothing left to trust here")
+    if lines and options.show:
+        say(f"\ndigest {trust.digest}")
     if not lines or options.show:
         return ExitCode.DONE
-    if not (options.yes or agrees("trust exactly this?")):
+    if options.yes not in {None, ANYTHING, trust.digest}:
+        raise TrustError(
+            f"nothing was trusted: the digest of this content is {trust.digest}, not {options.yes}",
+            advice="check the content with `agent trust --show`, and name its digest",
+        )
+    if options.yes is None and not agrees("trust exactly this?"):
         say("nothing was trusted; `agent trust --yes` trusts exactly this", to=sys.stderr)
         return ExitCode.PARKED
     asyncio.run(trust.accept())
