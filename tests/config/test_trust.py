@@ -151,6 +151,7 @@ RISKY = {
     "forge.plain_http": ("forge: {plain_http: false}", "forge: {plain_http: true}"),
     "worker.park_for": ("worker: {park_for: 1d}", "worker: {park_for: 2d}"),
     "worker.then": ("worker: {then: reject}", "worker: {then: keep}"),
+    "worker.jobs": ("worker: {jobs: 2}", "worker: {jobs: 3}"),
     "ui.keys": ("ui: {keys: {approve: j}}", "ui: {keys: {approve: k}}"),
     "ui.review_context": ("ui: {review_context: false}", "ui: {review_context: true}"),
 }

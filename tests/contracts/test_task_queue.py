@@ -71,6 +71,18 @@ class TestTaskQueue:
             await queue.put(task)
         assert [(await claimed(queue)).task.id for _ in range(3)] == ["T-3", "T-1", "T-2"]
 
+    async def test_what_was_begun_can_be_continued_before_anything_new(self, queue: TaskQueue, clock: SetClock) -> None:
+        for name in ("T-1", "T-2"):
+            await queue.put(QueuedTask(name, ""))
+        await claimed(queue)
+        await queue.renew(await claimed(queue), LEASE_SECONDS, SESSION)
+        assert await queue.claim("two", LEASE_SECONDS, begun=True) is None
+        clock.seconds += LEASE_SECONDS
+        again = await queue.claim("two", LEASE_SECONDS, begun=True)
+        assert again is not None
+        assert again.task.id == "T-2"
+        assert await queue.claim("two", LEASE_SECONDS, begun=True) is None
+
     async def test_of_many_workers_one_gets_a_task(self, queue: TaskQueue) -> None:
         await queue.put(QueuedTask("T-1", ""))
         found = await asyncio.gather(*(queue.claim(f"worker {number}", LEASE_SECONDS) for number in range(10)))

@@ -73,12 +73,12 @@ class MemoryTaskQueue:
         self._leases[task.id] = Lease()
         return True
 
-    async def claim(self, worker: str, lease_seconds: float) -> TaskClaim | None:
+    async def claim(self, worker: str, lease_seconds: float, *, begun: bool = False) -> TaskClaim | None:
         now = self._clock.monotonic_seconds()
         for task in await self.tasks():
             lease = self._leases[task.id]
             expired = task.state is QueueState.CLAIMED and lease.until <= now
-            if task.state is QueueState.QUEUED or expired:
+            if (task.session or not begun) and (task.state is QueueState.QUEUED or expired):
                 lease.worker, lease.until, lease.fence = worker, now + lease_seconds, lease.fence + 1
                 claimed = self._tasks[task.id] = replace(task, state=QueueState.CLAIMED)
                 return TaskClaim(claimed, worker, lease.fence)

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from agent_workbench.core.rules.matching import rule_problem
-from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
+from agent_workbench.core.settings import ALL_TOOLS, MOST_JOBS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
 from agent_workbench.core.text.amounts import time_seconds
 from agent_workbench.core.text.messages import did_you_mean, quoted
 
@@ -130,6 +130,11 @@ def _poll_problem(value: object) -> str:
     return "" if isinstance(value, int | float) and value >= 5 else f"expected 5 or more seconds, found {value}"
 
 
+def _jobs_problem(value: object) -> str:
+    fits = isinstance(value, int) and 1 <= value <= MOST_JOBS
+    return "" if fits else f"expected 1 to {MOST_JOBS} tasks at the same time, found {value}"
+
+
 def _filled_problem(value: object) -> str:
     return "" if str(value).strip() else "expected a text, found nothing"
 
@@ -213,6 +218,7 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "workspace.link": _paths_problem,
     "skills.dirs": _paths_problem,
     "worker.park_for": _time_problem,
+    "worker.jobs": _jobs_problem,
     "mcp_servers.*.url": _server_url_problem,
     "mcp_servers.*.env": _server_environment_problem,
     "mcp_servers.*.headers": _server_headers_problem,

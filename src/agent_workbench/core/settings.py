@@ -232,11 +232,19 @@ class ParkedEnd(StrEnum):
     REJECT = "reject"
 
 
+MOST_JOBS = 16
+"""Tasks that one worker may do at the same time."""
+
+
 class WorkerSettings(Struct, frozen=True):
-    """Time that a proposal of an unattended session waits for a person, and what happens `then`; empty: no end."""
+    """Time that a proposal of an unattended session waits for a person, and what happens `then`; empty: no end.
+
+    `jobs` is how many tasks a worker does at the same time.
+    """
 
     park_for: str = ""
     then: ParkedEnd = ParkedEnd.KEEP
+    jobs: int = 1
 
     @property
     def park_seconds(self) -> int | None:

@@ -63,8 +63,8 @@ class FolderQueue:
     async def put(self, task: QueuedTask) -> bool:
         return await self._locked(lambda: self._put(task))
 
-    async def claim(self, worker: str, lease_seconds: float) -> TaskClaim | None:
-        return await self._locked(lambda: self._claim(worker, lease_seconds))
+    async def claim(self, worker: str, lease_seconds: float, *, begun: bool = False) -> TaskClaim | None:
+        return await self._locked(lambda: self._claim(worker, lease_seconds, begun=begun))
 
     async def renew(self, claim: TaskClaim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
         def renew() -> None:
@@ -124,7 +124,7 @@ class FolderQueue:
             return self._files.create(record.name, task.definition.encode())
         return True
 
-    def _claim(self, worker: str, lease_seconds: float) -> TaskClaim | None:
+    def _claim(self, worker: str, lease_seconds: float, *, begun: bool) -> TaskClaim | None:
         for record in self._records.all():
             if record.ended and not record.filed:
                 self._end(record)
@@ -132,7 +132,7 @@ class FolderQueue:
         for record, problem in self._waiting.all():
             if problem:
                 self._refuse(record, problem)
-            elif record.state is QueueState.QUEUED or self._is_over(record):
+            elif (record.session or not begun) and (record.state is QueueState.QUEUED or self._is_over(record)):
                 free.append(record)
         first = min(free, key=lambda each: (-each.priority, each.id), default=None)
         if first is None:

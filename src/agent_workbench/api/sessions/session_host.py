@@ -50,13 +50,17 @@ class LocalSessionHost:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    async def repo(self) -> RepoContext:
+        """Return the repository, with its settings as they are now; raise `RepoError`."""
+        return await find_repo(self.invocation, self._shared)
+
     async def open(self, request: SessionRequest) -> LocalSession:
         """Open a session. For one that is not attended, an error that prevents its opening is raised here."""
         if request.chat:
             return await self._open_chat(request)
         if request.unattended is not None:
             query = SessionQuery(request.session, request.mode is OpenMode.NEW, request.unattended.tasks)
-            return await self.open_unattended(await find_repo(self.invocation, self._shared), query)
+            return await self.open_unattended(await self.repo(), query)
         match request.mode:
             case OpenMode.REPLAY:
                 return await self._replay(request)
@@ -182,7 +186,7 @@ class LocalSessionHost:
         from agent_workbench.engine.runtime.publisher import UpdatePublisher
 
         updates, events = UpdateFeed(), EventFeed()
-        repo = await find_repo(self.invocation, self._shared)
+        repo = await self.repo()
         trusted = await asyncio.to_thread((await repo.trust()).is_trusted)
         opened = AttendedRepo(repo, query, events, headless=headless)
         return self._start(

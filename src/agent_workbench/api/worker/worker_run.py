@@ -1,17 +1,36 @@
 """A worker on one queue: it claims tasks and does each in a session of its own."""
 
-from collections.abc import Callable
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import UsageError
+from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.trusted_repo import redactor_of, require_trust
+from agent_workbench.api.worker.outages import Pauses, Sleep
+from agent_workbench.api.worker.worker_log import WorkerLog, WriteLine
+from agent_workbench.bootstrap.stores import local_inbox, system_clock
+from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.schedule import Schedule
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.worker import WorkerLine
+from agent_workbench.core.worker import WorkerState
 
-Log = Callable[[WorkerLine], None]
+if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+    from agent_workbench.adapters.queue.folder_queue import FolderQueue
+    from agent_workbench.adapters.queue.worker_files import WorkerFiles
+    from agent_workbench.api.worker.dispatcher import Dispatcher
+    from agent_workbench.api.worker.worker_loop import WorkerLoop
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.ports.machine import Clock
+    from agent_workbench.core.settings import Settings
+
+DEFAULT_PROJECT = "default"
 
 
 class WorkerOptions(Struct, frozen=True):
@@ -27,15 +46,138 @@ class WorkerOptions(Struct, frozen=True):
 class WorkerRun:
     """One run of a worker until it is stopped or, with `once`, until it has done a task."""
 
-    def __init__(self, invocation: Invocation, options: WorkerOptions, log: Log) -> None:
-        self._invocation = invocation
+    def __init__(
+        self,
+        invocation: Invocation,
+        options: WorkerOptions,
+        write: WriteLine,
+        *,
+        clock: "Clock | None" = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._host = LocalSessionHost(invocation, say=self._say)
         self._options = options
-        self._log = log
-
-    async def work(self) -> SessionEnd:
-        """Work and return the end."""
-        raise UsageError("not available yet")
+        self._project = options.project or DEFAULT_PROJECT
+        self._write = write
+        self._clock = clock or system_clock()
+        self._pauses = Pauses(sleep)
+        self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._since = self._clock.now()
+        self._log: WorkerLog | None = None
+        self._files: WorkerFiles | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._next_run = ""
+        self._stops = 0
 
     def stop(self) -> bool:
-        """End between two steps, at once if called again; return False if nothing is open."""
-        return False
+        """End between two steps, at once if called again; return False if nothing is open yet."""
+        self._stops += 1
+        self._pauses.stopping.set()
+        if self._dispatcher is None:
+            return False
+        self._dispatcher.stop(now=self._stops > 1)
+        return True
+
+    async def work(self) -> SessionEnd:
+        """Work and return the end.
+
+        Raises `TrustError`, `ShellError` without a sandbox, `StorageError` without the queue's folder, and whatever
+        else keeps any task from being worked on.
+        """
+        from agent_workbench.bootstrap.task_queue import task_queue
+
+        repo = await self._host.repo()
+        await require_trust(repo)
+        settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+        self._log = WorkerLog(self._write, self._clock, redactor_of(repo.invocation, settings).redact)
+        queue = await task_queue(repo, self._project, self._options.queue)
+        if not await queue.exists():
+            raise StorageError(
+                f"Queue directory not found: {queue.path}", advice='make it, or `agent worker add "…"` does'
+            )
+        try:
+            return await self._work(repo, settings, queue)
+        finally:
+            if self._files is not None:
+                await asyncio.to_thread(self._files.end)
+            await queue.close()
+
+    async def _work(self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue") -> SessionEnd:
+        from agent_workbench.bootstrap.worker import worker_files
+
+        self._files = await asyncio.to_thread(worker_files, repo, self._project)
+        await asyncio.to_thread(self._files.begin, self._name)
+        loop = await self._loop(repo, settings, queue, self._options.jobs or settings.worker.jobs)
+        self._changed()
+        try:
+            if self._options.once:
+                return await loop.once()
+            await loop.run(self._options.schedule)
+        finally:
+            await self._settle()
+        return SessionEnd(ExitCode.INTERRUPTED, "stopped")
+
+    async def _loop(
+        self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue", most_jobs: int
+    ) -> "WorkerLoop":
+        """Return the parts of the worker, put together."""
+        from agent_workbench.api.sessions.inbox import repo_inbox
+        from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
+        from agent_workbench.api.worker.dispatcher import Dispatcher
+        from agent_workbench.api.worker.outages import Outages
+        from agent_workbench.api.worker.parked_tasks import ParkedTasks
+        from agent_workbench.api.worker.task_reports import TaskReports
+        from agent_workbench.api.worker.worker_loop import LoopParts, WorkerLoop
+        from agent_workbench.bootstrap.worker import report_outbox
+
+        log = self._log_of_worker()
+        outages = Outages(log, self._pauses, self._name)
+        reports = TaskReports(None, report_outbox(repo, self._project), log)
+        context = WorkerContext(
+            self._host, queue, self._project, reports, log, outages, self._clock, self._changed, not self._options.once
+        )
+        self._dispatcher = Dispatcher(queue, self._name, lambda claim: ClaimedTask(context, claim), most_jobs)
+        sessions = await asyncio.to_thread(repo.sessions, settings)
+        parked = ParkedTasks(queue, local_inbox(), sessions, await repo_inbox(repo.invocation), log)
+        await reports.send_again()
+        jobs = "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
+        log.note("started", f"{self._name} works on {queue.path}{jobs}")
+        parts = LoopParts(
+            self._dispatcher,
+            parked,
+            outages,
+            self._pauses,
+            log,
+            self._clock,
+            queue.mark,
+            self._set_next_run,
+        )
+        return WorkerLoop(parts)
+
+    async def _settle(self) -> None:
+        """Wait for the sessions that were asked to end; log what stays for the next worker."""
+        if self._dispatcher is None:
+            return
+        self._dispatcher.stop(now=self._stops > 1)
+        await self._dispatcher.settle()
+        self._log_of_worker().note("ended", f"{self._name} ends")
+
+    def _set_next_run(self, due: str) -> None:
+        self._next_run = due
+        self._changed()
+
+    def _changed(self) -> None:
+        """Write the state that other processes read; a full disk does not stop the work."""
+        if self._files is not None and self._dispatcher is not None:
+            state = WorkerState(
+                self._name, self._since, self._dispatcher.jobs, self._dispatcher.most_jobs, self._next_run
+            )
+            with contextlib.suppress(StorageError):
+                self._files.write(state)
+
+    def _say(self, text: str) -> None:
+        if self._log is not None:
+            self._log.trace("status", text)
+
+    def _log_of_worker(self) -> WorkerLog:
+        return self._log or WorkerLog(self._write, self._clock, str)

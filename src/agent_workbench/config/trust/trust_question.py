@@ -87,6 +87,7 @@ MEANINGS = {
     "forge.plain_http": "sends the forge's token without TLS",
     "worker.park_for": "is how long a parked proposal waits for you",
     "worker.then": "happens to it then",
+    "worker.jobs": "is how many tasks a worker does at the same time",
     "ui.keys": "changes what keys do",
     "ui.review_context": "shows no preview of the first prompt",
     "skills.agents_md": "leaves the repository's AGENTS.md files out of prompts",

@@ -55,8 +55,10 @@ class TaskQueue(Protocol):
     async def put(self, task: QueuedTask) -> bool:
         """Queue a task; return False and change nothing if one with its id was ever queued."""
 
-    async def claim(self, worker: str, lease_seconds: float) -> TaskClaim | None:
+    async def claim(self, worker: str, lease_seconds: float, *, begun: bool = False) -> TaskClaim | None:
         """Return the first task that is free, by priority and then by id; None if there is none.
+
+        With `begun` only tasks that have a session count: they are continued before anything new is begun.
 
         Of two workers at once only one gets a task. A task that was worked on before comes with its session.
         """

@@ -12,6 +12,7 @@ from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.output import say_aside, say_last
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.settings import MOST_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from agent_workbench.core.session_end import SessionEnd
 
 LEVELS = ("debug", "info", "warning", "error")
-MOST_JOBS = 16
 
 
 def configure(verb: argparse.ArgumentParser) -> None:

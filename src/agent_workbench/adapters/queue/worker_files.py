@@ -1,0 +1,85 @@
+"""State of the living workers of a queue, as files that other processes read: each is locked by its worker."""
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from agent_workbench.core.errors import LockedError, StorageError
+from agent_workbench.core.worker import WorkerState
+from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
+from agent_workbench.system.regular_files import read_regular
+
+_LOCK, _STATE = ".lock", ".json"
+_MOST_BYTES = 1_000_000
+
+
+class WorkerFiles:
+    """Files `<name>.lock` and `<name>.json` in `folder`; a worker is alive while its lock is held. All calls block."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock: FileLock | None = None
+        self._name = ""
+
+    def begin(self, name: str) -> None:
+        """Take the lock of a worker that starts; raise `StorageError`, `LockedError`."""
+        try:
+            make_directories(self._folder)
+        except OSError as error:
+            raise storage_error(f"{self._folder} could not be created", error) from error
+        lock = FileLock(self._folder / f"{name}{_LOCK}", describe_holder())
+        lock.acquire()
+        self._lock, self._name = lock, name
+
+    def write(self, state: WorkerState) -> None:
+        """Replace the state that others read; raise `StorageError`."""
+        write_atomically(self._folder / f"{self._name}{_STATE}", msgspec.json.encode(state), mode=0o600)
+
+    def end(self) -> None:
+        """Remove the state and release the lock."""
+        if self._lock is None:
+            return
+        with contextlib.suppress(OSError):
+            (self._folder / f"{self._name}{_STATE}").unlink(missing_ok=True)
+            (self._folder / f"{self._name}{_LOCK}").unlink(missing_ok=True)
+        self._lock.release()
+        self._lock = None
+
+    def living(self) -> tuple[WorkerState, ...]:
+        """Return the state of each living worker, the oldest first; files of dead ones are removed."""
+        found = []
+        for name in self._names():
+            try:
+                alive = bool(lock_holder(self._folder / f"{name}{_LOCK}"))
+            except (StorageError, LockedError):
+                continue
+            if not alive:
+                self._remove(name)
+            elif (state := _read(self._folder / f"{name}{_STATE}")) is not None:
+                found.append(state)
+        return tuple(sorted(found, key=lambda each: (each.since, each.name)))
+
+    def _names(self) -> list[str]:
+        try:
+            with os.scandir(self._folder) as entries:
+                return sorted(each.name.removesuffix(_LOCK) for each in entries if each.name.endswith(_LOCK))
+        except OSError:
+            return []
+
+    def _remove(self, name: str) -> None:
+        """Remove what a dead worker left, unless another process does, or holds the lock meanwhile."""
+        lock = FileLock(self._folder / f"{name}{_LOCK}", describe_holder())
+        with contextlib.suppress(LockedError, StorageError, OSError), lock:
+            (self._folder / f"{name}{_STATE}").unlink(missing_ok=True)
+            (self._folder / f"{name}{_LOCK}").unlink(missing_ok=True)
+
+
+def _read(path: Path) -> WorkerState | None:
+    """Return a state, None if there is none yet."""
+    try:
+        return msgspec.json.decode(read_regular(path, _MOST_BYTES), type=WorkerState)
+    except (OSError, msgspec.MsgspecError, UnicodeError):
+        return None

@@ -1,0 +1,296 @@
+"""A claimed task: worked on in a session of its own, until it is over, parked, or the worker stops."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.worker.dispatcher import LEASE_SECONDS
+from agent_workbench.api.worker.outages import Cause, Outages
+from agent_workbench.api.worker.task_reports import TaskReports
+from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.bootstrap.task_queue import queued_plan
+from agent_workbench.core.errors import (
+    ConfigError,
+    ExitCode,
+    JournalError,
+    LockedError,
+    ModelError,
+    PlanError,
+    StorageError,
+    UsageError,
+    WorkbenchError,
+    error_text,
+)
+from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inbox import InboxFilter
+from agent_workbench.core.intents import Leave, PauseTask
+from agent_workbench.core.plan import Task, TaskStatus
+from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.ports.task_queue import QueueState, TaskClaim, TaskQueue
+from agent_workbench.core.queue.result import ENDS, TaskResult
+from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.worker import WorkerJob
+from agent_workbench.views.reports.task_result import task_result
+
+if TYPE_CHECKING:  # loaded with the first session
+    from agent_workbench.adapters.queue.queued_plan import QueuedPlan
+    from agent_workbench.api.sessions.session_handle import LocalSession
+    from agent_workbench.core.state.session_state import SessionState
+
+MOST_ATTEMPTS = 3
+"""Attempts at a task that the workspace refuses, before it counts as failed."""
+# Words of git about a lock of its own: another program has the repository for a moment.
+_LOCK_WORDS = (".lock'", "cannot lock ref", "could not lock")
+_CAUSES = {"model": Cause.MODEL, "storage": Cause.DISK, "locked": Cause.LOCK}
+# A further attempt ends in the same way.
+_FINAL = (PlanError, ConfigError, UsageError, JournalError)
+
+
+class WorkerContext(Struct):
+    """What the claimed tasks of a worker share. `waits`: an outage is waited for, instead of ending the attempt.
+
+    `changed` is called when a task begins to wait, or goes on.
+    """
+
+    host: LocalSessionHost
+    queue: TaskQueue
+    project: str
+    reports: TaskReports
+    log: WorkerLog
+    outages: Outages
+    clock: Clock
+    changed: Callable[[], None]
+    waits: bool
+
+
+class _Stopped(Exception):
+    """An attempt was stopped by a `cause` outside of the task; None: by its workspace."""
+
+    def __init__(self, cause: Cause | None, end: SessionEnd) -> None:
+        super().__init__(end.reason)
+        self.cause = cause
+        self.end = end
+
+
+class ClaimedTask:
+    """One claimed task. `run` may be called once."""
+
+    def __init__(self, context: WorkerContext, claim: TaskClaim) -> None:
+        self.claim = claim
+        self.session = claim.task.session
+        self._context = context
+        self._since = context.clock.now()
+        self._waits_for = ""
+        self._open: LocalSession | None = None
+        self._stopping = asyncio.Event()
+        self._lost = False
+
+    @property
+    def job(self) -> WorkerJob:
+        """The task as `agent worker status` shows it."""
+        return WorkerJob(self.claim.task.id, self._since, self.session, self._waits_for)
+
+    def stop(self, *, now: bool = False) -> None:
+        """Have the session end between two steps; `now`: at once."""
+        self._stopping.set()
+        if self._open is not None:
+            self._open.submit(Leave("the worker was stopped") if now else PauseTask())
+
+    def lose(self) -> None:
+        """Leave the session: another worker has claimed the task."""
+        self._lost = True
+        self.stop(now=True)
+
+    async def run(self) -> SessionEnd:
+        """Work until the task is over or parked, or the worker stops; return what became of it.
+
+        Raises the error that keeps any task from being worked on.
+        """
+        context, name, attempt = self._context, self.claim.task.id, 0
+        verb = "continues" if self.session else "begins"
+        context.log.note("claimed", f"{verb} (claim {self.claim.fence})", name, self.session)
+        while not self._stopping.is_set():
+            try:
+                return await self._attempt()
+            except _Stopped as stopped:
+                if self._stopping.is_set():
+                    return self._interrupted()
+                if stopped.cause and not context.waits:
+                    context.log.caution("stopped", stopped.end.reason, name, self.session)
+                    return stopped.end
+                if stopped.cause is None and attempt + 1 >= MOST_ATTEMPTS:
+                    return await self._fail(stopped.end)
+                await self._wait(stopped, attempt)
+            attempt += 1
+        return self._interrupted()
+
+    async def _wait(self, stopped: _Stopped, attempt: int) -> None:
+        self._waits_for = stopped.cause or "workspace"
+        self._context.changed()
+        await self._context.outages.wait(stopped.cause or Cause.LOCK, stopped.end.reason, attempt, self.claim.task.id)
+        self._waits_for = ""
+        self._context.changed()
+
+    async def _attempt(self) -> SessionEnd:
+        """Work in a session to its end; raise `_Stopped` if it has to be continued later."""
+        try:
+            plan = queued_plan(self.claim.task, self._context.project)
+            (task,) = (await plan.read()).tasks
+            if self.session and _is_over(state := await self._recorded()):
+                return await self._finish(state)
+            session = await self._open_session(plan, task)
+        except LockedError as error:
+            # A person has the session open: they may decide at their own screen.
+            return await self._park(SessionEnd(ExitCode.PARKED, str(error)))
+        except (StorageError, ModelError) as error:
+            raise _stopped(error) from error
+        except (PlanError, JournalError) as error:
+            return await self._fail(SessionEnd(error.exit_code, error_text(error)))
+        try:
+            end = await self._end_of(session)
+        except WorkbenchError as error:
+            if isinstance(error, _FINAL) and not isinstance(error, LockedError):
+                return await self._fail(SessionEnd(error.exit_code, error_text(error)))
+            raise _stopped(error) from error
+        return await self._settle(end, task)
+
+    async def _open_session(self, plan: "QueuedPlan", task: Task) -> "LocalSession":
+        """Open the claim's session, or a new one, which the claim names before anything is done in it."""
+        context = self._context
+        query = SessionQuery(self.session, fresh=not self.session, tasks=(task.id,))
+
+        async def note(session: SessionId) -> None:
+            await self._held(context.queue.renew(self.claim, LEASE_SECONDS, session))
+            self.session = session
+
+        repo = (await context.host.repo()).with_plans(plan)
+        opened = await context.host.open_unattended(repo, query, noted=note)
+        self._open = opened
+        if self._stopping.is_set():
+            self.stop()
+        context.changed()
+        context.outages.over(Cause.DISK, Cause.LOCK)
+        await context.reports.started(task, self.session)
+        return opened
+
+    async def _end_of(self, session: "LocalSession") -> SessionEnd:
+        """Log the events of a session and wait for its end; raise the error that ended it."""
+        logging = asyncio.create_task(self._log_events(session))
+        try:
+            return await session.wait()
+        finally:
+            self._open = None
+            await logging
+
+    async def _log_events(self, session: "LocalSession") -> None:
+        from agent_workbench.core.events import ModelAnswered
+        from agent_workbench.core.events.log_lines import log_line
+
+        async for recorded in session.events(session.opened_seq):
+            if isinstance(recorded.event, ModelAnswered):
+                self._context.outages.over(Cause.MODEL)
+            if line := log_line(recorded.event):
+                self._context.log.note("session", line, self.claim.task.id, self.session)
+
+    async def _settle(self, end: SessionEnd, task: Task) -> SessionEnd:
+        """Finish or park a task after its session ended; raise `_Stopped` if it goes on later."""
+        state = await self._recorded()
+        if _is_over(state):
+            return await self._finish(state)
+        if end.exit_code is ExitCode.INTERRUPTED:
+            return self._interrupted()
+        if end.exit_code is ExitCode.PARKED:
+            return await self._park(end, task)
+        trouble = state.trouble
+        if trouble is not None and trouble.lasting:
+            raise ModelError(trouble.what, advice=trouble.advice)
+        known = _CAUSES.get(trouble.source) if trouble is not None else None
+        raise _Stopped(known or _lock_cause(end.reason), end)
+
+    def _interrupted(self) -> SessionEnd:
+        """Return the end of a task that the next worker continues."""
+        if self._lost:
+            return SessionEnd(ExitCode.LOCKED, f"{self.claim.task.id} was claimed by another worker")
+        self._context.log.note("stopped", "the next worker continues it", self.claim.task.id, self.session)
+        return SessionEnd(ExitCode.INTERRUPTED, f"{self.claim.task.id} was stopped")
+
+    async def _park(self, end: SessionEnd, task: Task | None = None) -> SessionEnd:
+        """Park the task; with `task`, report what waits in its session."""
+        context, name = self._context, self.claim.task.id
+        await self._held(context.queue.park(self.claim, end.reason))
+        context.log.note("parked", f"parked: {end.reason}", name, self.session)
+        if task is not None:
+            for item in await context.host.inbox(InboxFilter(session=self.session)):
+                await context.reports.parked(task, self.session, item)
+        return end
+
+    async def _finish(self, state: "SessionState") -> SessionEnd:
+        """Record the end of a task that is over in its session."""
+        result = task_result(state, state.run.task) if state.run is not None else None
+        if result is None:
+            raise JournalError(f"session {state.session} does not say how its task ended")
+        return await self._record(result)
+
+    async def _fail(self, end: SessionEnd) -> SessionEnd:
+        """Record that a task failed although its session does not say so."""
+        task, now = self.claim.task, self._context.clock.now()
+        code = ExitCode.FAILED if end.exit_code is ExitCode.DONE else end.exit_code
+        result = TaskResult(
+            task.id, TaskStatus.FAILED, end.reason, code, origin=task.origin, session=self.session, finished=now
+        )
+        return await self._record(result)
+
+    async def _record(self, result: TaskResult) -> SessionEnd:
+        """Record a result in the queue, then report it; a worker that is killed in between does it again."""
+        context, name = self._context, self.claim.task.id
+        done = result.status is TaskStatus.DONE
+        try:
+            await context.reports.expect(result)
+            state = QueueState.DONE if done else QueueState.FAILED
+            await self._held(context.queue.finish(self.claim, state, result.reason, result))
+        except StorageError as error:
+            raise _stopped(error) from error
+        (context.log.note if done else context.log.fail)(
+            str(result.status), f"{result.status}: {result.reason}", name, self.session
+        )
+        await context.reports.ended(result)
+        return SessionEnd(ExitCode(result.exit_code), f"{name} {result.status}: {result.reason}")
+
+    async def _recorded(self) -> "SessionState":
+        """Return the state that the claim's session recorded; raise `JournalError`, `StorageError`."""
+        from agent_workbench.core.fold import fold_all
+
+        repo = await self._context.host.repo()
+        settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+        store = await asyncio.to_thread(repo.sessions, settings)
+        return await asyncio.to_thread(fold_all, await store.read(self.session))
+
+    async def _held(self, change: Awaitable[None]) -> None:
+        """Make a change with the claim; raise `_Stopped` if another worker has it."""
+        try:
+            await change
+        except LockedError as error:
+            self.lose()
+            raise _Stopped(Cause.LOCK, SessionEnd(error.exit_code, str(error))) from error
+
+
+def _is_over(state: "SessionState") -> bool:
+    return state.run is not None and not state.unfinished and state.run.status in ENDS
+
+
+def _stopped(error: WorkbenchError) -> _Stopped:
+    """Return the stop by an error; a model that only other settings can mend is raised as it is."""
+    if isinstance(error, ModelError) and error.lasting:
+        raise error
+    kinds = ((ModelError, Cause.MODEL), (StorageError, Cause.DISK), (LockedError, Cause.LOCK))
+    cause = next((cause for kind, cause in kinds if isinstance(error, kind)), None)
+    end = SessionEnd(error.exit_code, error_text(error))
+    return _Stopped(cause or _lock_cause(end.reason), end)
+
+
+def _lock_cause(reason: str) -> Cause | None:
+    return Cause.LOCK if any(word in reason for word in _LOCK_WORDS) else None

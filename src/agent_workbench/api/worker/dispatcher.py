@@ -1,0 +1,121 @@
+"""Dispatcher of a worker: it claims tasks of a queue and keeps a number of them going at the same time."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import LockedError, StorageError
+from agent_workbench.core.ports.task_queue import TaskClaim, TaskQueue
+from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.worker import WorkerJob
+
+LEASE_SECONDS = 120.0
+RENEW_SECONDS = 30.0
+MORE_BEGUN = 2
+"""Tasks beyond the number of jobs, if they were begun before: somebody who decided does not wait for a free job."""
+
+
+class Work(Protocol):
+    """A claimed task that is worked on."""
+
+    @property
+    def job(self) -> WorkerJob:
+        """The task as others see it."""
+
+    async def run(self) -> SessionEnd:
+        """Work to the end; raise what keeps any task from being worked on."""
+
+    def stop(self, *, now: bool = False) -> None:
+        """End between two steps; `now`: at once."""
+
+    def lose(self) -> None:
+        """Leave the task to another worker."""
+
+
+class Dispatcher:
+    """Works on at most `jobs` new tasks at a time, each made by `begin` from its claim."""
+
+    def __init__(self, queue: TaskQueue, worker: str, begin: Callable[[TaskClaim], Work], jobs: int = 1) -> None:
+        self._queue = queue
+        self._worker = worker
+        self._begin = begin
+        self.most_jobs = jobs
+        self._running: dict[asyncio.Task[SessionEnd], Work] = {}
+
+    @property
+    def jobs(self) -> tuple[WorkerJob, ...]:
+        """The tasks that are worked on."""
+        return tuple(work.job for work in self._running.values())
+
+    async def next_end(self, *, begun: bool) -> SessionEnd | None:
+        """Work on a free task to its end, with `begun` on one that was begun before; return None if none is free."""
+        claim = await self._queue.claim(self._worker, LEASE_SECONDS, begun=begun)
+        if claim is None:
+            return None
+        working = self._start(claim)
+        try:
+            return await working
+        finally:
+            self._running.pop(working, None)
+
+    async def take(self, *, new: bool) -> bool:
+        """Start what was begun before and, with `new`, tasks for all free jobs; raise `StorageError`.
+
+        Returns True if a new task was not free in the queue.
+        """
+        while len(self._running) < self.most_jobs + MORE_BEGUN:
+            if not await self._take(begun=True):
+                break
+        while new and len(self._running) < self.most_jobs:
+            if not await self._take(begun=False):
+                return True
+        return False
+
+    async def collect(self) -> tuple[SessionEnd, ...]:
+        """Return the ends since the last call; raise the error that ended one."""
+        finished = [task for task in self._running if task.done()]
+        for task in finished:
+            del self._running[task]
+        return tuple(task.result() for task in finished)
+
+    def stop(self, *, now: bool = False) -> None:
+        """End all tasks between two steps; `now`: at once."""
+        for work in self._running.values():
+            work.stop(now=now)
+
+    async def settle(self) -> None:
+        """Wait until no task is worked on; their errors were raised, or are not of interest any more."""
+        while self._running:
+            await asyncio.wait(self._running)
+            self._running = {task: work for task, work in self._running.items() if not task.done()}
+
+    async def _take(self, *, begun: bool) -> bool:
+        claim = await self._queue.claim(self._worker, LEASE_SECONDS, begun=begun)
+        if claim is not None:
+            self._start(claim)
+        return claim is not None
+
+    def _start(self, claim: TaskClaim) -> "asyncio.Task[SessionEnd]":
+        work = self._begin(claim)
+        task = in_background(self._work(claim, work), expected=(Exception,))
+        self._running[task] = work
+        return task
+
+    async def _work(self, claim: TaskClaim, work: Work) -> SessionEnd:
+        renewing = asyncio.create_task(self._renew(claim, work))
+        try:
+            return await work.run()
+        finally:
+            renewing.cancel()
+
+    async def _renew(self, claim: TaskClaim, work: Work) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                await self._queue.renew(claim, LEASE_SECONDS)
+            except LockedError:
+                work.lose()
+                return
+            except StorageError:
+                continue  # a full disk: the claim holds for some more attempts

@@ -1,0 +1,54 @@
+"""Parked tasks of a queue: those that a person decided, or went on with, are made free again."""
+
+from agent_workbench.api.sessions.inbox import RepoInbox
+from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.core.errors import JournalError, UsageError
+from agent_workbench.core.ports.stores import Inbox, SessionStore
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
+
+
+class ParkedTasks:
+    """Looks for decisions about the parked tasks of a queue."""
+
+    def __init__(
+        self, queue: TaskQueue, inbox: Inbox, sessions: SessionStore, proposals: RepoInbox, log: WorkerLog
+    ) -> None:
+        self._queue = queue
+        self._inbox = inbox
+        self._sessions = sessions
+        self._proposals = proposals
+        self._log = log
+        self._parked: tuple[QueuedTask, ...] = ()
+
+    async def resume_decided(self, *, thorough: bool) -> int:
+        """Free the tasks whose sessions can go on and return their number; raise `StorageError`.
+
+        `thorough`: read the queue again, and look for sessions in which somebody has decided at their own screen.
+        """
+        if thorough:
+            self._parked = tuple(each for each in await self._queue.tasks() if each.state is QueueState.PARKED)
+        resumed = [each for each in self._parked if await self._can_go_on(each, thorough=thorough)]
+        for task in resumed:
+            await self._queue.resume(task.id)
+            self._log.note("decided", "the proposal that it waited for is decided", task.id, task.session)
+        self._parked = tuple(each for each in self._parked if each not in resumed)
+        return len(resumed)
+
+    async def reject_expired(self) -> None:
+        """Reject what nobody decided in time; raise `StorageError`."""
+        for item in await self._proposals.reject_expired():
+            self._log.note(
+                "expired", f"{item.proposal.id} is rejected: nobody decided in time", item.task, item.session
+            )
+
+    async def _can_go_on(self, task: QueuedTask, *, thorough: bool) -> bool:
+        if not task.session:
+            return True
+        decided = bool(await self._inbox.pending(task.session))
+        if not (decided or thorough):
+            return False
+        try:
+            summary = await self._sessions.summary(task.session)
+        except (JournalError, UsageError):
+            return True  # who works on the task says what is wrong
+        return (decided or not summary.waits) and not summary.holder
