@@ -2,19 +2,22 @@
 
 import asyncio
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from agent_workbench.api.consult import consult, consult_stats, session_log
+from agent_workbench.api.consult import consult, consult_stats, session_log, tier
 from agent_workbench.api.records.session_queries import session_summaries
 from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.core.consult.requests import request_of
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.system.user_dirs import config_dir
 from tests.adapters.git.user import make_repo
+from tests.fakes.faulty_server import Answer, FaultyServer
 from tests.fakes.ports import OneModel, Saying, SayingModel
 
 LEARNING = "### Look at the cache first\n**Learning**: it was stale.\n\n1 learnings worth writing to brain"
@@ -115,3 +118,32 @@ async def test_a_question_that_is_refused_leaves_no_session(place: Place) -> Non
     with pytest.raises(UsageError):
         await consult(place.invocation, request_of("review", {"files": [".env"], "session_id": "s"}))
     assert len(await session_log(place.invocation, "s")) == 1
+
+
+def write_own_settings(urls: dict[str, str]) -> None:
+    """Set these endpoints as the executor's chain."""
+    folder = config_dir()
+    folder.mkdir(parents=True)
+    endpoints = "".join(f"  {name}: {{url: '{url}'}}\n" for name, url in urls.items())
+    (folder / "settings.yml").write_text(f"endpoints:\n{endpoints}roles:\n  executor: [{', '.join(urls)}]\n")
+
+
+async def test_the_tier_names_the_endpoints_that_do_not_answer(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_workbench.api.consult.TIER_SECONDS", 0.3)
+    hangs = Answer(parts=[asyncio.Event()])
+    closed = socket.socket()
+    closed.bind(("127.0.0.1", 0))  # nobody listens there
+    async with FaultyServer() as answers, FaultyServer().on("/health", hangs).on("/props", hangs) as silent:
+        urls = {
+            "dead": f"http://127.0.0.1:{closed.getsockname()[1]}",
+            "silent": silent.url,
+            "good": answers.url,
+        }
+        await asyncio.to_thread(write_own_settings, urls)
+        report = await tier(place.invocation)
+    closed.close()
+    assert report.level == "local"
+    problems = {each.name: each.problem for each in report.endpoints}
+    assert problems["good"] == ""
+    assert "nothing answers" in problems["dead"]
+    assert "did not answer within 0.3 s" in problems["silent"]

@@ -18,6 +18,7 @@ from agent_workbench.core.intents import (
     Intent,
     Leave,
     ListPastActions,
+    ListSkills,
     OpenFile,
     PreviewPrompt,
 )
@@ -34,6 +35,7 @@ QUESTIONS = (
     | FindNotes
     | CompleteCode
     | ListPastActions
+    | ListSkills
     | OpenFile
     | PreviewPrompt
     | OpenPlan

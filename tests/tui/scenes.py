@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.consult.attempts import AttemptVerdict, ConsultAttempt, EndpointTier
 from agent_workbench.core.events import (
     ActionFinished,
     ActionProposed,
@@ -15,6 +16,9 @@ from agent_workbench.core.events import (
     Author,
     ChunkDropped,
     ChunkPinned,
+    ConsultantAnswered,
+    ConsultantAsked,
+    ConsultStatus,
     ContextCompacted,
     ContextFilled,
     EndpointPassed,
@@ -195,6 +199,14 @@ def readme() -> ScriptedSession:
 
 NO_PLAN = "there is no memory/plans/PLAN.yaml"
 NO_SERVER = TroubleMet("model", "no server answers at http://127.0.0.1:8080", "start llama-server, then press t")
+REVIEW = """\
+I read the diff with the whole file.
+
+CRITICAL shop/cart.py:17 - the sum still forgets the quantity: three pens cost as much as one.
+
+SUGGESTION name the loop variable after what it is, such as `line`.
+
+1 critical, 0 warnings, 1 suggestions"""
 BLOCKED = ("shop/cart.py has changes of yours that the merge would overwrite",)
 SUMMARY = (
     "total() in shop/cart.py adds up cents and ignored quantity. Adding the quantity was wrong: three pens cost 360, "
@@ -207,6 +219,14 @@ THOUGHT = (
     "So each line is cents times quantity, and the sum of these is 810.\n"
     "Adding the quantity gave 574, that was the mistake of the first diff."
 )
+
+
+def _advised() -> ScriptedSession:
+    """Return a session whose waiting diff was reviewed."""
+    attempt = ConsultAttempt("model", "tiny", EndpointTier.LOCAL, 1200, warm_start=True, verdict=AttemptVerdict.ACCEPT)
+    asked = ConsultantAsked(1, "review", "review", "phase: review", "p", "d", paths=("shop/cart.py",))
+    answered = ConsultantAnswered(1, ConsultStatus.OK, REVIEW, "tiny", 1200, (attempt,))
+    return ScriptedSession(*runs.up_to_first_diff(), asked, answered)
 
 
 def _summary() -> ScriptedSession:
@@ -320,6 +340,7 @@ SCENES = {
     "merge_blocked": Scene(lambda: ScriptedSession(*runs.up_to_done(), ActionProposed(runs.merge(obstacles=BLOCKED)))),
     "trouble": Scene(lambda: ScriptedSession(*runs.up_to_reflexion(), NO_SERVER)),
     "no_sandbox": Scene(lambda: ScriptedSession(*runs.opening(scripted=False, sandbox=False))),
+    "advice": Scene(_advised, ("6", "n")),
     "done": Scene(lambda: ScriptedSession(*runs.up_to_done())),
     "failed": Scene(_failed),
     "paused": Scene(lambda: ScriptedSession(*runs.up_to_reflexion(), PauseChanged(paused=True)), ("0",)),

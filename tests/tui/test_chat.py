@@ -12,13 +12,15 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.intents import AbortTask, ApproveProposal, SayToModel, StopAnswer
+from agent_workbench.core.intents import AbortTask, ApproveProposal, ListSkills, SayToModel, StopAnswer
+from agent_workbench.core.intents.outcomes import Accepted, Refused, SkillsListed
 from agent_workbench.core.intents.plan import DraftTask
 from agent_workbench.core.live import Live, Streaming
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import MIDDLE, SMALL, driving
@@ -71,5 +73,36 @@ async def test_a_key_opens_a_chat_beside_the_session() -> None:
         await bench.press("Y")
         assert "this is no chat" in bench.text()
         assert not bench.screen.query(TextArea)
-        await bench.press("H")
+        await bench.press("H", *"why?", "enter")
         assert bench.opened[-1] == SessionRequest(OpenMode.NEW, chat=True)
+        assert other.intents == [SayToModel("why?")]
+
+
+async def test_the_first_words_of_a_chat_wait_for_its_session() -> None:
+    other = ScriptedSession()
+    other.outcome = Refused("the session is not open yet")
+    async with driving(ScriptedSession(*runs.opening()), SMALL, others=[other]) as bench:
+        await bench.press("H", *"why?", "enter")
+        assert other.intents == [SayToModel("why?")]
+        assert "the session is not open yet" in bench.text()
+        other.outcome = Accepted()
+        other.record(*runs.opening(), ChatStarted(1))
+        await bench.idle()
+        assert bench.screen.name == "line"
+        await bench.press("enter")
+        assert other.intents[-1] == SayToModel("why?")
+        assert bench.screen.name == "workbench"
+
+
+async def test_skills_and_consultants_are_completed() -> None:
+    skill = SkillEntry("yaml-validation", "[bold]Check[/] YAML", SkillOrigin.PACKAGE, "skills/yaml-validation")
+    async with driving(chat(), SMALL) as bench:
+        await bench.press("colon", "slash", "y")
+        assert bench.session.intents[-1:] == [ListSkills()]
+        await bench.answer(SkillsListed((skill,)))
+        assert "/yaml-validation  [bold]Check[/] YAML" in bench.text()
+        await bench.press("tab", *"this", "enter")
+        assert bench.session.intents[-1:] == [SayToModel("/yaml-validation this")]
+        await bench.press("colon", *"/rev")
+        await bench.answer(SkillsListed(()))
+        assert "/review" in bench.text()

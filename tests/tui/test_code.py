@@ -2,11 +2,12 @@
 
 import pytest
 
-from agent_workbench.core.events import ChunkPinned, Event
-from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
+from agent_workbench.core.events import ChunkPinned, Event, SkillsChosen, SkillText
+from agent_workbench.core.intents import ChooseSkill, DropChunk, FindCode, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound, Refused
 from agent_workbench.core.live import Live
 from agent_workbench.core.repo.retrieval import Chunk, IndexStatus
+from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
 from agent_workbench.tui.widgets.code_colours import mark_words, plain_lines
 from agent_workbench.views.blocks import Tone
 from tests.fakes import runs
@@ -74,6 +75,21 @@ async def test_code_is_found_by_words_and_added_by_a_key() -> None:
         await bench.press("escape")
         assert bench.screen.name == "workbench"
         assert "shop/tax.py:1-2" in bench.text()
+
+
+async def test_a_skill_that_did_not_fit_is_found_by_its_name_and_taken() -> None:
+    tidy = SkillEntry("tidy-up", "Tidy [bold]up[/] \x1b]52;c;aGk=\x07", SkillOrigin.REPO, "skills/tidy-up", tokens=120)
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
+        await bench.press("5", "plus", *"tidy", "enter")
+        await bench.answer(CodeFound("tidy", (TAX,), (tidy,)))
+        assert "skill tidy-up" in bench.text()
+        assert "\x1b]52" not in bench.text()
+        await bench.press("enter")
+        assert bench.session.intents[-1] == ChooseSkill("tidy-up")
+        await bench.record(SkillsChosen(runs.T1, (SkillText("tidy-up", "Tidy up.", "chosen by the user", 120),)))
+        assert "1 pinned" in bench.text()
+        await bench.press("enter")
+        assert bench.session.intents[-1] == ChooseSkill("tidy-up", chosen=False)
 
 
 async def test_why_nothing_could_be_searched_is_said() -> None:

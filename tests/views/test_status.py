@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.events import (
     Author,
     ContextCompacted,
@@ -46,6 +47,13 @@ def about_reads(*events: Event) -> Figure:
 
 def test_before_any_answer_nothing_is_said_of_reading() -> None:
     assert not [text for text in texts() if "re-read" in text]
+
+
+@pytest.mark.parametrize("tier", EndpointTier)
+def test_the_kind_of_the_endpoint_in_use_is_told(tier: EndpointTier) -> None:
+    found = {figure.text: figure.tone for figure in figures(live=Live(tier=tier))}
+    assert (found[tier.value] is Tone.WARN) == (tier is EndpointTier.PAID)
+    assert not {each.value for each in EndpointTier} & set(texts())
 
 
 def test_new_and_read_again_tokens_of_the_last_prompt() -> None:

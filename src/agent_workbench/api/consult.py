@@ -131,7 +131,7 @@ async def tier(invocation: Invocation, say: Say = say_nothing) -> TierReport:
 
     repo, settings = await repo_or_folder(invocation, say)
     names = tuple(dict.fromkeys(line.name for line in endpoint_lines(settings, repo.invocation.environ)))
-    registry = repo.endpoints(settings, say_nothing)
+    registry = await asyncio.to_thread(repo.endpoints, settings, say_nothing)
 
     async def look(name: str) -> TierLine:
         try:

@@ -33,7 +33,19 @@ def say_document(text: str) -> None:
 
 def say_cells(cells: Sequence[str]) -> None:
     """Print texts as one line separated by tabs, for programs; raise as `say` does."""
-    _print("\t".join(map(sanitize_line, cells)), None)
+    _print(_cells(cells), None)
+
+
+def say_headings(cells: Sequence[str]) -> None:
+    """Print the headings of such lines to standard error, for persons; ignore errors as `say_aside` does."""
+    try:
+        _print(_cells(cells), sys.stderr)
+    except (BrokenPipeError, StorageError):
+        drop_output(sys.stderr)
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return "\t".join(map(sanitize_line, cells))
 
 
 def _print(text: str, to: TextIO | None) -> None:

@@ -2,6 +2,7 @@
 
 from msgspec import Struct, field
 
+from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.replay_marks import Marks
 from agent_workbench.core.ids import TaskId
@@ -83,7 +84,8 @@ class Live(Struct, frozen=True):
     a reader shows those whose number it has not shown yet. `no_plan` says why the plan cannot be read. `ui` are the
     user's settings of the screen, as soon as they are read. `index` is the progress of the code search in the open
     workspace (None: no workspace is open). `taken` are tasks that other sessions work on. `awaits_model`: no model is
-    ready in this process yet, so the recorded facts may be those of another one.
+    ready in this process yet, so the recorded facts may be those of another one. `tier` is the kind of the endpoint
+    that was ready last (None: none was).
     """
 
     activity: str = ""
@@ -102,6 +104,7 @@ class Live(Struct, frozen=True):
     taken: tuple[TaskId, ...] = ()
     index: IndexStatus | None = None
     awaits_model: bool = False
+    tier: EndpointTier | None = None
 
 
 class SessionUpdate(Struct, frozen=True):

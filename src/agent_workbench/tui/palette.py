@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LINE = "tell"
 """Action that opens the input line itself."""
-_WORD = re.compile(r"/([a-z_]*)")
+_WORD = re.compile(r"/([a-z0-9_-]*)")
 
 
 class LineCommand(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.events import ModelAnswered, ModelInterrupted, PromptBuilt
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.live import SessionUpdate
@@ -55,7 +56,15 @@ def _model(update: SessionUpdate) -> tuple[Figure, ...]:
         return (Figure("no model yet", 1),)
     file = sanitize_line(state.model.model.rsplit("/", 1)[-1], 28)
     name = Figure(file.removesuffix(".gguf"), 1, Tone.PLAIN)
-    return (Figure("scripted demo", 0, Tone.WARN), name) if state.model.scripted else (name,)
+    return (Figure("scripted demo", 0, Tone.WARN), name) if state.model.scripted else (name, *_tier(update.live.tier))
+
+
+def _tier(tier: EndpointTier | None) -> tuple[Figure, ...]:
+    """Return the kind of the endpoint in use; one that costs money, or is elsewhere, is told before other figures."""
+    if tier is None:
+        return ()
+    rank, tone = {EndpointTier.PAID: (1, Tone.WARN), EndpointTier.REMOTE: (3, Tone.PLAIN)}.get(tier, (9, Tone.DIM))
+    return (Figure(tier.value, rank, tone),)
 
 
 def _lacks(state: SessionState) -> tuple[Figure, ...]:

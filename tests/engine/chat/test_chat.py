@@ -360,7 +360,8 @@ async def test_a_command_sends_a_skill_or_asks_a_consultant_first(tmp_path: Path
         await start_chat(stage.session)
         async with in_front_of(stage) as front:
             assert "nope" in await front.notice(SayToModel("/nope it"))
-            assert "review needs files" in await front.notice(SayToModel("/review it"))
+            assert "/review needs 1 file (mention: /review @FILE)" in await front.notice(SayToModel("/review it"))
+            assert "/debug needs words (/debug ERROR)" in await front.notice(SayToModel("/debug"))
             assert not [each for each in stage.events if isinstance(each, UserSaid)]
             await said(front, "/tidy it")
             assert "Skill tidy:\nTidy up." in stage.model.requests[0].messages[-1].text

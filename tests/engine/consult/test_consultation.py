@@ -14,8 +14,10 @@ from agent_workbench.core.consult.attempts import AttemptVerdict
 from agent_workbench.core.consult.requests import PROTOCOLS, ConsultRequest, request_of
 from agent_workbench.core.errors import ConfigError, ContextOverflow, ModelUnavailable, StorageError, UsageError
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
+from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.model import Role
 from agent_workbench.core.model_settings import EndpointSettings, RoleSettings, TokenPrice
+from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.consult import attempts
 from agent_workbench.engine.consult.attempts import sent_messages
@@ -25,6 +27,7 @@ from agent_workbench.engine.prompt.messages import prompt_sha
 from agent_workbench.engine.replay.rerun import rerun
 from tests.engine.stage import Stage, a_stage
 from tests.fakes.ports import Break, Hang, OneModel, Saying, SayingModel
+from tests.fakes.stores import MemoryKnowledge
 
 PLANTED = "a line that was planted"
 FILES = {
@@ -54,9 +57,12 @@ async def consulting(
     models: Mapping[str, SayingModel] | None = None,
     skills: Mapping[str, str] = DISCIPLINES,
     secrets: Mapping[str, str] | None = None,
+    knowledge: Knowledge | None = None,
 ) -> AsyncIterator[tuple[Stage, ConsultContext]]:
     """Open a session over `FILES` with its context of consultations."""
-    async with a_stage(folder, sayings, settings=settings, skills=skills, start=FILES, secrets=secrets) as stage:
+    async with a_stage(
+        folder, sayings, settings=settings, skills=skills, start=FILES, secrets=secrets, knowledge=knowledge
+    ) as stage:
         ports = replace(stage.ports, endpoints=OneModel(stage.model, models))
         files = await ports.workspaces.checkout_files()
 
@@ -227,10 +233,11 @@ async def test_a_verifier_that_hangs_refuses(tmp_path: Path, monkeypatch: pytest
     settings = replace(TWO, roles=replace(TWO.roles, verifier=("judge",)))
     models = {"a": SayingModel(["one"]), "b": SayingModel(["two"]), "judge": SayingModel([Hang("{"), Hang("")])}
     async with consulting(tmp_path, settings=settings, models=models) as (stage, context):
-        with pytest.raises(ModelUnavailable, match=r"all tiers exhausted after 2 attempt\(s\)"):
+        with pytest.raises(ModelUnavailable, match=r"all tiers exhausted after 2 attempt\(s\)") as refused:
             await consult(context, request_of("debug", {"error": "e"}))
         assert [each.verdict for each in answered(stage)[0].attempts] == [AttemptVerdict.ESCALATE] * 2
         assert models["judge"].streams_ended == 2
+        assert "roles.verifier" in refused.value.advice
 
 
 async def test_a_paid_endpoint_is_not_verified(tmp_path: Path) -> None:
@@ -258,6 +265,48 @@ async def test_a_later_question_knows_the_earlier_phases_of_its_label(tmp_path: 
         task = f"phase: green\nproject_root: {stage.user.root}\ntest_path: test_a.py"
         assert all(each.endswith(task) for each in users[1:])
         assert users[1].index("## Session history") < users[1].index("\n---\n\n") < users[1].index("## Files")
+
+
+async def test_notes_that_fit_stand_before_history_and_files_where_they_are_searched(tmp_path: Path) -> None:
+    knowledge = MemoryKnowledge()
+    for number in range(5):
+        await knowledge.write(KnowledgeNote(f"note-{number}", f"# Note {number}\n\nretry transient errors\n"), None)
+    async with consulting(tmp_path, ["x"] * 6, knowledge=knowledge) as (stage, context):
+        for request in (
+            request_of("tdd_red", {"spec": "retry", "session_id": "s"}),
+            ConsultRequest("review", (("context", "retry transient"),), ("src/a.py",), session="s"),
+            request_of("debug", {"error": "transient"}),
+            request_of("spec", {"requirements": "retry errors"}),
+            request_of("tdd_green", {"test_path": "test_a.py", "test_cmd": "retry transient"}),
+            request_of("debug", {"error": "unrelated"}),
+        ):
+            await consult(context, request)
+        users = [each.messages[1].text for each in stage.model.requests]
+        assert ["## Relevant knowledge" in each for each in users] == [True] * 4 + [False] * 2
+        block, rest = users[1].split("\n---\n\n", 1)
+        assert block.startswith("## Relevant knowledge\n")
+        assert [block.count(f"### Note {number}") for number in range(5)] == [1, 1, 1, 0, 0]
+        assert rest.startswith("## Session history")
+        assert rest.index("## Session history") < rest.index("## Files") < rest.index("phase: review")
+        assert all(each.compared and each.difference is None for each in rerun(stage.journal()))
+
+
+async def test_broken_knowledge_keeps_no_consultation_back(tmp_path: Path) -> None:
+    class Broken(MemoryKnowledge):
+        async def search(self, words: str, limit: int) -> tuple[KnowledgeHit, ...]:
+            raise StorageError(f"cannot search {words} {limit}")
+
+    async with consulting(tmp_path, ["an answer"], knowledge=Broken()) as (_, context):
+        assert (await consult(context, request_of("debug", {"error": "e"}))).text == "an answer"
+
+
+async def test_without_any_model_the_advice_is_how_to_set_one(tmp_path: Path) -> None:
+    refusal = ModelUnavailable("no model is configured", advice="set model.path")
+    refusal.lasting = True
+    async with consulting(tmp_path, [refusal]) as (stage, context):
+        with pytest.raises(ModelUnavailable, match=r"^no model is configured$"):
+            await consult(context, request_of("debug", {"error": "e"}))
+        assert len(answered(stage)[0].attempts) == 1
 
 
 async def test_the_log_of_a_session_is_judged_once_or_twice(tmp_path: Path) -> None:

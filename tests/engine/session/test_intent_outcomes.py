@@ -34,6 +34,7 @@ from agent_workbench.core.intents import (
     JumpReplay,
     Leave,
     ListPastActions,
+    ListSkills,
     MergeTask,
     OfferNotes,
     OpenFile,
@@ -89,7 +90,7 @@ INTENTS: tuple[Intent, ...] = (
     *(ChangeRule(Rule(Permission.CHECK, any=True), RuleScope.SESSION), ListPastActions(Permission.DIFF)),
     *(AbortTask(), UndoStep(), UndoStep(NOTHING), PauseTask(), RetryTrouble(), EditScratchpad(T1, "", "note")),
     *(SayToModel("hello"), PinChunk("answer.txt:1-1"), DropChunk("answer.txt:1-1"), FindCode("answer")),
-    *(ChooseSkill("nope"), ChooseSkill("nope", chosen=False)),
+    *(ListSkills(), ChooseSkill("nope"), ChooseSkill("nope", chosen=False)),
     *(FindCode("answer.txt:1-1"), FindCode(""), OpenFile("answer.txt"), OpenFile("../../etc/passwd", -3)),
     *(
         ChooseMergeMethod(NOTHING, MergeMethod.SQUASH),

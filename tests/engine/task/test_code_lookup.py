@@ -78,7 +78,10 @@ async def test_words_bring_a_choice_of_what_may_be_read_and_one_is_taken(tmp_pat
     chunks = tuple(Chunk(path, 1, 1, f"in {path}", 0.5) for path in ("src/cart.py", "secret/x.py"))
     retriever = GivenChunks()
     scoped = replace(task(), scope=PathScope(allowed_read_globs=("src/**", "answer.txt")))
-    async with a_stage(tmp_path, HANG, approvals=OPEN, retriever=retriever, start=FILES, tasks=(scoped,)) as stage:
+    skills = {"tidy-cart": "Tidy it.", "other": "Other."}
+    async with a_stage(
+        tmp_path, HANG, approvals=OPEN, retriever=retriever, start=FILES, tasks=(scoped,), skills=skills
+    ) as stage:
         async with in_front_of(stage) as front:
             assert "no task is being worked on" in await front.notice(FindCode("cart"))
             await front.start()
@@ -90,6 +93,9 @@ async def test_words_bring_a_choice_of_what_may_be_read_and_one_is_taken(tmp_pat
             assert retriever.queries[-1].startswith("cart totals")
             await front.submit(PinChunk("src/cart.py:1-1"))
             await front.until(lambda it: it.state.run and it.state.run.pinned)
+            by_name = await front.outcome(FindCode("tidy"))
+            assert isinstance(by_name, CodeFound)
+            assert [each.name for each in by_name.skills] == ["tidy-cart"]
         assert kinds(stage.events).count("ChunkPinned") == 1
 
 

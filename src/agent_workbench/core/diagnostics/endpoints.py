@@ -47,11 +47,17 @@ def endpoint_named(settings: Settings, name: str) -> EndpointSettings | None:
 
 
 def tier_of(settings: Settings, name: str) -> EndpointTier:
-    """Return the kind of an endpoint: paid if it has a price, local if this machine serves it."""
+    """Return the kind of an endpoint: paid if it has a price, local if this machine serves it, or nothing is set."""
     endpoint = endpoint_named(settings, name) or EndpointSettings()
     if not endpoint.dollars_per_million_tokens.is_free:
         return EndpointTier.PAID
-    return EndpointTier.LOCAL if endpoint.path or _is_loopback(endpoint.url) else EndpointTier.REMOTE
+    return EndpointTier.LOCAL if endpoint.path or not endpoint.url or _is_loopback(endpoint.url) else EndpointTier.REMOTE
+
+
+def tier_of_label(settings: Settings, label: str) -> EndpointTier:
+    """Return the kind of the endpoint that signed an answer: `NAME (ADDRESS)`, or an address alone."""
+    name = label.partition(" (")[0]
+    return tier_of(settings, name if name in dict(settings.endpoints) else SHORT_FORM)
 
 
 def _is_loopback(url: str) -> bool:

@@ -164,6 +164,10 @@ class CompleteCode(Struct, frozen=True):
     prefix: str
 
 
+class ListSkills(Struct, frozen=True):
+    """List the skills that a task, or a message of a chat, may take."""
+
+
 class OpenFile(Struct, frozen=True):
     """Show a file of the workspace as it is now, from line `line` (1: the first)."""
 
@@ -297,6 +301,7 @@ Intent = (
     | ChooseSkill
     | FindCode
     | CompleteCode
+    | ListSkills
     | OpenFile
     | PreviewPrompt
     | CompactContext

@@ -8,6 +8,7 @@ from agent_workbench.core.knowledge.notes import KnowledgeHit
 from agent_workbench.core.plan import PlanPiece, Task, TaskDraft
 from agent_workbench.core.repo.retrieval import Chunk, Completion
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.skills.entries import SkillEntry
 
 
 class Accepted(Struct, frozen=True):
@@ -52,10 +53,20 @@ class CodeCompleted(Struct, frozen=True):
 
 
 class CodeFound(Struct, frozen=True):
-    """Answer to `FindCode`: the pieces found, best first. A single place that was named is pinned already."""
+    """Answer to `FindCode`: the pieces found, best first, and the skills whose names hold the words.
+
+    A single place that was named is pinned already.
+    """
 
     asked: str
     chunks: tuple[Chunk, ...]
+    skills: tuple[SkillEntry, ...] = ()
+
+
+class SkillsListed(Struct, frozen=True):
+    """Answer to `ListSkills`: the usable skills by name."""
+
+    skills: tuple[SkillEntry, ...]
 
 
 class FileOpened(Struct, frozen=True):
@@ -98,6 +109,7 @@ Answer = (
     | TaskAdded
     | CodeCompleted
     | CodeFound
+    | SkillsListed
     | FileOpened
     | PromptPreviewed
     | PastActionsFound

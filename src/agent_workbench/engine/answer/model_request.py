@@ -4,6 +4,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
+from agent_workbench.core.diagnostics.endpoints import tier_of_label
 from agent_workbench.core.errors import ModelError
 from agent_workbench.core.events import (
     EndpointPassed,
@@ -26,7 +27,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 async def observe_model(session: SessionContext, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
     """Wait for the model of `purpose`, and record its facts if they changed."""
     facts = await session.ports.model.observe(purpose)
-    session.publisher.show_model_wait(awaits=False)
+    session.publisher.show_model_ready(tier_of_label(session.settings, facts.endpoint))
     if facts != session.state.model_for(purpose):
         await session.record(ModelObserved(facts, purpose))
     return facts

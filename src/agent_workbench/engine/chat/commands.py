@@ -5,11 +5,12 @@ import re
 
 from msgspec import Struct
 
-from agent_workbench.core.consult.requests import OFFERED
+from agent_workbench.core.consult.requests import FILES, OFFERED, ROOT, consultant_named
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.chat import Chat
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.mentions import mention_of
 from agent_workbench.core.tools.arguments import ArgumentFault, read_arguments
 from agent_workbench.core.tools.spec import by_name
@@ -65,6 +66,7 @@ async def consultation_of(
     question = command.words
     for chunk in files:
         question = question.replace(mention_of(chunk.place), "").replace(mention_of(chunk.path), "")
+    _check_complete(command.name, len(files), question.strip())
     asked = {"consultant": command.name, "question": question.strip(), "files": ",".join(c.path for c in files)}
     text = json.dumps({name: value for name, value in asked.items() if value})
     try:
@@ -73,3 +75,15 @@ async def consultation_of(
         raise UsageError(f"{command.name}: {fault}") from fault
     tool = await session.tools.tool(CONSULT)
     return CallDraft(tool, await tool.draft(await chat_context(session), arguments, text))
+
+
+def _check_complete(name: str, files: int, question: str) -> None:
+    """Raise `UsageError` for a consultant that lacks files or words; the advice is the line to write."""
+    facts = consultant_named(name)
+    paths = [each for each in facts.required if each in facts.paths]
+    texts = [each for each in facts.required if each not in {ROOT, *facts.paths}]
+    if files < len(paths):
+        mentioned = " ".join("@FILE" if each == FILES else f"@{each.removesuffix('_path').upper()}" for each in paths)
+        raise UsageError(f"/{name} needs {counted_text(len(paths), 'file')}", advice=f"mention: /{name} {mentioned}")
+    if texts and not question:
+        raise UsageError(f"/{name} needs words", advice=f"/{name} {texts[0].upper()}")

@@ -44,6 +44,8 @@ MOST_FEEDBACK_CHARS = 500
 TOTAL_FACTOR = 4
 """An answer may take this many times the seconds for which a server may be silent."""
 NO_VERDICT = "the verifier gave no verdict"
+STATUS = "`agent model status` shows which endpoints answer"
+UNVERIFIED = "without `roles.verifier` every answer is taken"
 
 
 class Answering(Struct):
@@ -69,7 +71,8 @@ class TakenAnswer(Struct, frozen=True):
 async def ask_endpoints(context: ConsultContext, asked: ConsultantAsked, answering: Answering) -> TakenAnswer:
     """Return the first answer that is taken; every attempt is added to `answering`.
 
-    Raises `ContextOverflow` for a prompt that is too long, `ModelUnavailable` if no endpoint is left.
+    Raises `ContextOverflow` for a prompt that is too long, `ModelUnavailable` if no endpoint is left, and the error of
+    the only endpoint if it cannot be used with these settings.
     """
     for position, name in enumerate(asked.chain):
         others = position + 1 < len(asked.chain)
@@ -78,10 +81,9 @@ async def ask_endpoints(context: ConsultContext, asked: ConsultantAsked, answeri
             return taken
     count = len(answering.attempts)
     reasons = "; ".join(f"{each.endpoint}: {each.feedback}" for each in answering.attempts)
-    raise ModelUnavailable(
-        f"all tiers exhausted after {count} attempt(s): {reasons}",
-        advice="`agent model status` shows which endpoints answer",
-    )
+    refused = any(each.verdict is AttemptVerdict.ESCALATE for each in answering.attempts)
+    advice = f"{UNVERIFIED}; {STATUS}" if refused else STATUS
+    raise ModelUnavailable(f"all tiers exhausted after {count} attempt(s): {reasons}", advice=advice)
 
 
 async def _attempt(
@@ -105,8 +107,8 @@ async def _attempt(
     except ModelError as error:
         attempt = replace(attempt, feedback=_short(str(error)), figures=_cost(answering, error.dollars))
         _ended(context, answering, attempt)
-        if isinstance(error, ContextOverflow):
-            raise
+        if isinstance(error, ContextOverflow) or (error.lasting and len(asked.chain) == 1):
+            raise  # nothing was tried where no model is configured
         return None
     text, cut = bounded(without_stray_json(answering.shown.text))
     if not text.strip():

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import (
     Consulting,
@@ -66,10 +67,14 @@ class UpdatePublisher:
         if index != self._update.live.index:
             self._show(index=index)
 
-    def show_model_wait(self, *, awaits: bool) -> None:
-        """Publish whether the model is still to become ready in this process."""
-        if awaits != self._update.live.awaits_model:
-            self._show(awaits_model=awaits)
+    def show_model_wait(self) -> None:
+        """Publish that a model is still to become ready in this process."""
+        self._show(awaits_model=True)
+
+    def show_model_ready(self, tier: EndpointTier) -> None:
+        """Publish that a model is ready, at an endpoint of this kind."""
+        if self._update.live.awaits_model or tier is not self._update.live.tier:
+            self._show(awaits_model=False, tier=tier)
 
     def show_taken(self, taken: tuple[TaskId, ...]) -> None:
         """Publish which tasks other sessions work on, if that changed."""

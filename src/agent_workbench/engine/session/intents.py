@@ -25,6 +25,7 @@ from agent_workbench.core.intents import (
     FindNotes,
     Intent,
     ListPastActions,
+    ListSkills,
     MergeTask,
     OfferNotes,
     OpenFile,
@@ -41,7 +42,14 @@ from agent_workbench.core.intents import (
     StopConsultation,
     UndoStep,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, PastActionsFound, Refused, TaskDrafted
+from agent_workbench.core.intents.outcomes import (
+    Accepted,
+    Outcome,
+    PastActionsFound,
+    Refused,
+    SkillsListed,
+    TaskDrafted,
+)
 from agent_workbench.core.intents.plan import (
     AddTask,
     ArrangePlan,
@@ -69,10 +77,11 @@ from agent_workbench.engine.session.note_intents import find_notes, handle_notes
 from agent_workbench.engine.session.plan_intents import handle_plan
 from agent_workbench.engine.session.stop_intents import handle_stop
 from agent_workbench.engine.task.code_lookup import find_code, open_file
+from agent_workbench.engine.task.skill_choice import takable_skills
 from agent_workbench.engine.task.task_draft import draft_task
 from agent_workbench.engine.task.undo import ask_undo
 
-Question = ListPastActions | OpenFile | FindCode | FindNotes | CompleteCode | DraftTask | PreviewPrompt
+Question = ListPastActions | ListSkills | OpenFile | FindCode | FindNotes | CompleteCode | DraftTask | PreviewPrompt
 
 
 async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
@@ -121,6 +130,8 @@ async def look_up(session: SessionContext, question: Question) -> Outcome:
     match question:
         case ListPastActions():
             return PastActionsFound(question.kind, await session.ports.rules.past(question.kind))
+        case ListSkills():
+            return SkillsListed(await takable_skills(session.ports.skills))
         case OpenFile():
             return await open_file(session, question.path, question.line)
         case PreviewPrompt():

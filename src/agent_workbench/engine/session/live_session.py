@@ -96,7 +96,7 @@ class LiveSession:
     async def _begin(self) -> None:
         publisher = self._session.publisher
         publisher.show_activity("")
-        publisher.show_model_wait(awaits=True)
+        publisher.show_model_wait()
         if self._chat and self._session.state.chat is None:
             await start_chat(self._session)
         self._background.append(in_background(self._warm_up()))
@@ -113,10 +113,12 @@ class LiveSession:
 
     async def _warm_up(self) -> None:
         """Make the model ready behind the first screen, so that the first step need not wait for it."""
+        in_chat = self._session.state.chat is not None
         try:
-            await observe_model(self._session, Purpose.EXECUTOR if self._session.state.chat is None else Purpose.CHAT)
+            await observe_model(self._session, Purpose.CHAT if in_chat else Purpose.EXECUTOR)
         except WorkbenchError as error:
-            self._session.publisher.notify(error_text(error))
+            if not in_chat:  # there the first message tells it
+                self._session.publisher.notify(error_text(error))
         if not self._session.state.at_work:
             self._session.publisher.show_activity("")
 

@@ -10,9 +10,11 @@ from agent_workbench.core.events import ChunkPinned
 from agent_workbench.core.intents.outcomes import CodeFound, FileOpened
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
+from agent_workbench.core.skills.selection import MOST_SKILLS
 from agent_workbench.core.text.mentions import FileRange, looks_like_path, mention_of, mentioned_range, mentions
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.task.skill_choice import takable_skills
 
 MOST_FOUND = 12
 NAMESAKES = 3
@@ -27,11 +29,12 @@ _PLACE = re.compile(r"(?P<path>.+?)(?::(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?
 
 
 async def find_code(session: SessionContext, asked: str) -> CodeFound:
-    """Pin the code at the place that `asked` names, or search for its words; raise `WorkbenchError`."""
+    """Pin the code at the place that `asked` names, or search code and skills for it; raise `WorkbenchError`."""
     context = await session.tool_context()
     place = parse_code_place(asked, await context.workspace.list_files())
     if place is None:
-        return CodeFound(asked, await _search(context, asked, MOST_FOUND))
+        skills = await takable_skills(session.ports.skills, asked)
+        return CodeFound(asked, await _search(context, asked, MOST_FOUND), skills[:MOST_SKILLS])
     found = await _at(context, place)
     if len(found) == 1 and all(chunk.place != found[0].place for chunk in session.run.pinned):
         await session.record(ChunkPinned(found[0]))

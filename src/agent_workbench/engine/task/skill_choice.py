@@ -12,6 +12,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.workspace import Workspace
+from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.skills.selection import (
     MOST_CONSIDERED,
     SkillQuery,
@@ -67,6 +68,13 @@ async def pick_skills(catalogue: Skills, query: SkillQuery, count: Count) -> Ski
         else:
             taken.append(SkillText(name, texts[name], each.reason, tokens[name]))
     return SkillChoice(tuple(taken), tuple(left_out))
+
+
+async def takable_skills(catalogue: Skills, words: str = "") -> tuple[SkillEntry, ...]:
+    """Return the usable skills whose names hold each of the words, by name."""
+    wanted = words.lower().split()
+    usable = (each for each in choosable(await catalogue.list()) if each.usable)
+    return tuple(each for each in usable if all(word in each.name for word in wanted))
 
 
 async def estimate_tokens(texts: Sequence[str]) -> tuple[int, ...]:

@@ -13,8 +13,9 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
-from agent_workbench.core.intents import MOST_SAID_CHARS, CompleteCode, Intent
-from agent_workbench.core.intents.outcomes import Accepted, CodeCompleted, Outcome, Refused, TaskDrafted
+from agent_workbench.core.consult.requests import CONSULTANTS, OFFERED
+from agent_workbench.core.intents import MOST_SAID_CHARS, CompleteCode, Intent, ListSkills
+from agent_workbench.core.intents.outcomes import Accepted, CodeCompleted, Outcome, Refused, SkillsListed, TaskDrafted
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskDraft
 from agent_workbench.core.text.mentions import mention_of, open_mention
@@ -90,8 +91,8 @@ class InputLine(Dialog[TaskDraft | None]):
     """Takes words until they are taken: returns the task that they became, None if they were said or it was closed.
 
     `send` takes the words and returns the outcome; a refusal is shown and the words stay. `on_close` gets the words
-    that were not taken. `commands` are those behind `/`. The words
-    that it opens with are sent `at_once`, or wait for Enter.
+    that were not taken. `commands` are those behind `/`; in a chat so are consultants and skills. The words that it
+    opens with are sent `at_once`, or wait for Enter. `chat`: the session becomes a chat as soon as it is open.
     """
 
     BINDINGS = [Binding("escape", "cancel", "cancel", priority=True)]
@@ -106,6 +107,7 @@ class InputLine(Dialog[TaskDraft | None]):
         title: str = "",
         on_close: Callable[[str], None] = lambda _: None,
         at_once: bool = False,
+        chat: bool = False,
     ) -> None:
         super().__init__(title or TASK, "", name="line")
         self._send = send
@@ -122,8 +124,9 @@ class InputLine(Dialog[TaskDraft | None]):
         self._asked: tuple[int, int, str] | None = None
         self._remark = ""
         self._busy = False
-        self._to_model = False
-        self._in_chat = False
+        self._to_model = self._in_chat = self._opens_chat = chat
+        self._named: tuple[Choice, ...] = ()
+        self._names_asked = False
 
     def body(self) -> Iterable[Widget]:
         area = LineArea(self._words, soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True)
@@ -137,10 +140,20 @@ class InputLine(Dialog[TaskDraft | None]):
         if self._at_once:
             self.on_line_area_sent()
 
+    async def _list_names(self) -> None:
+        """Complete the names of consultants and skills from now on."""
+        outcome = await self._ask(ListSkills())
+        if isinstance(outcome, SkillsListed):
+            consultants = (_named(name, CONSULTANTS[name].summary) for name in OFFERED)
+            self._named = (*consultants, *(_named(each.name, each.description) for each in outcome.skills))
+            self._look()
+        else:
+            self._names_asked = False  # the session may not be open yet
+
     def show(self, update: SessionUpdate) -> None:
         """Follow the session: the words go to the model while a task is worked on, else they become a task."""
-        self._to_model = update.state.unfinished or update.state.chat is not None
-        self._in_chat = update.state.chat is not None
+        self._in_chat = self._opens_chat or update.state.chat is not None
+        self._to_model = update.state.unfinished or self._in_chat
         if self.is_mounted:
             self._show()
 
@@ -186,8 +199,12 @@ class InputLine(Dialog[TaskDraft | None]):
         row, column = area.cursor_location
         before = area.document.get_line(row)[:column]
         if not row and (word := command_word(before)) is not None and before == area.text:
-            found = matching_commands(self._commands, word)
-            self._choose_from(Choice(f"/{each.name}", each.help, f"/{each.name}") for each in found)
+            if self._in_chat and not self._names_asked:
+                self._names_asked = True
+                listing: Worker[None] = self.run_worker(self._list_names, group="names")
+                del listing
+            commands = (_named(each.name, each.help) for each in matching_commands(self._commands, word))
+            self._choose_from((*(each for each in self._named if each.written.startswith(before)), *commands))
         elif mention := open_mention(before):
             asked = (row, mention.start, mention.prefix)
             if asked != self._asked:  # a key changes the text and moves the cursor: that is one question
@@ -280,3 +297,7 @@ class InputLine(Dialog[TaskDraft | None]):
     def action_cancel(self) -> None:
         self._on_close(self.query_one(LineArea).text)
         self.dismiss(None)
+
+
+def _named(name: str, about: str) -> Choice:
+    return Choice(f"/{name}", about, f"/{name}")

@@ -1,4 +1,4 @@
-"""Screen to search for code by path or words, and to add it to the prompt."""
+"""Screen to search for code by path or words, or for a skill by its name, and to add it to the prompt."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -18,7 +18,7 @@ from agent_workbench.views.code.reasons import index_line
 
 MOST_CHARS = 2_000
 INDEX_BEGINS = "the index has only begun"
-HELP = "path, path:line, path:first-last, or words to search for"
+HELP = "path, path:line, path:first-last, words to search for, or a skill"
 
 
 class ResultList(PieceList):
@@ -39,7 +39,7 @@ class CodeSearchScreen(Dialog[None]):
         want: Callable[[Intent], Awaitable[None]],
         ask: Callable[[Intent], Awaitable[Outcome]],
     ) -> None:
-        super().__init__("Put code before the model", "", name="find")
+        super().__init__("Put code or a skill before the model", "", name="find")
         self._keymap = keymap
         self._want = want
         self._ask = ask

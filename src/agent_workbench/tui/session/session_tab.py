@@ -52,6 +52,7 @@ class SessionTab:
         self.update_shown: SessionUpdate | None = None
         self.view = TabView()
         self.draft: UserDraft | None = None
+        self.opens_chat = False
         self.leaving = False
         self.notified = ""
         self.dialogs = SessionDialogs(self)

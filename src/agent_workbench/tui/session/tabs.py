@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.session_request import OpenMode
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.session.session_app import SessionApp
@@ -38,9 +39,10 @@ class Tabs:
         self._made += 1
         return SessionTab(self._app, f"{MODE} {self._made}", self)
 
-    async def _add(self, session: "SessionHandle") -> None:
+    async def _add(self, session: "SessionHandle", *, new_chat: bool) -> None:
         """Open a tab behind the one in front, and bring it to the front."""
         tab = self._make()
+        tab.opens_chat = new_chat
         self._all.insert(self._all.index(self.front) + 1, tab)
         self._app.add_mode(tab.mode, lambda: tab.workbench)
         self.front = tab
@@ -72,7 +74,10 @@ class Tabs:
         except WorkbenchError as error:
             self._app.tell("\n".join(filter(None, (str(error), error.advice))), "error")
             return
-        await self._add(session)
+        new_chat = request.chat and request.mode is OpenMode.NEW
+        await self._add(session, new_chat=new_chat)
+        if new_chat:  # at once: keys that follow are its first words
+            self.front.dialogs.task.open_line()
 
     def _with(self, request: "SessionRequest") -> SessionTab | None:
         """Return the tab of the session, None if it has none."""

@@ -45,6 +45,12 @@ class TaskDialogs:
         update = self._window.update_shown
         return update.state.run if update is not None else None
 
+    @property
+    def _is_chat(self) -> bool:
+        """True for a chat, also before it is open."""
+        update = self._window.update_shown
+        return self._window.opens_chat or (update is not None and update.state.chat is not None)
+
     def abort(self) -> None:
         """Ask whether the task is aborted."""
         from agent_workbench.tui.dialogs.confirm import ConfirmDialog
@@ -133,26 +139,30 @@ class TaskDialogs:
     ) -> None:
         """Open the input line. `afterwards` is submitted after whatever is entered.
 
-        `words` are in it already, and are sent `at_once` as if Enter was pressed.
+        `words` are in it already, and are sent `at_once` as if Enter was pressed. That of a new chat opens before the
+        session does.
         """
         from agent_workbench.tui.dialogs.input_line import InputLine
 
         window, update = self._window, self._window.update_shown
-        if update is None or not update.state.session:
+        chat = self._is_chat
+        if not chat and (update is None or not update.state.session):
             window.tell("the session is not open yet", "warning")
-        elif update.live.replay is not None:
+        elif update is not None and update.live.replay is not None:
             window.tell(REPLAYED, "warning")
         elif window.screen.name != "line":  # a key that was queued opens no second one
             line = InputLine(
                 lambda said: self._send(said, afterwards),
                 window.ask,
-                _line_commands(window, in_chat=update.state.chat is not None),
+                _line_commands(window, in_chat=chat),
                 words=words or self._unsent,
                 title=title,
                 on_close=self._keep,
                 at_once=at_once,
+                chat=chat,
             )
-            line.show(update)
+            if update is not None:
+                line.show(update)
             window.push_screen(line, self._show_draft)
 
     def make_task(self) -> None:
@@ -176,7 +186,7 @@ class TaskDialogs:
         """Return the outcome of the words: said to the model while a task is worked on, else made a task."""
         update, outcome = self._window.update_shown, None
         if words:
-            running = update is not None and (update.state.unfinished or update.state.chat is not None)
+            running = self._is_chat or (update is not None and update.state.unfinished)
             outcome = await self._window.ask(SayToModel(words) if running else DraftTask(words))
         if not isinstance(outcome, Refused):
             self._unsent = words if isinstance(outcome, TaskDrafted) else ""

@@ -37,6 +37,8 @@ class SessionWindow(Protocol):
 
     update_shown: "SessionUpdate | None"
     draft: UserDraft | None
+    opens_chat: bool
+    """True if the session was opened as a new chat."""
 
     @property
     def clock(self) -> "Clock":

@@ -10,6 +10,7 @@ from agent_workbench.core.events import CodeRetrieved, SkillLeftOut
 from agent_workbench.core.intents import ChooseSkill, DropChunk, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound
 from agent_workbench.core.repo.retrieval import Chunk, IndexStatus
+from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
@@ -66,8 +67,9 @@ class CodeRow(Struct, frozen=True):
 
     @property
     def pin(self) -> PinChunk | ChooseSkill:
-        """The intent of the key that pins: it pins or unpins a piece, and takes a skill into the prompt."""
-        return ChooseSkill(self.skill) if self.skill else PinChunk(self.place, self.state is not CodeState.PINNED)
+        """The intent of the key that pins: it pins or unpins a piece, or takes a skill into the prompt or back."""
+        pins = self.state is not CodeState.PINNED
+        return ChooseSkill(self.skill, pins) if self.skill else PinChunk(self.place, pins)
 
     @property
     def drop(self) -> DropChunk | ChooseSkill:
@@ -215,11 +217,12 @@ def _nothing(state: SessionState) -> str:
 
 
 def view_search_results(state: SessionState, found: CodeFound) -> tuple[CodeRow, ...]:
-    """Return a row for each result, best first."""
+    """Return a row for each skill that was found, then for each piece of code, best first."""
     run = state.run
+    taken = {each.name for each in run.skills.skills} if run is not None and run.skills is not None else set()
     pinned = {chunk.place for chunk in run.pinned} if run is not None else set()
     there = shown_code_snapshots().at(run.history).in_prompt if run is not None else frozenset()
-    rows = []
+    rows = [_found_skill(each, taken=each.name in taken) for each in found.skills]
     for number, chunk in enumerate(found.chunks, 1):
         state_now, remark = CodeState.OFFERED, ""
         if chunk.place in pinned:
@@ -228,3 +231,9 @@ def view_search_results(state: SessionState, found: CodeFound) -> tuple[CodeRow,
             state_now, remark = CodeState.IN_PROMPT, "in the prompt already"
         rows.append(replace(view_piece(chunk, str(number)), state=state_now, remark=remark))
     return tuple(rows)
+
+
+def _found_skill(skill: SkillEntry, *, taken: bool) -> CodeRow:
+    row = _skill_row(skill.name, Cost(skill.tokens, counted=False))
+    state = CodeState.PINNED if taken else CodeState.OFFERED
+    return replace(row, preview=sanitize(skill.description, limit_chars=PREVIEW_CHARS), state=state, remark="skill")

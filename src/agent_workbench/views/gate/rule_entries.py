@@ -68,7 +68,7 @@ def _much(rule: Rule, past: PastActions, passed: int) -> str:
     sessions = counted_text(past.sessions, "session")
     among = f"in {sessions}" if past.complete else f"in the newest {sessions}"
     if not past.actions:
-        return f"nothing so far: no {rule.kind} was decided {among}"
+        return f"nothing so far: no {PERMISSIONS[rule.kind].plural} were decided {among}"
     count = f"{passed:,}" if passed else "none"
     return f"{count} of {len(past.actions):,} past {PERMISSIONS[rule.kind].plural} {among}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_workbench.cli.output import say, say_aside, say_cells, say_json
+from agent_workbench.cli.output import say, say_aside, say_cells, say_headings, say_json
 from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.consult.findings import findings_of, review_counts
 from agent_workbench.core.consult.requests import CONSULTANTS, FILES, SESSION, ConsultAnswer, ConsultRequest, request_of
@@ -92,6 +92,8 @@ def _consult(invocation: Invocation, options: argparse.Namespace) -> int:
         say(answer.text)
         tried = f", {len(answer.attempts)} attempts" if len(answer.attempts) > 1 else ""
         say_aside(f"{answer.model} in {answer.duration_ms / 1000:.1f} s{tried}")
+    if request.skill == "review" and not counts.stated:
+        say_aside(f"{counts}: the answer does not end with the line that counts them")
     for remark in answer.remarks:
         say_aside(remark)
     return ExitCode.FAILED if request.skill == "review" and counts.critical else ExitCode.DONE
@@ -160,6 +162,7 @@ def _stats(invocation: Invocation, options: argparse.Namespace) -> int:
     elif not rates:
         say_aside("no consultant was asked in this repository yet")
     else:
+        say_headings(("consultant", "model", "taken", "share"))
         for each in rates:
             say_cells((each.skill, each.model, f"{each.accepted}/{each.attempts}", f"{each.share:.0%}"))
     return ExitCode.DONE
@@ -177,6 +180,7 @@ def _log(invocation: Invocation, options: argparse.Namespace) -> int:
     elif not entries:
         say_aside(f"nothing is logged under {label!r}")
     else:
+        say_headings(("time", "consultant", "phase", "status", "model", "message"))
         for each in entries:
             say_cells((each.timestamp[:19], each.skill, each.phase, each.final_status, each.model_used, each.message))
     return ExitCode.DONE if entries else ExitCode.FAILED
@@ -190,6 +194,7 @@ def _tier(invocation: Invocation, options: argparse.Namespace) -> int:
         say_json(msgspec.to_builtins(found))
     else:
         say(found.level)
+        say_headings(("endpoint", "tier", "state"))
         for each in found.endpoints:
             say_cells((each.name, each.tier.value, each.problem or "answers"))
     return ExitCode.DONE if found.level != "none" else ExitCode.MODEL

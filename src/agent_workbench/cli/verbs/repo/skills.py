@@ -13,6 +13,7 @@ from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.questions import agrees
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ def check(options: argparse.Namespace) -> int:
         say_aside(f"warning: {_place(place)}")
     useless = sum(not entry.usable for entry in found.skills)
     if not options.json:
-        say(f"{len(found.skills):,} skills, {useless:,} of them cannot be used")
+        unusable = f"{useless:,} of them cannot be used" if useless else "all of them can be used"
+        say(f"{counted_text(len(found.skills), 'skill')}, {unusable}")
     return ExitCode.FAILED if useless else ExitCode.DONE
 
 
