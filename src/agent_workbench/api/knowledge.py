@@ -10,7 +10,7 @@ from msgspec import Struct
 from agent_workbench.api.trusted_repo import say_nothing, trusted_repo
 from agent_workbench.bootstrap.stores import decider, system_clock
 from agent_workbench.core.errors import StorageError, UsageError, WorkbenchError
-from agent_workbench.core.events import KnowledgeFound, OfferedNote, SessionLeft
+from agent_workbench.core.events import ActionFinished, ActionResult, KnowledgeFound, OfferedNote, SessionLeft
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxFilter, Reference, reference_to
@@ -159,11 +159,12 @@ async def park_notes(invocation: Invocation, notes: Sequence[OfferedNote], origi
         outcome = await offer_notes(session, notes, origin)
         if isinstance(outcome, Refused):
             raise UsageError(outcome.reason)
-        written = await _settle(session)
+        finished = await _settle(session)
+        written = finished is not None and finished.result is ActionResult.OK
         paths = tuple(note_path(session.settings.memory.dir, note.name) for note in notes)
         waiting = session.state.waiting
         reference = reference_to(session.state.session, waiting) if waiting is not None else None
-        return OfferedNotes(session.state.session, paths, reference, bool(written))
+        return OfferedNotes(session.state.session, paths, reference, written)
     finally:
         await _close(session, recorder)
 
@@ -171,7 +172,8 @@ async def park_notes(invocation: Invocation, notes: Sequence[OfferedNote], origi
 async def settle_notes(invocation: Invocation, session: SessionId) -> str:
     """Carry out a decision about the notes that wait in a session nobody has open; return what was written.
 
-    Empty if something else waits there, or nothing was approved.
+    Empty if something else waits there, or nothing was approved. Raises `StorageError` if the notes cannot be written;
+    they wait again then.
     """
     from agent_workbench.core.fold import fold_all
 
@@ -182,14 +184,18 @@ async def settle_notes(invocation: Invocation, session: SessionId) -> str:
         return ""
     opened, recorder = await _open(repo, SessionQuery(name=session))
     try:
-        return await _settle(opened)
+        finished = await _settle(opened)
     finally:
         await _close(opened, recorder)
+    if finished is not None and finished.result is ActionResult.REFUSED:
+        raise StorageError(
+            f"the notes were not written: {finished.observation}", advice="approve them again after that"
+        )
+    return finished.observation if finished is not None else ""
 
 
-async def _settle(session: "SessionContext") -> str:
-    """Propose and decide what waits, by the inbox, policy and rules; return the outcome of what was written."""
-    from agent_workbench.core.events import ActionFinished
+async def _settle(session: "SessionContext") -> ActionFinished | None:
+    """Propose and decide what waits, by the inbox, policy and rules; return the end of the newest write, if any."""
     from agent_workbench.engine.approval.policy import ruling
     from agent_workbench.engine.approval.proposals import decide
     from agent_workbench.engine.executor import perform
@@ -208,7 +214,7 @@ async def _settle(session: "SessionContext") -> str:
         if session.state.seq == before:
             break
     finished = [each.event for each in session.state.latest_events if isinstance(each.event, ActionFinished)]
-    return finished[-1].observation if finished else ""
+    return finished[-1] if finished else None
 
 
 async def _usages(repo: "RepoContext", settings: "Settings") -> dict[str, NoteUsage]:

@@ -51,7 +51,9 @@ def tier_of(settings: Settings, name: str) -> EndpointTier:
     endpoint = endpoint_named(settings, name) or EndpointSettings()
     if not endpoint.dollars_per_million_tokens.is_free:
         return EndpointTier.PAID
-    return EndpointTier.LOCAL if endpoint.path or not endpoint.url or _is_loopback(endpoint.url) else EndpointTier.REMOTE
+    return (
+        EndpointTier.LOCAL if endpoint.path or not endpoint.url or _is_loopback(endpoint.url) else EndpointTier.REMOTE
+    )
 
 
 def tier_of_label(settings: Settings, label: str) -> EndpointTier:

@@ -23,7 +23,7 @@ from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.knowledge.notes import MAX_NAME_CHARS
 from agent_workbench.core.knowledge.rejections import notes_of_rejections
 from agent_workbench.core.patch.diff_text import canonical_patch
-from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, with_patch
+from agent_workbench.core.proposals import OFFER_NOTES, POLICY, Proposal, Verdict, with_patch
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.knowledge.note_diff import (
     diff_notes,
@@ -104,7 +104,7 @@ async def edit_notes(session: SessionContext, waiting: Proposal, text: str) -> N
 
 
 async def take_notes(session: SessionContext, proposal: Proposal, *, begun: bool) -> None:
-    """Write the approved notes; if one changed since it was shown, put them before the gate again.
+    """Write the approved notes; if one changed since it was shown, or cannot be written, they wait at the gate again.
 
     `begun`: a stop interrupted that. It is recorded as unknown and not repeated.
     """
@@ -113,15 +113,19 @@ async def take_notes(session: SessionContext, proposal: Proposal, *, begun: bool
         session.publisher.notify(STOPPED)
         return
     if moved := await moved_note(session.ports.knowledge, proposal):
-        await _ask_again(session, proposal, moved)
+        await _ask_again(session, proposal, f"{moved} changed after this was shown")
         return
+    offer = session.state.open_note_offer
+    by_person = offer is not None and offer.decision is not None and not offer.decision.by.startswith(POLICY)
     session.publisher.show_activity("writing notes")
     await session.record(ActionStarted(proposal.id))
     try:
         paths = await write_notes(session.ports.knowledge, proposal)
     except (StorageError, PatchError, UsageError) as error:
         await session.record(ActionFinished(proposal.id, ActionResult.REFUSED, error_text(error)))
-        if isinstance(error, StorageError):
+        if isinstance(error, StorageError) and by_person:
+            await _ask_again(session, proposal, str(error))
+        elif isinstance(error, StorageError):  # a policy would approve it again at once
             await session.record(TroubleMet("knowledge", str(error), error.advice))
         return
     told = f"written: {', '.join(paths)}"
@@ -129,8 +133,7 @@ async def take_notes(session: SessionContext, proposal: Proposal, *, begun: bool
     session.publisher.notify(told)
 
 
-async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) -> None:
-    reason = f"{moved} changed after this was shown"
+async def _ask_again(session: SessionContext, proposal: Proposal, reason: str) -> None:
     try:
         made = await _proposal(session, proposal.id, read_document(proposal.text), edited=proposal.edited)
     except (UsageError, StorageError, PatchError) as error:

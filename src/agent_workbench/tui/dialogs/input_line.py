@@ -13,13 +13,13 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
-from agent_workbench.core.consult.requests import CONSULTANTS, OFFERED
-from agent_workbench.core.intents import MOST_SAID_CHARS, CompleteCode, Intent, ListSkills
-from agent_workbench.core.intents.outcomes import Accepted, CodeCompleted, Outcome, Refused, SkillsListed, TaskDrafted
+from agent_workbench.core.intents import MOST_SAID_CHARS, CompleteCode, Intent
+from agent_workbench.core.intents.outcomes import Accepted, CodeCompleted, Outcome, Refused, TaskDrafted
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskDraft
 from agent_workbench.core.text.mentions import mention_of, open_mention
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.tui.dialogs.chat_names import ChatNames
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.palette import LineCommand, command_word, matching_commands
 
@@ -125,8 +125,7 @@ class InputLine(Dialog[TaskDraft | None]):
         self._remark = ""
         self._busy = False
         self._to_model = self._in_chat = self._opens_chat = chat
-        self._named: tuple[Choice, ...] = ()
-        self._names_asked = False
+        self._names = ChatNames(ask)
 
     def body(self) -> Iterable[Widget]:
         area = LineArea(self._words, soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True)
@@ -139,16 +138,6 @@ class InputLine(Dialog[TaskDraft | None]):
         self._show()
         if self._at_once:
             self.on_line_area_sent()
-
-    async def _list_names(self) -> None:
-        """Complete the names of consultants and skills from now on."""
-        outcome = await self._ask(ListSkills())
-        if isinstance(outcome, SkillsListed):
-            consultants = (_named(name, CONSULTANTS[name].summary) for name in OFFERED)
-            self._named = (*consultants, *(_named(each.name, each.description) for each in outcome.skills))
-            self._look()
-        else:
-            self._names_asked = False  # the session may not be open yet
 
     def show(self, update: SessionUpdate) -> None:
         """Follow the session: the words go to the model while a task is worked on, else they become a task."""
@@ -199,12 +188,11 @@ class InputLine(Dialog[TaskDraft | None]):
         row, column = area.cursor_location
         before = area.document.get_line(row)[:column]
         if not row and (word := command_word(before)) is not None and before == area.text:
-            if self._in_chat and not self._names_asked:
-                self._names_asked = True
-                listing: Worker[None] = self.run_worker(self._list_names, group="names")
-                del listing
-            commands = (_named(each.name, each.help) for each in matching_commands(self._commands, word))
-            self._choose_from((*(each for each in self._named if each.written.startswith(before)), *commands))
+            found = [(each.name, each.help) for each in matching_commands(self._commands, word)]
+            if self._in_chat:
+                found = [*self._names.beginning_with(word), *found]
+                self._names.list_once(self, self._look)
+            self._choose_from(Choice(f"/{name}", about, f"/{name}") for name, about in found)
         elif mention := open_mention(before):
             asked = (row, mention.start, mention.prefix)
             if asked != self._asked:  # a key changes the text and moves the cursor: that is one question
@@ -297,7 +285,3 @@ class InputLine(Dialog[TaskDraft | None]):
     def action_cancel(self) -> None:
         self._on_close(self.query_one(LineArea).text)
         self.dismiss(None)
-
-
-def _named(name: str, about: str) -> Choice:
-    return Choice(f"/{name}", about, f"/{name}")

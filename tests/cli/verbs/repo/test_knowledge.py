@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,32 @@ def test_a_client_s_note_waits_and_is_written_when_it_is_approved(
     assert (repo / "memory/knowledge/uv.md").read_text().startswith("---\ntype: concept\ndomain: tools\n---\n")
     assert machine.agent("inbox", cwd=repo).out == "nothing waits\n"
     assert "uv.md" in machine.agent("knowledge", "search", "uv", cwd=repo).out
+
+
+def test_an_approved_note_that_finds_no_room_waits_again(
+    machine: Machine, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in machine.environ.items():
+        monkeypatch.setenv(name, value)
+    parked = asyncio.run(_park(Invocation(repo, machine.environ, {}), "uv", "Use uv."))
+    folder = repo / "memory/knowledge"
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "none", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("machine lacks: the right to mount a small disk")
+    try:
+        (folder / "filler").write_bytes(bytes(4096))
+        refused = machine.agent("inbox", "approve", str(parked.reference), cwd=repo)
+        assert refused.code == 4
+        assert "No space left on device" in refused.err
+        assert "knowledge: memory/knowledge/uv.md" in machine.agent("inbox", cwd=repo).out
+        (folder / "filler").unlink()
+        shown = machine.agent("inbox", "show", str(parked.reference).partition("@")[0], cwd=repo).out
+        assert str(parked.reference) in shown
+        approved = machine.agent("inbox", "approve", str(parked.reference), cwd=repo)
+        assert approved.out == "written: memory/knowledge/uv.md\n"
+        assert "Use uv." in (folder / "uv.md").read_text()
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 async def _park(invocation: Invocation, name: str, text: str) -> OfferedNotes:
