@@ -44,3 +44,32 @@ class WorkerState(Struct, frozen=True):
     jobs: tuple[WorkerJob, ...] = ()
     most_jobs: int = 1
     next_run: str = ""
+
+
+class ParkedTask(Struct, frozen=True):
+    """A task that waits for a person. `item` names the proposal for `agent inbox show`, empty if none waits."""
+
+    task: str
+    since: str
+    session: SessionId = NO_SESSION
+    item: str = ""
+    what: str = ""
+    decided: bool = False
+
+
+class WorkerReport(Struct, frozen=True):
+    """A queue, its living workers, and what today cost.
+
+    `queued` tasks are new, `interrupted` ones go on when a worker has a look. `tokens_today` are those of this queue's
+    sessions, `dollars_today` those of all sessions of the user, both by UTC days.
+    """
+
+    queue: str
+    workers: tuple[WorkerState, ...] = ()
+    queued: tuple[str, ...] = ()
+    interrupted: tuple[str, ...] = ()
+    parked: tuple[ParkedTask, ...] = ()
+    done: int = 0
+    failed: int = 0
+    tokens_today: int = 0
+    dollars_today: float = 0.0

@@ -26,7 +26,10 @@ _BY_WEIGHT = (*_ENDS_ALL, ExitCode.JOURNAL, ExitCode.USAGE, ExitCode.LOCKED, Exi
 
 
 class LoopParts(Struct, frozen=True):
-    """Parts of a worker that its loop moves. `mark` changes with the queue, and is cheap to ask for."""
+    """Parts of a worker that its loop moves. `mark` changes with the queue, and is cheap to ask for.
+
+    `next_run` is told when the schedule is due, `changed` is called when a task has ended.
+    """
 
     dispatcher: Dispatcher
     parked: ParkedTasks
@@ -36,6 +39,7 @@ class LoopParts(Struct, frozen=True):
     clock: Clock
     mark: Callable[[], object]
     next_run: Callable[[str], None]
+    changed: Callable[[], None]
 
 
 class WorkerLoop:
@@ -88,6 +92,8 @@ class WorkerLoop:
         parts = self._parts
         try:
             ended = await parts.dispatcher.collect()
+            if ended:
+                parts.changed()
             now = parts.clock.monotonic_seconds()
             thorough = bool(ended) or now >= self._looked + THOROUGH_SECONDS
             mark = await asyncio.to_thread(parts.mark)

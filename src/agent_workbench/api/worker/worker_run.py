@@ -84,12 +84,16 @@ class WorkerRun:
         Raises `TrustError`, `ShellError` without a sandbox, `StorageError` without the queue's folder, and whatever
         else keeps any task from being worked on.
         """
+        from agent_workbench.api.sessions.start_conditions import check_worker_start
         from agent_workbench.bootstrap.task_queue import task_queue
 
         repo = await self._host.repo()
         await require_trust(repo)
         settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
         self._log = WorkerLog(self._write, self._clock, redactor_of(repo.invocation, settings).redact)
+        sandbox = await check_worker_start(repo, settings)
+        if not sandbox.holds:
+            self._log.caution("unconfined", f"tests and commands are not confined here: {sandbox.why}")
         queue = await task_queue(repo, self._project, self._options.queue)
         if not await queue.exists():
             raise StorageError(
@@ -151,6 +155,7 @@ class WorkerRun:
             self._clock,
             queue.mark,
             self._set_next_run,
+            self._changed,
         )
         return WorkerLoop(parts)
 
