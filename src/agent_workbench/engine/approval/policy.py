@@ -1,14 +1,18 @@
 """Policy: decisions about proposals without a person, from the settings' approvals and the approval rules."""
 
+from collections.abc import Iterator
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules.matching import rule_allows
+from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
+from agent_workbench.core.rules.matching import rule_allows, rule_problem
 from agent_workbench.core.rules.modes import decided_in
 from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
-from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.applied_diffs import checks_reviewed
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
@@ -68,14 +72,52 @@ def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal)
 
 def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
     """Return the setting, rule or mode that approves the proposal, as the `by` of the decision, empty if none does."""
+    task = state.run.definition if state.run is not None else None
+    if is_foreign(task) and proposal.kind in RUNS_COMMANDS:
+        return _named_by(state, approval, proposal)
+    return _generally_opened_by(state, approval, proposal)
+
+
+def _named_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
+    """Return what approves a command of a task that is not the user's own: rules that name it, and nothing else.
+
+    The tests and lint of the settings are the user's commands, whoever wrote the task.
+    """
+    if proposal.kind is not Permission.CHECK:
+        return _by_rule(state, proposal, named=True)
+    if approval is Approval.ONCE and _asked_before(state, proposal):
+        return f"policy:{proposal.kind}={approval}"
+    config = state.config
+    configured = (config.test_command, config.lint_command) if config is not None else ()
+    named = {line for rule in _valid_rules(state, proposal.kind) for line in rule.commands}
+    unnamed = replace(proposal, commands=tuple(line for line in proposal.commands if line not in named))
+    if own_commands(unnamed, configured):
+        return ""
+    by = _generally_opened_by(state, approval, unnamed) if unnamed.commands else ""
+    if unnamed.commands and not by:
+        return ""
+    here = tuple(line for line in proposal.commands if line in named)
+    return decided_by(Rule(proposal.kind, commands=here)) if here else by
+
+
+def _valid_rules(state: SessionState, kind: Permission) -> Iterator[Rule]:
+    return (each.rule for each in state.rules if each.rule.kind is kind and not rule_problem(each.rule))
+
+
+def _generally_opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
     if approval is Approval.AUTO or (approval is Approval.ONCE and _asked_before(state, proposal)):
         return f"policy:{proposal.kind}={approval}"
-    rules = (each.rule for each in state.rules if rule_allows(each.rule, proposal) and _counts_here(state, each))
-    if by := next(map(decided_by, rules), ""):
+    if by := _by_rule(state, proposal):
         return by
     of_mode = state.mode.rules_for(proposal)
     opened = any(rule_allows(each.rule, proposal) and _counts_here(state, each) for each in of_mode)
     return decided_in(state.mode.mode) if opened else ""
+
+
+def _by_rule(state: SessionState, proposal: Proposal, *, named: bool = False) -> str:
+    """Return the rule that approves the proposal, empty if none does; `named`: only one that names the very call."""
+    rules = (each.rule for each in state.rules if rule_allows(each.rule, proposal) and _counts_here(state, each))
+    return next((decided_by(each) for each in rules if not named or each.commands or each.tool), "")
 
 
 def _asked_before(state: SessionState, proposal: Proposal) -> bool:
