@@ -4,7 +4,8 @@
 left as it is), `halt` the name of a point at which the run stays, `mark` the file that is written when it is there.
 Points: an event's class, such as `ActionDecided` or `ActionDecided#3` for the third (recorded, and nothing after it),
 `token` (within an answer), `commit` (the branch has moved, the journal does not know),
-`open` (a worktree was made, the journal does not know).
+`open` (a worktree was made, the journal does not know). Of a worker: `claim` (a task is claimed), `note` (its claim
+names the session), `park` and `finish` (the queue knows what became of it).
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from msgspec import Struct
@@ -19,12 +21,14 @@ from msgspec import Struct
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
+from agent_workbench.adapters.queue.folder_queue import FolderQueue
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.cli.main import execute
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
 from agent_workbench.core.ports.model import EndpointModels, Model
+from agent_workbench.core.ports.task_queue import TaskClaim
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.recorder import Recorder
@@ -102,6 +106,26 @@ def main(plan_path: str, *arguments: str) -> int:
         await halt.at("open")
         return workspace
 
+    plain_queue = FolderQueue.claim, FolderQueue.renew, FolderQueue.park, FolderQueue.finish
+
+    async def claim(queue: FolderQueue, *said: Any, **options: Any) -> TaskClaim | None:
+        claimed = await plain_queue[0](queue, *said, **options)
+        if claimed is not None:
+            await halt.at("claim")
+        return claimed
+
+    async def renew(queue: FolderQueue, *said: Any) -> None:
+        await plain_queue[1](queue, *said)
+        await halt.at("note")
+
+    async def park(queue: FolderQueue, *said: Any) -> None:
+        await plain_queue[2](queue, *said)
+        await halt.at("park")
+
+    async def finish(queue: FolderQueue, *said: Any) -> None:
+        await plain_queue[3](queue, *said)
+        await halt.at("finish")
+
     class Endpoints:
         """The endpoints of the settings, which say what the plan tells them."""
 
@@ -122,6 +146,7 @@ def main(plan_path: str, *arguments: str) -> int:
         patch.object(RepoContext, "endpoint_models", endpoints),
         patch.object(Recorder, "record", record),
         patch.object(GitWorkspace, "commit", commit),
+        patch.multiple(FolderQueue, claim=claim, renew=renew, park=park, finish=finish),
     ):
         return execute(arguments)
 
