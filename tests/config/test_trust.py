@@ -37,6 +37,14 @@ def with_program(more: str) -> tuple[str, str]:
 
 
 # For every key two values that have to be trusted, as the file spells them; none where no value has to be.
+def with_hook(*entries: str) -> tuple[str, str]:
+    """Return two files with a hook that has one of the entries beside what every hook has."""
+    needed = {"command": "command: a", "events": "events: [task_done]"}
+    first, second = ({**needed, each.partition(":")[0]: each} for each in entries)
+    return f"hooks: {{a: {{{', '.join(first.values())}}}}}", f"hooks: {{a: {{{', '.join(second.values())}}}}}"
+
+
+HOOK = {"hooks.a.command", "hooks.a.events"}
 RISKY = {
     "model.path": ("model: {path: a}", "model: {path: b}"),
     "model.url": ("model: {url: 'http://a'}", "model: {url: 'http://b'}"),
@@ -60,6 +68,11 @@ RISKY = {
     "roles.verifier": ("roles: {verifier: [model]}", "roles: {}"),
     "roles.skills.*": ("roles: {skills: {a: [model]}}", "roles: {}"),
     "cost_cap_daily": ("cost_cap_daily: 1", "cost_cap_daily: 1.5"),
+    "hooks.*.command": with_hook("command: a", "command: b"),
+    "hooks.*.events": with_hook("events: [task_done]", "events: [task_failed]"),
+    "hooks.*.timeout_seconds": with_hook("timeout_seconds: 1", "timeout_seconds: 2"),
+    "hooks.*.network": with_hook("network: true", "network: false"),
+    "hooks.*.unconfined": with_hook("unconfined: true", "unconfined: false"),
     "python": ("python: a", "python: b"),
     "test_command": ("test_command: a", "test_command: b"),
     "lint_command": ("lint_command: a", "lint_command: b"),
@@ -186,7 +199,7 @@ def test_a_change_of_anything_that_is_obeyed_asks_again(tmp_path: Path, key: str
     first, second = (ask(tmp_path, file) for file in RISKY[key])
     said = key.replace("*", "a")
     assert said in first.items
-    beside = {"endpoints.a.url", "mcp_servers.a.command", "mcp_servers.a.url"}
+    beside = {"endpoints.a.url", "mcp_servers.a.command", "mcp_servers.a.url", *HOOK}
     assert {said} == set(first.items) - beside or said in beside
     assert any(line.startswith(f"{said}: ") for line in first.lines)
     assert len({none.digest, first.digest, second.digest}) >= 2

@@ -20,10 +20,12 @@ from agent_workbench.adapters.tools.schema_checker import SchemaChecker
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionStarted
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.hook_settings import configured
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.plan import Plan, Task
 from agent_workbench.core.ports.code_search import Retriever
+from agent_workbench.core.ports.hooks import Hooks
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.tools import ToolSource
@@ -37,6 +39,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.session.session_start import begin, session_tools
 from tests.adapters.git.user import User, make_repo
+from tests.fakes.hooks import ScriptedHooks
 from tests.fakes.ports import (
     GivenChunks,
     GivenSkills,
@@ -143,6 +146,7 @@ async def a_stage(
     tool_sources: tuple[ToolSource, ...] = (),
     knowledge: Knowledge | None = None,
     past_speed: float = 0.0,
+    hooks: Hooks | None = None,
 ) -> AsyncIterator[Stage]:
     """Open a session over a new repo of the files `start` in `folder`; it is closed again unless something else did."""
     user = make_repo(folder / "repo", start)
@@ -169,6 +173,7 @@ async def a_stage(
         knowledge=knowledge or MemoryKnowledge(),
         skills=GivenSkills(skills or {}),
         rules=HeldRules(),
+        hooks=hooks or ScriptedHooks(),
         model=model or saying,
         endpoints=OneModel(model or saying),
         clock=TickingClock(),
@@ -262,6 +267,7 @@ async def _opened(  # noqa: PLR0917 - one caller for each way in
         sandbox=await shell.observe(),
         headless=headless,
         own_rules=await ports.rules.kept(),
+        hooks=tuple(configured(name, hook) for name, hook in settings.hooks),
     )
     await begin(recorder, SessionStarted(SESSION, str(user.root), user.head(), "0"), config, 0)
     session = SessionContext(ports, settings, recorder, publisher, session_tools(ports))

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -43,7 +42,7 @@ async def test_standard_error_can_be_dropped(tmp_path: Path) -> None:
         ["/bin/sh", "-c", "echo out; echo err >&2"],
         folder=str(tmp_path),
         environment=ENVIRONMENT,
-        stderr=subprocess.DEVNULL,
+        beside=StandardStreams(),
     )
     assert await read_all(process) == b"out\n"
     assert await process.wait() == 0

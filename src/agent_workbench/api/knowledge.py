@@ -199,16 +199,20 @@ async def _settle(session: "SessionContext") -> ActionFinished | None:
     from agent_workbench.engine.approval.policy import ruling
     from agent_workbench.engine.approval.proposals import decide
     from agent_workbench.engine.executor import perform
-    from agent_workbench.engine.flow import Decide, ProposeNotes, WriteNotes, next_move
+    from agent_workbench.engine.flow import Decide, ProposeNotes, RunHook, WriteNotes, next_move
     from agent_workbench.engine.session.gate_intents import record_pending
 
-    while isinstance(move := next_move(session.state), Decide | ProposeNotes | WriteNotes):
+    while isinstance(move := next_move(session.state), Decide | ProposeNotes | RunHook | WriteNotes):
         before = session.state.seq
         if isinstance(move, Decide):
             await record_pending(session)
             verdict = ruling(session.state, move.proposal)
             if session.state.seq == before and verdict is not None:
                 await decide(session, move.proposal, verdict.verdict, verdict.by, verdict.reason)
+            elif verdict is None and session.state.seq == before:
+                session.hooks.tell_waiting(move.proposal, session.state)
+                await session.hooks.finish()
+                break
         else:
             await perform(session, move)
         if session.state.seq == before:

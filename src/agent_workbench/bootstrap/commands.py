@@ -13,8 +13,10 @@ SECRETS = "secrets"
 """Folder for files of secrets in the user's configuration folder, which the sandbox hides from commands."""
 
 
-def command_shell(root: Path, settings: "Settings", invocation: Invocation) -> "SandboxedShell":
-    """Return the runner of commands of the repo at `root`.
+def command_shell(
+    root: Path, settings: "Settings", invocation: Invocation, *, confined: bool = True
+) -> "SandboxedShell":
+    """Return the runner of commands of the repo at `root`; unless they are `confined`, without a sandbox.
 
     No command sees the user's folder of secrets, nor the repo's `.env` if its key is in force.
     """
@@ -25,7 +27,7 @@ def command_shell(root: Path, settings: "Settings", invocation: Invocation) -> "
     hidden = [str(config_dir() / SECRETS)]
     if API_KEY in invocation.environ and ENV_FILE not in settings.workspace.link:
         hidden.append(str(root / ENV_FILE))
-    return SandboxedShell(settings.sandbox, str(root), invocation.environ, hidden=tuple(hidden))
+    return SandboxedShell(settings.sandbox, str(root), invocation.environ, hidden=tuple(hidden), confined=confined)
 
 
 def held_credentials(settings: "Settings", invocation: Invocation) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell
+from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
@@ -125,6 +126,13 @@ class RepoContext:
         """Return the settings, without those that need trust if it is missing; blocks."""
         return self.in_force(trusted=trusted).settings
 
+    def _hooks_of_repo(self) -> frozenset[str]:
+        """Return the names of the hooks that are the repo's: one of the user's with the same name counts instead."""
+        from agent_workbench.config.hook_entries import hook_names
+
+        layers = self.load().layers
+        return frozenset(hook_names(layers.repo)) - frozenset(hook_names(layers.own))
+
     @property
     def model_log(self) -> Path:
         """Log file of the embedded model server."""
@@ -218,6 +226,7 @@ class RepoContext:
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             knowledge=self.knowledge(settings, retriever),
             skills=skills,
+            hooks=hook_commands(self.root, settings, self._hooks_of_repo(), self.invocation, self.is_trusted),
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
             clock=system_clock(),
             inbox=local_inbox(),

@@ -33,15 +33,15 @@ def skill_tools(
     from agent_workbench.adapters.skill_scripts.script_run import ScriptBounds
     from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
 
-    sessions = root / settings.memory.dir / "sessions"
-    bounds = ScriptBounds(
-        settings.skills.script_seconds,
-        str(root),
-        invocation.environ.get("PATH", os.defpath),
-        hidden=(str(sessions), *(str(root / name) for name in _SECRETS)),
-    )
+    path = invocation.environ.get("PATH", os.defpath)
+    bounds = ScriptBounds(settings.skills.script_seconds, str(root), path, hidden_files(root, settings))
     environments = skill_environments(root)
     return SkillTools(skills, shell, environments, environment_setup(root, invocation, environments), bounds, trusted)
+
+
+def hidden_files(root: Path, settings: "Settings") -> tuple[str, ...]:
+    """Return the paths of a repository that scripts and hooks do not see: its `.env` and its journals."""
+    return (str(root / settings.memory.dir / "sessions"), *(str(root / name) for name in _SECRETS))
 
 
 def skill_environments(root: Path) -> "SkillEnvironments":

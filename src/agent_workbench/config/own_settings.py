@@ -22,6 +22,7 @@ ALLOWED = (
     "mcp_servers.",
     "sandbox.unconfined",
     "sandbox.user",
+    "hooks.",
 )
 MODELS = ("model.", "endpoints.", "roles.")
 EMBEDDINGS = "retrieval.embeddings."

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agent_workbench.config.env_file import EnvFile, read_env_file
+from agent_workbench.config.hook_entries import check_hooks, hook_names, without_hooks
 from agent_workbench.config.layers import (
     Layer,
     SourcedValue,
@@ -158,6 +159,7 @@ def combine_layers(layers: Layers, home: str, *, partial: bool = False) -> Loade
     merged = without_unknown_endpoints(merged) if partial else merged
     check_chains(merged)
     check_servers(merged)
+    check_hooks(merged)
     origins = {key: "default" for key in setting_keys() if ANY not in key} | {key: merged[key].origin for key in merged}
     settings = build({key: setting.value for key, setting in merged.items()})
     return LoadedSettings(settings, origins, layers)
@@ -173,7 +175,8 @@ def _merge(layers: Layers) -> Layer:
     merged: dict[str, SourcedValue] = {}
     named = {**layers.repo, **layers.env_file}
     own = without_servers(without_replaced_models(layers.own, named), server_names(layers.repo))
-    others = (own, layers.repo, layers.env_file, layers.environment, layers.flags)
+    repo = without_hooks(layers.repo, hook_names(layers.own))
+    others = (own, repo, layers.env_file, layers.environment, layers.flags)
     for layer in (_server_variables(layers.server, others), *others):
         for both in _alternatives(layer):
             if any(key in layer and layer[key].value for key in both):

@@ -1,9 +1,7 @@
 """MCP servers in the settings: `.mcp.json` as a layer, and the checks after all layers are merged."""
 
-import errno
 import re
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -18,17 +16,13 @@ from agent_workbench.core.tool_server_settings import ToolServerSettings
 from agent_workbench.core.tools.strict_json import JsonError, JsonValue, read_bounded_json
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES
 from agent_workbench.core.yaml_documents.typed_values import is_clean
-from agent_workbench.system.regular_files import read_regular
-from agent_workbench.system.repo_files import read_inside, resolve_inside
+from agent_workbench.system.repo_files import read_inside
 
 FILE = ".mcp.json"
 GROUP = "mcp_servers."
 LISTED = "mcpServers"
 MAX_SERVERS = 20
-MAX_FILE_BYTES = 50_000_000
 _TRANSPORTS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamablehttp": "url"}
-_ENTRIES = ("__main__.py", "__init__.py", "index.js", "package.json")
-"""Files by which a folder or a package is started."""
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
@@ -106,7 +100,7 @@ def _values(entry: JsonValue) -> dict[str, object] | str:
         values[field.name] = value
     if bool(values.get("command")) == bool(values.get("url")):
         return "expected its command or its url, and not both"
-    words = (values.get("command"), *_flat([values.get("args")]))
+    words = (values.get("command"), *flat([values.get("args")]))
     if (PurePosixPath(str(words[0])).name, *words[1:2]) == ("agent", "mcp") or "agent_workbench" in words:
         return "it is the workbench itself"
     return values
@@ -194,49 +188,10 @@ def without_servers(layer: Layer, names: tuple[str, ...]) -> Layer:
     return {key: said for key, said in layer.items() if not (gone and key.startswith(gone))}
 
 
-def server_files(root: Path, layer: Layer) -> Iterator[tuple[str, str]]:
-    """Yield a name and a digest for each file of the repo that a server's command line names.
-
-    Its content is trusted with the entry: no gate waits before the server is started. Blocks.
-    """
-    for name in server_names(layer):
-        own = server_entry(layer, name)
-        words = tuple(_flat([own[key].value for key in ("command", "args") if key in own]))
-        for path in dict.fromkeys(_named_files(words)):
-            if digest := _file_digest(root, path):
-                yield f"{GROUP}{name} file {path}", digest
-
-
-def _named_files(words: tuple[str, ...]) -> Iterator[str]:
-    """Yield the paths that the words of a command line may name: as they are, as an option's value, as a module."""
-    for before, word in zip(("", *words), words, strict=False):
-        option, _, value = word.partition("=")
-        named = value if option.startswith("-") and value else word
-        yield named
-        yield from (f"{named.rstrip('/')}/{entry}" for entry in _ENTRIES)
-        glued = word.startswith("-m") and len(word) > 2
-        if before == "-m" or glued:
-            *packages, _ = parts = (word[2:] if glued else named).split(".")
-            path = "/".join(parts)
-            yield f"{path}.py"
-            yield from (f"{path}/{entry}" for entry in _ENTRIES)
-            yield from (f"{'/'.join(packages[: end + 1])}/__init__.py" for end in range(len(packages)))
-
-
-def _flat(values: list[object]) -> Iterator[str]:
+def flat(values: list[object]) -> Iterator[str]:
+    """Yield the texts in values that are texts or lists of texts."""
     for value in values:
         if isinstance(value, tuple):
             yield from value
         elif isinstance(value, str):
             yield value
-
-
-def _file_digest(root: Path, word: str) -> str:
-    """Return the digest of the file that a word of a command line names, empty if it names none inside the repo."""
-    try:
-        data = read_regular(resolve_inside(root, word), MAX_FILE_BYTES)
-    except OSError as error:
-        return str(error) if error.errno == errno.EFBIG else ""
-    except (StorageError, ValueError):
-        return ""
-    return sha256(data).hexdigest()

@@ -15,6 +15,7 @@ HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 FORGE_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9_.-]{1,100}(?<![/.]\.)(?<!\.git)", re.ASCII)
 FORGE_USER = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
 TRANSPORT_HEADERS = {"host", "content-length", "content-type", "transfer-encoding", "connection"}
+MAX_HOOK_SECONDS = 600.0
 KEY_ADVICE = "name a variable in api_key_env instead"
 
 
@@ -150,6 +151,11 @@ def _grants_problem(value: object) -> str:
     return "" if all(each.strip() for each in paths) else "expected paths, found an empty one"
 
 
+def _hook_seconds_problem(value: object) -> str:
+    fits = isinstance(value, int | float) and 0 < value <= MAX_HOOK_SECONDS
+    return "" if fits else f"expected more than 0 and at most {MAX_HOOK_SECONDS:g}, found {value}"
+
+
 def _variable_problem(value: object) -> str:
     if not value or ENVIRONMENT_NAME.fullmatch(str(value)):
         return ""
@@ -231,5 +237,6 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "forge.token_env": _variable_problem,
     "forge.webhook_secret_env": _variable_problem,
     "forge.poll_seconds": _poll_problem,
+    "hooks.*.timeout_seconds": _hook_seconds_problem,
     **dict.fromkeys(_POSITIVE, _positive_problem),
 }

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agent_workbench.core.forge_settings import ForgeSettings
+from agent_workbench.core.hook_settings import HookSettings
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.model_settings import (
     SHORT_FORM,
@@ -302,6 +303,7 @@ class Settings(Struct, frozen=True):
     mcp_servers: tuple[tuple[str, ToolServerSettings], ...] = ()
     forge: ForgeSettings = field(default_factory=ForgeSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
+    hooks: tuple[tuple[str, HookSettings], ...] = ()
     ui: UiSettings = field(default_factory=UiSettings)
 
     @property

@@ -8,6 +8,7 @@ from typing import assert_never
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import Phase
+from agent_workbench.engine.approval.proposal_hooks import run_hook
 from agent_workbench.engine.approval.proposals import propose_checks, propose_commit, propose_end, read_answer
 from agent_workbench.engine.chat.chat_answer import take_answer
 from agent_workbench.engine.chat.chat_call import execute_call, recover_call
@@ -35,6 +36,7 @@ from agent_workbench.engine.flow import (
     Retrieve,
     ReviewChange,
     RollBack,
+    RunHook,
     Survey,
     TakePlan,
     Undo,
@@ -69,6 +71,8 @@ async def _perform(session: SessionContext, move: Move) -> None:
     match move:
         case Idle() | Decide() | AwaitRetry() | AwaitGo():
             raise AssertionError(f"{move} waits for a decision and cannot be performed")
+        case RunHook():
+            await run_hook(session, move.proposal, move.hook)
         case Execute():
             await execute_proposal(session, move.proposal)
         case Recover():

@@ -13,6 +13,7 @@ from agent_workbench.core.settings import Limits
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.note_offer import NoteOffer
 from agent_workbench.core.state.planning import Planning
+from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.engine.runtime.budget import seconds_left, spent, time_spent
 from agent_workbench.engine.runtime.given_edits import why_given_up
@@ -42,6 +43,13 @@ class Decide(Struct, frozen=True):
     """Wait for the decision about a proposal."""
 
     proposal: Proposal
+
+
+class RunHook(Struct, frozen=True):
+    """Run a hook that has to answer before a proposal is decided."""
+
+    proposal: Proposal
+    hook: str
 
 
 class Execute(Struct, frozen=True):
@@ -138,6 +146,7 @@ Move = (
     | AwaitGo
     | Undo
     | Decide
+    | RunHook
     | Execute
     | Recover
     | ProposeChecks
@@ -160,7 +169,13 @@ Move = (
 
 
 def next_move(state: SessionState) -> Move:
-    """Return the next move."""
+    """Return the next move. A proposal waits for its hooks before anything but a person decides it."""
+    move = _next_move(state)
+    hook = awaited_hook(state, move.proposal) if isinstance(move, Decide) else ""
+    return RunHook(move.proposal, hook) if isinstance(move, Decide) and hook else move
+
+
+def _next_move(state: SessionState) -> Move:
     run, offer = state.run, state.open_note_offer
     if run is None and state.open_planning is None and state.chat is None and offer is None:
         return Idle()

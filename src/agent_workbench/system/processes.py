@@ -24,6 +24,7 @@ _START_SECONDS = 30.0
 _STOP_SECONDS = 6.0
 COMMAND_MARK = "AGENT_WORKBENCH_COMMAND"
 """Variable that every command of the agent has in its environment: what it starts must not decide for the user."""
+_WITH_STDOUT = StandardStreams(stderr=subprocess.STDOUT)
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
 
@@ -147,17 +148,18 @@ async def spawn(
     folder: str,
     environment: Mapping[str, str],
     stdout: Path | StandardStreams | None = None,
-    stderr: int = subprocess.STDOUT,
+    beside: StandardStreams = _WITH_STDOUT,
     grace_seconds: float = 0.5,
     guard: Guard | ProcessUser = Guard.OPEN,
     limits: ResourceLimits | None = None,
 ) -> SupervisedProcess:
     """Start `argv` (an absolute path first) in `folder` with exactly this environment, in its own session.
 
-    Output is read from the process or appended to the file `stdout`; standard error goes with it, or to the descriptor
-    `stderr`. There is no input. With `StandardStreams` as `stdout` the process gets these descriptors instead. On a
-    stop all processes get `grace_seconds` between SIGTERM and SIGKILL. Raises `ShellError` if the command cannot be
-    started, or the kernel refuses the `guard`: a filter for a confined command, or the user that another one runs as.
+    Output is read from the process or appended to the file `stdout`. `beside` has the descriptor of its standard input,
+    and one for standard error that does not go with the output. With `StandardStreams` as `stdout` the process gets
+    these descriptors instead. On a stop all processes get `grace_seconds` between SIGTERM and SIGKILL. Raises
+    `ShellError` if the command cannot be started, or the kernel refuses the `guard`: a filter for a confined command,
+    or the user that another one runs as.
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         our_end, their_end = socket.socketpair()
@@ -173,7 +175,9 @@ async def spawn(
             else:
                 writing = await asyncio.to_thread(_open_log, stdout)
             theirs.callback(os.close, writing)
-            streams = StandardStreams(NOTHING, writing, writing if stderr == subprocess.STDOUT else stderr)
+            streams = StandardStreams(
+                beside.stdin, writing, writing if beside.stderr == subprocess.STDOUT else beside.stderr
+            )
         sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
         source = "none" if streams.stdin == NOTHING else str(streams.stdin)
         kept = (Guard.OPEN, f"{guard.uid}:{guard.gid}") if isinstance(guard, ProcessUser) else (guard, "none")

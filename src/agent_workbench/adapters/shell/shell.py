@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox, no_sandbox
 from agent_workbench.adapters.shell.command_user import find_user, hand_over, user_problem
@@ -16,6 +17,7 @@ from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import ShellError
+from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
 from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings
@@ -38,7 +40,7 @@ class SandboxedShell:
     """The port `core.ports.workspace.Shell` for the repo at `repo`; PATH and HOME come from the environment `parent`.
 
     `readable` are more paths that commands must see, such as the git common dir of a repo elsewhere, `hidden` paths
-    that none may see. A command that exceeds `limits` is killed.
+    that none may see. A command that exceeds `limits` is killed. Unless they are `confined`, no sandbox is looked for.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class SandboxedShell:
         readable: tuple[str, ...] = (),
         limits: ResourceLimits = _LIMITS,
         hidden: tuple[str, ...] = (),
+        *,
+        confined: bool = True,
     ) -> None:
         self._settings = settings
         self._repo = repo
@@ -56,6 +60,7 @@ class SandboxedShell:
         self._readable = (repo, *readable, sys.prefix, sys.base_prefix)
         self._limits = limits
         self._hidden = hidden
+        self._unconfined = not confined
         self._finding: asyncio.Task[Sandbox] | None = None
 
     async def observe(self) -> SandboxFacts:
@@ -92,7 +97,7 @@ class SandboxedShell:
 
     async def _find(self) -> Sandbox:
         """Return the sandbox, or the user that commands run as where there is none."""
-        found = await find_sandbox(self._parent, self._settings.network, self._repo)
+        found = no_sandbox("they are not to be confined") if self._unconfined else await self._find_sandbox()
         if found.bwrap or not self._settings.user:
             return found
         user = await asyncio.to_thread(find_user, self._settings.user)
@@ -100,6 +105,9 @@ class SandboxedShell:
             return no_sandbox(f"{found.facts.why}; {problem}")
         why = f"{found.facts.why}; they run as the user {user.name}"
         return Sandbox(SandboxFacts(kind="user", holds=False, network=True, why=why), guard=user)
+
+    async def _find_sandbox(self) -> Sandbox:
+        return await find_sandbox(self._parent, self._settings.network, self._repo)
 
     @contextlib.asynccontextmanager
     async def _running(
@@ -116,19 +124,22 @@ class SandboxedShell:
             argv, environment = await asyncio.to_thread(self._prepare, sandbox.bwrap, command, temporary)
             reads: list[_Read] = []
             with contextlib.ExitStack() as theirs:
-                stderr = subprocess.STDOUT
+                stdin, stderr = NOTHING, subprocess.STDOUT
                 if command.apart:
                     readable, stderr = os.pipe()
                     theirs.callback(os.close, stderr)
                     errors = await read_pipe(os.fdopen(readable, "rb", buffering=0))
                     stack.callback(errors.pipe.close)
                     reads.append(errors.reader.read)
+                if command.stdin:
+                    given = theirs.enter_context(await asyncio.to_thread(_as_file, command.stdin))
+                    stdin = given.fileno()
                 process = await stack.enter_async_context(
                     await spawn(
                         argv,
                         folder=command.folder,
                         environment=environment,
-                        stderr=stderr,
+                        beside=StandardStreams(stdin=stdin, stderr=stderr),
                         grace_seconds=_GRACE_SECONDS,
                         guard=sandbox.guard,
                         limits=self._limits,
@@ -167,6 +178,14 @@ def _hand_over(command: Command, temporary: str, user: ProcessUser) -> None:
             f"{command.line!r} was not run: its folder could not be given to {user.name}: {error}",
             advice="see that the workbench is root, or has CAP_CHOWN",
         ) from error
+
+
+def _as_file(text: str) -> IO[bytes]:
+    """Return a file without a name that holds the text: a pipe would wait for a command that does not read it."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(text.encode("utf-8", "surrogateescape"))
+    file.seek(0)
+    return file
 
 
 def _remove(folder: str) -> None:

@@ -106,6 +106,7 @@ class Conversation:
     async def proceed(self) -> "Reply | Proposal":
         """Follow the session to the reply to the newest message, or to the next call that waits for a decision."""
         from agent_workbench.engine.approval.policy import ruling  # engine and adapters are loaded by the calls
+        from agent_workbench.engine.flow import Decide, next_move
 
         async with aclosing(self._handle.live()) as updates:
             async for update in updates:
@@ -115,8 +116,9 @@ class Conversation:
                     raise ModelError(state.trouble.what, advice=state.trouble.advice)
                 if chat is not None and not chat.due and not state.left:
                     return _reply(chat)
-                if state.waiting is not None and ruling(state, state.waiting) is None:
-                    return state.waiting
+                move = next_move(state)
+                if isinstance(move, Decide) and ruling(state, move.proposal) is None:
+                    return move.proposal
         await self._handle.wait()
         raise UsageError("the chat ended before there was a reply", advice="open it again")
 

@@ -78,6 +78,7 @@ async def open_session(
     `LockedError`, `JournalError`, `ConfigError`, `StorageError`, and `ShellError` for headless tasks without a sandbox.
     """
     from agent_workbench.core.events import SessionConfigured, SessionStarted
+    from agent_workbench.core.hook_settings import configured
     from agent_workbench.core.settings import ApprovalMode
     from agent_workbench.engine.runtime.session_context import SessionContext
     from agent_workbench.engine.session.session_start import begin, session_tools
@@ -110,6 +111,7 @@ async def open_session(
             own_rules=own_rules,
             review_context=settings.ui.review_context and not headless,
             mode=ApprovalMode.ASK if headless else settings.ui.mode,
+            hooks=tuple(configured(name, hook) for name, hook in settings.hooks),
         )
         label = ports.plans.path if is_queued(ports.plans.path) else query.label
         header = SessionStarted(opened.id, facts.root, facts.head, __version__, label=label)

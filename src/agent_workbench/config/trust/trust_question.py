@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from agent_workbench.config.env_file import meaning_of
 from agent_workbench.config.layers import Layer
+from agent_workbench.config.named_files import named_files
 from agent_workbench.config.schema import known_key, setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers, with_env_file
-from agent_workbench.config.tool_servers import server_files
 from agent_workbench.config.trust.skill_digest import digest_folder
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.rules.rule_text import rule_words
@@ -26,7 +26,7 @@ HARMLESS = {
 }
 HARMLESS_GROUPS = ("sampling.",)
 # Groups whose keys belong together and all need trust.
-WHOLE_GROUPS = ("endpoints.", "roles.", "mcp_servers.", "forge.")
+WHOLE_GROUPS = ("endpoints.", "roles.", "mcp_servers.", "hooks.", "forge.")
 # Harmless up to the default.
 BOUNDED = {
     *("limits.max_tool_calls_per_task", "limits.max_reflexion_retries", "limits.consecutive_failure_threshold"),
@@ -88,6 +88,11 @@ MEANINGS = {
     "worker.park_for": "is how long a parked proposal waits for you",
     "worker.then": "happens to it then",
     "worker.jobs": "is how many tasks a worker does at the same time",
+    "hooks.*.command": "runs on these events",
+    "hooks.*.events": "are the events of this hook",
+    "hooks.*.timeout_seconds": "is how long it may run",
+    "hooks.*.network": "opens the network to it",
+    "hooks.*.unconfined": "runs it with your rights, outside of the sandbox",
     "ui.keys": "changes what keys do",
     "ui.review_context": "shows no preview of the first prompt",
     "skills.agents_md": "leaves the repository's AGENTS.md files out of prompts",
@@ -116,7 +121,7 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     that cannot be read in full.
     """
     values = {key: said.value for key, said in sorted(loaded.layers.repo.items()) if not _is_harmless(key, said.value)}
-    values |= dict(server_files(root, loaded.layers.repo))
+    values |= dict(named_files(root, loaded.layers.repo))
     values |= dict(loaded.env_file.trust_items())
     for folder in _skill_folders(loaded):
         if found := digest_folder(root, folder):

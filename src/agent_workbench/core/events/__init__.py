@@ -15,6 +15,7 @@ from agent_workbench.core.events.gate import (
     ProposalReplaced,
     UndoAsked,
 )
+from agent_workbench.core.events.hooks import HookAnswered, HookStarted
 from agent_workbench.core.events.knowledge import KnowledgeFound, NotesOffered, OfferedNote
 from agent_workbench.core.events.plan import (
     Author,
@@ -133,8 +134,9 @@ WorkEvent = (
     | TaskFinished
 )
 ConsultEvent = ConsultantAsked | ConsultantAnswered
+HookEvent = HookStarted | HookAnswered
 ChatEvent = ChatStarted | ChatReplied | ChatShortened
-Event = SessionEvent | PlanEvent | StepEvent | GateEvent | WorkEvent | ConsultEvent | ChatEvent
+Event = SessionEvent | PlanEvent | StepEvent | GateEvent | WorkEvent | ConsultEvent | HookEvent | ChatEvent
 
 
 class Recorded(Struct, frozen=True):
@@ -176,6 +178,9 @@ __all__ = [
     "Event",
     "GateEvent",
     "GrammarIgnored",
+    "HookAnswered",
+    "HookEvent",
+    "HookStarted",
     "InterruptCause",
     "KnowledgeFound",
     "ModeChanged",

@@ -24,6 +24,7 @@ from agent_workbench.core.events import (
     EndpointPassed,
     Event,
     GrammarIgnored,
+    HookAnswered,
     InterruptCause,
     KnowledgeFound,
     ModeChanged,
@@ -54,6 +55,7 @@ from agent_workbench.core.events import (
     UndoAsked,
     UserSaid,
 )
+from agent_workbench.core.hook_answers import HookVerdict, describe_answer
 from agent_workbench.core.proposals import UNASKED, Proposal, describe_hunk_choice
 from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import Permission
@@ -118,6 +120,7 @@ def _said(event: Event) -> str:
                 or _said_of_plan(event)
                 or _said_of_consultation(event)
                 or _said_of_chat(event)
+                or _said_of_hook(event)
                 or _said_of_work(event)
             )
 
@@ -194,6 +197,16 @@ def _said_of_chat(event: Event) -> str:
             return f"reply: {event.text}"
         case ChatShortened():
             return "the context is full: the older part of the conversation is no longer sent"
+        case _:
+            return ""
+
+
+def _said_of_hook(event: Event) -> str:
+    match event:
+        case HookAnswered(point=point) if point.is_proposal and event.verdict is not HookVerdict.NONE:
+            return describe_answer(event.hook, event.verdict, event.reason)
+        case HookAnswered(failed=True):
+            return f"hook {event.hook} failed at {event.point}: {event.reason}"
         case _:
             return ""
 

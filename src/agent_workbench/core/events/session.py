@@ -1,5 +1,6 @@
 """Events of the session itself: start, configuration, models, trouble, end."""
 
+from agent_workbench.core.hook_settings import ConfiguredHook
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
@@ -36,6 +37,7 @@ class SessionConfigured(RecordedValue, frozen=True):
 
     `approvals` holds the repo's rules, `own_rules` those that the user stores outside of the repo. `review_context`:
     the first prompt of a task waits until the user sends it. `mode` is the start mode of the user's own settings.
+    `hooks` are in the order in which they run.
     """
 
     approvals: Approvals
@@ -50,6 +52,7 @@ class SessionConfigured(RecordedValue, frozen=True):
     own_rules: tuple[StoredRule, ...] = ()
     review_context: bool = False
     mode: ApprovalMode = ApprovalMode.ASK
+    hooks: tuple[ConfiguredHook, ...] = ()
 
 
 class SessionResumed(RecordedValue, frozen=True):

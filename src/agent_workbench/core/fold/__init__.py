@@ -9,6 +9,7 @@ from agent_workbench.core.events import (
     ChatEvent,
     ConsultEvent,
     GateEvent,
+    HookEvent,
     NotesOffered,
     PlanEvent,
     Recorded,
@@ -19,6 +20,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.fold.chat import fold_chat, fold_chat_gate, fold_chat_step
 from agent_workbench.core.fold.consult import fold_consult
 from agent_workbench.core.fold.gate import fold_gate
+from agent_workbench.core.fold.hooks import fold_hook_gate, fold_hooks
 from agent_workbench.core.fold.note_offer import fold_note_gate, fold_offered, is_about_notes
 from agent_workbench.core.fold.plan import fold_plan
 from agent_workbench.core.fold.planning import fold_plan_gate
@@ -42,10 +44,12 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
         after = fold_step(before, event) if before.chat is None else fold_chat_step(before, event)
     elif isinstance(event, ConsultEvent):
         after = fold_consult(before, event, recorded.seq)
+    elif isinstance(event, HookEvent):
+        after = fold_hooks(before, event)
     elif isinstance(event, NotesOffered):
         after = fold_offered(before, event)
     else:
-        after = _fold_proposal(before, event)
+        after = fold_hook_gate(_fold_proposal(before, event), event)
     run = after.run
     if after.chat is not None:
         return replace(after, chat=replace(after.chat, history=after.chat.history.plus(recorded)))

@@ -142,7 +142,7 @@ class Command(Struct, frozen=True):
     `environment` is added to a clean environment. `writable` are absolute paths that the sandbox leaves writable
     besides `folder`, `readable` those that it leaves visible, and `hidden` those that it shows as empty. `apart`: its
     standard error is not a part of its output. `private`: the folder is a worktree or temporary, and may be given to
-    the user that commands run as.
+    the user that commands run as. `stdin` is all of its standard input.
     """
 
     line: str
@@ -154,6 +154,7 @@ class Command(Struct, frozen=True):
     hidden: tuple[str, ...] = ()
     apart: bool = False
     private: bool = False
+    stdin: str = ""
 
 
 class Shell(Protocol):

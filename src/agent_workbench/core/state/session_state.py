@@ -16,6 +16,7 @@ from agent_workbench.core.events import (
     SkillsChosen,
     TroubleMet,
 )
+from agent_workbench.core.hook_answers import HookRun
 from agent_workbench.core.ids import NO_SESSION, CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
@@ -188,8 +189,9 @@ class SessionState(Struct, frozen=True):
 
     `label` is the free name that the session was opened under. `opening` holds the events before the first task or the
     chat; later ones are in the history of a run or of the chat. `planning` is the newest one. A session with a `chat`
-    works on no task and makes no plan. `note_offer` is the newest offer of notes. `models` holds the last observed
-    model of each purpose, `ungrammatical` the endpoints that ignore a grammar.
+    works on no task and makes no plan. `note_offer` is the newest offer of notes. `hook_runs` are those for proposals
+    that wait. `models` holds the last observed model of each purpose, `ungrammatical` the endpoints that ignore a
+    grammar.
     """
 
     session: SessionId = NO_SESSION
@@ -217,6 +219,7 @@ class SessionState(Struct, frozen=True):
     chat: Chat | None = None
     consultations: tuple[Consultation, ...] = ()
     note_offer: NoteOffer | None = None
+    hook_runs: tuple[HookRun, ...] = ()
     prompt: PromptBuilt | None = None
     figures: AnswerFigures = field(default_factory=AnswerFigures)
     left: str = ""

@@ -6,7 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.hook_answers import HookRun, HookVerdict
+from agent_workbench.core.proposals import POLICY, Proposal, Verdict
 from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
 from agent_workbench.core.rules.matching import rule_allows, rule_problem
 from agent_workbench.core.rules.modes import decided_in
@@ -14,6 +15,7 @@ from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.applied_diffs import checks_reviewed
+from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
 
@@ -40,6 +42,8 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
     if approval is Approval.DENY:
         by = f"policy:{proposal.kind}={approval}"
         return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
+    for run in objections(state, proposal):
+        return _hook_ruling(state, run)
     by = _opened_by(state, approval, proposal)
     if facts.unattended is UnattendedRule.PARKED or not by:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, NOBODY) if _is_lone_chat(state) else None
@@ -47,6 +51,14 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
     if refusal and state.config.headless:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, refusal)
     return None if refusal else PolicyDecision(Verdict.APPROVE, by)
+
+
+def _hook_ruling(state: SessionState, run: HookRun) -> PolicyDecision | None:
+    """Return the decision after the objection of a hook: it refused, or it wants a person."""
+    refused = run.answer is not None and run.answer.verdict is HookVerdict.REFUSE
+    if refused or _is_lone_chat(state):
+        return PolicyDecision(Verdict.REJECT, f"{POLICY}hook={run.hook}", describe_objection(run))
+    return None
 
 
 def _is_lone_chat(state: SessionState) -> bool:

@@ -12,6 +12,7 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_task import BackgroundTask
+from agent_workbench.engine.runtime.event_hooks import EventHooks
 from agent_workbench.engine.runtime.file_names import FileNames
 from agent_workbench.engine.runtime.progress import OutputTail, show_index
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
@@ -41,6 +42,7 @@ class SessionContext:
         self.stoppable = StoppableCall()
         self.ending = asyncio.Event()
         """Set when an unattended session is to end before its next move."""
+        self.hooks = EventHooks(ports.hooks, dict(settings.hooks), publisher, self.record)
 
     @property
     def state(self) -> SessionState:
@@ -57,6 +59,7 @@ class SessionContext:
     async def record(self, event: Event, *, after: int | None = None) -> None:
         """Record an event; raise `Overtaken` if `after` is given and is not the number of the last event."""
         await self._recorder.record(event, after=after)
+        self.hooks.tell(event, self.state)
 
     async def take_workspace(self, request: WorkspaceRequest) -> Workspace:
         """Open another workspace; the one that is open is released first."""
@@ -114,6 +117,10 @@ class SessionContext:
             workspace, self._workspace = self._workspace, None
             await workspace.release(keep=self.settings.workspace.keep)
 
+    async def stop_background(self) -> None:
+        """Stop the consultation and the hooks that run beside the session."""
+        await asyncio.gather(self.consultation.stop(), self.hooks.stop())
+
     async def close(self) -> None:
         """Release workspace, index, tools, notes and model; an error in one does not keep the others open."""
         ports = self.ports
@@ -122,7 +129,7 @@ class SessionContext:
                 closing.push_async_callback(held.close)
             closing.push_async_callback(self.release_workspace)
             closing.push_async_callback(self.file_names.close)
-            closing.push_async_callback(self.consultation.stop)
+            closing.push_async_callback(self.stop_background)
 
     async def tool_context(self) -> ToolContext:
         """Return the context of a tool call made now."""

@@ -10,6 +10,7 @@ from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.code_search import Retriever
+from agent_workbench.core.ports.hooks import Hooks
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.model import EndpointModels, Model
@@ -43,6 +44,7 @@ class Ports(Struct, frozen=True):
     knowledge: Knowledge
     skills: Skills
     rules: RuleStore
+    hooks: Hooks
     model: Model
     endpoints: EndpointModels
     clock: Clock

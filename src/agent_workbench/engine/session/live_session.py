@@ -8,10 +8,16 @@ from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.intents import (
     AbortTask,
+    ApproveProposal,
     AskConsultant,
+    ChooseMergeMethod,
+    EditProposal,
     Intent,
     Leave,
     MergeTask,
+    RecordDecision,
+    RejectProposal,
+    SkipProposal,
     StartTask,
     StopAnswer,
     StopConsultation,
@@ -41,6 +47,7 @@ from agent_workbench.engine.flow import (
     Idle,
     Move,
     ReviewChange,
+    RunHook,
     next_move,
 )
 from agent_workbench.engine.knowledge.offers import offer_rejections
@@ -60,6 +67,13 @@ from agent_workbench.engine.task.task_start import find_taken_tasks, read_again,
 from agent_workbench.engine.task.undo import why_not_undo
 
 STOPPED = "it was stopped before it was done"
+
+
+DECIDES: tuple[type[Intent], ...] = (
+    *(Leave, AbortTask, UndoStep, RecordDecision),
+    *(ApproveProposal, RejectProposal, SkipProposal, EditProposal, ChooseMergeMethod),
+)
+"""Intents that stop a hook: nobody waits for it, and who decides does so without it."""
 
 
 class LiveSession:
@@ -136,6 +150,7 @@ class LiveSession:
         elif isinstance(move, Decide):
             verdict = ruling(self._session.state, move.proposal)
             if verdict is None:
+                self._session.hooks.tell_waiting(move.proposal, self._session.state)
                 await self._take(await self._queue.get())
             else:
                 await decide(self._session, move.proposal, verdict.verdict, verdict.by, verdict.reason)
@@ -195,18 +210,8 @@ class LiveSession:
         if isinstance(move, Close):
             await leave_mode(self._session, ApprovalMode.ACCEPT_UNTIL_DONE)
             await _see_taken(self._session)
-            await self._offer_merge()
+            await _offer_merge(self._session)
             await offer_rejections(self._session)
-
-    async def _offer_merge(self) -> None:
-        run = self._session.run
-        headless = self._session.state.config is not None and self._session.state.config.headless
-        if run.phase is not Phase.OVER or run.status is not TaskStatus.DONE or run.commit is None or headless:
-            return
-        try:
-            await propose_merge(self._session)
-        except REFUSALS as refusal:
-            self._session.publisher.notify(error_text(refusal))
 
     async def _take(self, submitted: Submission) -> None:
         """Execute an intent out and answer it. Questions are answered in the background: a search may take long."""
@@ -247,7 +252,7 @@ class LiveSession:
         session = self._session
         for task in self._background:
             task.cancel()
-        await asyncio.gather(*self._background, session.consultation.stop(), return_exceptions=True)
+        await asyncio.gather(*self._background, session.stop_background(), return_exceptions=True)
         try:
             await session.record(SessionLeft(self._leaving or "ended"))
         except WorkbenchError as error:
@@ -262,6 +267,17 @@ class LiveSession:
                     self._queue.close()
                     session.publisher.end(farewell)
         return farewell
+
+
+async def _offer_merge(session: SessionContext) -> None:
+    run = session.run
+    headless = session.state.config is not None and session.state.config.headless
+    if run.phase is not Phase.OVER or run.status is not TaskStatus.DONE or run.commit is None or headless:
+        return
+    try:
+        await propose_merge(session)
+    except REFUSALS as refusal:
+        session.publisher.notify(error_text(refusal))
 
 
 def _background(session: SessionContext, intent: Intent) -> BackgroundTask:
@@ -310,6 +326,8 @@ def _stoppers(move: Move) -> tuple[type[Intent], ...]:
         return (Leave,)
     if isinstance(move, Execute) and move.proposal.kind is Permission.DIFF:
         return (AbortTask, UndoStep)
+    if isinstance(move, RunHook):
+        return DECIDES
     if isinstance(move, ReviewChange):
         return (Leave, AbortTask, UndoStep, StopConsultation)
     return (Leave, AbortTask, UndoStep, *((StopAnswer,) if isinstance(move, Ask | AskPlan) else ()))

@@ -18,7 +18,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide
 from agent_workbench.engine.executor import perform
-from agent_workbench.engine.flow import Ask, AwaitGo, AwaitRetry, Decide, Idle, Move, ReviewChange, next_move
+from agent_workbench.engine.flow import Ask, AwaitGo, AwaitRetry, Decide, Idle, Move, ReviewChange, RunHook, next_move
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import answered
@@ -91,10 +91,12 @@ async def run_unattended(
     reason = "stopped"
     try:
         ending = await _run(session, tasks, before, elsewhere)
+        await session.hooks.finish()
         reason = "ended"
         return ending
     finally:
         try:
+            await session.stop_background()
             await session.record(SessionLeft(reason))
         finally:
             try:
@@ -204,16 +206,24 @@ async def _move(session: SessionContext) -> SessionEnd:
                 return SessionEnd(exit_code_of(move.trouble), move.trouble.what + advice)
             case AwaitGo():  # paused at a screen: an unattended run resumes it
                 await session.record(PauseChanged(paused=False))
+            case RunHook() if await _is_decided(session, move):
+                continue
             case Decide():
-                await record_pending(session)  # a person's decision comes before the policy
-                if next_move(session.state) != move:
+                if await _is_decided(session, move):
                     continue
                 verdict = ruling(session.state, move.proposal)
                 if verdict is None:
+                    session.hooks.tell_waiting(move.proposal, session.state)
                     return SessionEnd(ExitCode.PARKED, _parked(session, move.proposal))
                 await decide(session, move.proposal, verdict.verdict, verdict.by, verdict.reason)
             case _:
                 await _guarded(session, move)
+
+
+async def _is_decided(session: SessionContext, move: Decide | RunHook) -> bool:
+    """Record what the inbox holds; return True if the move is another one now: a person comes before any policy."""
+    await record_pending(session)
+    return next_move(session.state) != move
 
 
 def _parked(session: SessionContext, proposal: Proposal) -> str:

@@ -14,6 +14,7 @@ from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.applied_diffs import checks_reviewed, last_applied_diff
+from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
@@ -161,10 +162,19 @@ def _waiting(update: SessionUpdate, proposal: Proposal) -> GateView:
     if is_too_long(proposal):
         text = sanitize_line(text, TOO_LONG_CHARS)
         more = " · ".join(filter(None, (more, "too long to be shown in full, so it cannot be approved")))
+    if said := _hooks(update.state, proposal):
+        more = " · ".join(filter(None, (said, more)))
     asked = run is not None and run.compaction_asked
     acts = acts_for(proposal, asked=asked) if update.live.decidable else ()
     waiting = Waiting(proposal, proposal_key(proposal), shown_sha(proposal))
     return GateView(GateMode.WAITING, word, text, more, acts, waiting)
+
+
+def _hooks(state: SessionState, proposal: Proposal) -> str:
+    """Return which hook still looks at the proposal, or which one asks for a person, and why."""
+    if name := awaited_hook(state, proposal):
+        return f"hook {sanitize_line(name, 40)} looks at it"
+    return "; ".join(sanitize_line(describe_objection(run), 120) for run in objections(state, proposal))
 
 
 def _checks_follow(state: SessionState, run: TaskRun) -> bool:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
@@ -103,6 +104,8 @@ def view_tab(update: SessionUpdate) -> TabView:
         return TabView(_name(state), TabState.WAITS, "question")
     if state.trouble is not None:
         return TabView(_name(state), TabState.TROUBLE)
+    if state.waiting is not None and awaited_hook(state, state.waiting):
+        return TabView(_name(state), TabState.WORKS)
     if state.waiting is not None:
         return TabView(_name(state), TabState.WAITS, str(state.waiting.kind))
     if run is not None and run.held and not live.activity:

@@ -59,6 +59,7 @@ from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.transcript.chat_blocks import chat_answer_blocks, chat_blocks
 from agent_workbench.views.transcript.check_entries import PURPOSES
 from agent_workbench.views.transcript.consult_blocks import consult_blocks
+from agent_workbench.views.transcript.hook_blocks import hook_blocks
 from agent_workbench.views.transcript.model_blocks import (
     FOLD_LINES,
     answer_blocks,
@@ -153,7 +154,7 @@ def _step_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
             return [Block(f"the scratchpad was written by the {event.by}", Tone.DIM, "Note")]
         case _:
             own = _model_blocks(recorded, before)
-            return own or plan_blocks(event) or consult_blocks(event) or chat_blocks(event)
+            return own or plan_blocks(event) or consult_blocks(event) or chat_blocks(event) or hook_blocks(event)
 
 
 def _instructions(found: RepoInstructions) -> str:
