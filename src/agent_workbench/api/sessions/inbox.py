@@ -93,8 +93,11 @@ class RepoInbox:
 
         Sessions that cannot be read are left out.
         """
-        found = [each.item for each in await self._all() if wanted is None or wanted.selects(each.item)]
-        return tuple(sorted(found, key=inbox_order))
+        return tuple(each.item for each in await self.waiting() if wanted is None or wanted.selects(each.item))
+
+    async def waiting(self) -> tuple[WaitingSession, ...]:
+        """Return what `items` does, each with the state of its session."""
+        return tuple(sorted(await self._all(), key=lambda each: inbox_order(each.item)))
 
     async def find(self, name: str) -> WaitingSession:
         """Return what is named by its id, its reference, its task, or the first or last letters of its session.

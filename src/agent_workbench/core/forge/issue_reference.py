@@ -3,11 +3,9 @@
 import re
 
 from agent_workbench.core.plan import Task
+from agent_workbench.core.queue.source import read_source
 
 _NUMBER = "([1-9][0-9]{0,8})"
-_KIND = "(?:gitea|forgejo|github)"
-_SOURCE = re.compile(rf"{_KIND}:([^:#\s/]+/[^:#\s/]+)#{_NUMBER}", re.ASCII | re.IGNORECASE)
-_PROJECT_SOURCE = re.compile(rf"{_KIND}:[^:#\s/]+:{_NUMBER}", re.ASCII | re.IGNORECASE)
 _TASK_ID = re.compile(rf"task-{_NUMBER}(?:[._-].*)?", re.ASCII)
 _PARENT = re.compile(rf"#?{_NUMBER}", re.ASCII)
 
@@ -15,17 +13,14 @@ _PARENT = re.compile(rf"#?{_NUMBER}", re.ASCII)
 def issue_of(task: Task, repo: str) -> int | None:
     """Return the number of the task's issue in the forge's repository `repo`, None if it has none there.
 
-    `source` is `gitea:owner/repo#7`, or `gitea:project:7` where the project stands for the repository. Without a
-    source the number of `parent_issue` counts, then that of an id such as `task-7` or `task-7-a`.
+    A source counts first: a project's name in it stands for the repository. Then the number of `parent_issue` counts,
+    and then that of an id such as `task-7` or `task-7-a`.
     """
     if task.source:
-        if match := _SOURCE.fullmatch(task.source.strip()):
-            return int(match[2]) if match[1].lower() == repo.lower() else None
-        match = _PROJECT_SOURCE.fullmatch(task.source.strip())
-    elif task.parent_issue:
-        match = _PARENT.fullmatch(task.parent_issue.strip())
-    else:
-        match = _TASK_ID.fullmatch(task.id)
+        source = read_source(task.source.strip())
+        elsewhere = source is None or ("/" in source.repo and source.repo.lower() != repo.lower())
+        return None if source is None or elsewhere else source.number
+    match = _PARENT.fullmatch(task.parent_issue.strip()) if task.parent_issue else _TASK_ID.fullmatch(task.id)
     return int(match[1]) if match else None
 
 

@@ -1,11 +1,13 @@
 """An issue as a queued task: foreign text, bounded and frozen, in the queue's form."""
 
+import re
 from hashlib import sha256
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.text.chat_markers import without_chat_markers
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 
+_RETRY = re.compile(r"task-[0-9]{1,9}-retry-([0-9]{1,19})", re.ASCII)
 MAX_TITLE_CHARS = 300
 MAX_TEXT_CHARS = 20_000
 
@@ -20,7 +22,13 @@ def issue_task_id(issue: int, retry: int = 0) -> str:
     return f"task-{issue}-retry-{retry}" if retry else f"task-{issue}"
 
 
-def issue_definition(name: str, source: str, title: str, text: str) -> str:
+def retry_of(name: str) -> int:
+    """Return the comment that asked for this try of an issue's task, 0 for the first one."""
+    match = _RETRY.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
+def issue_definition(source: str, title: str, text: str) -> str:
     """Return the task's definition in YAML: title as description, text as goal; nothing of it can be another key.
 
     Raises `UsageError` for a text that is too long to be a task, or a title without a word.
@@ -34,8 +42,7 @@ def issue_definition(name: str, source: str, title: str, text: str) -> str:
     if not description:
         raise UsageError("the issue has no title", advice="give it one, then set the label again")
     goal = inert(text).strip("\n") if text.strip() else description
-    head = f"id: {name}\nsource: {source}\n"
-    return f"{head}description: {_block(description)}\ngoal: {_block(goal)}\n"
+    return f"source: {source}\ndescription: {_block(description)}\ngoal: {_block(goal)}\n"
 
 
 def inert(text: str) -> str:

@@ -1,0 +1,85 @@
+"""Connection of one repository to its forge, used by one process at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from agent_workbench.api.trusted_repo import redactor_of
+from agent_workbench.bootstrap.forge import forge_lock, repo_forge
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.plan import TaskOrigin
+from agent_workbench.core.settings import Permission
+
+if TYPE_CHECKING:
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.ids import SessionId
+    from agent_workbench.core.settings import Settings
+    from agent_workbench.core.state.session_state import SessionState
+
+WAIT_SECONDS = 60.0
+RUNS_FOREIGN = frozenset({Permission.COMMAND, Permission.SCRIPT, Permission.EXTERNAL})
+
+
+class ForgeLink:
+    """The forge of a repository, and the sessions that are reported to it."""
+
+    def __init__(self, repo: "RepoContext", settings: "Settings") -> None:
+        """Raise `ConfigError` if the token is missing; no request is sent."""
+        self.repo = repo
+        self.all_settings = settings
+        self.settings = settings.forge
+        self.forge, self.remote = repo_forge(repo, settings.forge)
+        self._redactor = redactor_of(repo.invocation, settings)
+        self._turn = asyncio.Lock()
+
+    @property
+    def host(self) -> str:
+        """Host of the forge, as it stands in decisions."""
+        return urlsplit(self.settings.url).netloc
+
+    @asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Wait until nobody else talks to the forge for this repository; raise `LockedError`, `StorageError`.
+
+        Two who look for their comment at once would both write it.
+        """
+        async with self._turn:
+            lock = await asyncio.to_thread(forge_lock, self.repo)
+            await asyncio.to_thread(lambda: lock.acquire(wait_seconds=WAIT_SECONDS))
+            try:
+                yield
+            finally:
+                await asyncio.to_thread(lock.release)
+
+    async def comment(self, issue: int, key: str, text: str) -> None:
+        """Write or replace the comment with this key, without secrets of the environment; raise `ForgeError`."""
+        await self.forge.comment(issue, key, self.redact(text))
+
+    def redact(self, text: str) -> str:
+        """Return the text as it may leave this machine."""
+        return self._redactor.redact(text)
+
+    async def state(self, session: "SessionId") -> "SessionState":
+        """Return the state of a session; raise `JournalError`, `UsageError`."""
+        sessions = await asyncio.to_thread(self.repo.sessions, self.all_settings)
+        return await asyncio.to_thread(fold_all, await sessions.read(session))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.forge.close()
+
+
+def needs_local_person(state: "SessionState") -> str:
+    """Return why the waiting proposal is decided on this machine alone, empty if the forge may decide it."""
+    run, proposal = state.run, state.waiting
+    if run is None or proposal is None:
+        return "it belongs to no task"
+    if proposal.kind is Permission.MERGE:
+        return "a merge needs a person at the machine"
+    if proposal.special:
+        return "special files need a person at the machine"
+    if proposal.kind in RUNS_FOREIGN and run.definition.origin is not TaskOrigin.LOCAL:
+        return "commands of a task from outside need a person at the machine, or a policy that names them"
+    return ""

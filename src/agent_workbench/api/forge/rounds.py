@@ -1,0 +1,195 @@
+"""Rounds at the forge: new issues are queued, proposals shown, and comments decide."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.api.forge.decisions import CommentAnswer, CommentDecisions, answer_key, new_comments
+from agent_workbench.api.forge.link import ForgeLink
+from agent_workbench.api.forge.proposals import show_proposal
+from agent_workbench.api.forge.reports import progress_key
+from agent_workbench.api.sessions.inbox import RepoInbox, WaitingSession
+from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
+from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, task_queue
+from agent_workbench.core.errors import ForgeError, UsageError, WorkbenchError, error_text
+from agent_workbench.core.forge.issue_reference import issue_of
+from agent_workbench.core.forge.issue_task import issue_definition, issue_task_id, retry_of
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.plan import Task, TaskOrigin
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.reports.forge_comments import answer_comment, queued_comment, refused_comment
+
+if TYPE_CHECKING:
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.ports.forge import ForgeIssue
+    from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.core.ports.task_queue import TaskQueue
+    from agent_workbench.core.settings import Settings
+
+ROUND_SECONDS = 300.0
+MOST_ISSUES = 100
+"""Issues whose comments are read in one round."""
+UNDECIDED = frozenset({QueueState.CLAIMED, QueueState.PARKED, QueueState.FAILED})
+"""States of tasks about which a comment may still say something."""
+
+
+async def open_rounds(invocation: Invocation, project: str = "", folder: Path | None = None) -> "ForgeRounds | None":
+    """Return the rounds of the repository around `invocation`, into the queue of a project; None without a forge.
+
+    Raises `ConfigError` if the forge's token is missing, `UsageError` for a name that is no project's.
+    """
+    repo, settings = await trusted_repo(invocation)
+    return await repo_rounds(repo, settings, await task_queue(repo, project or DEFAULT_PROJECT, folder))
+
+
+async def repo_rounds(repo: "RepoContext", settings: "Settings", queue: "TaskQueue") -> "ForgeRounds | None":
+    """Return the rounds of a repository, None without a forge; raise `ConfigError` if its token is missing."""
+    if not settings.forge.active:
+        return None
+    link = await asyncio.to_thread(ForgeLink, repo, settings)
+    return ForgeRounds(link, await asyncio.to_thread(repo.sessions, settings), queue)
+
+
+class RoundOutcome(Struct, frozen=True):
+    """What a round did, a line each, and what stopped it."""
+
+    done: tuple[str, ...] = ()
+    problem: WorkbenchError | None = None
+
+
+class IssueTasks(Struct, frozen=True):
+    """What there is of one issue: its tasks in the queue, and what waits in their sessions."""
+
+    tasks: tuple[QueuedTask, ...] = ()
+    waiting: tuple[WaitingSession, ...] = ()
+
+    @property
+    def newest(self) -> QueuedTask | None:
+        """The task of the last try."""
+        return max(self.tasks, key=lambda task: retry_of(task.id), default=None)
+
+    @property
+    def undecided(self) -> bool:
+        """True if a comment may still say something about it."""
+        return bool(self.waiting) or (self.newest is not None and self.newest.state in UNDECIDED)
+
+
+class ForgeRounds:
+    """Looks at the forge, one at a time."""
+
+    def __init__(self, link: ForgeLink, sessions: "SessionStore", queue: "TaskQueue") -> None:
+        self._link = link
+        self._sessions = sessions
+        self._queue = queue
+
+    async def round(self) -> RoundOutcome:
+        """Queue new issues, show what waits, and carry out what comments say.
+
+        Never raises for a forge that refuses or does not answer: the next round does what is left.
+        """
+        done: list[str] = []
+        problem: WorkbenchError | None = None
+        try:
+            async with asyncio.timeout(ROUND_SECONDS), self._link.exclusive():
+                async for line in self._steps():
+                    done.append(sanitize_line(line))
+        except TimeoutError:
+            problem = ForgeError(f"the forge at {self._link.settings.url} took more than {ROUND_SECONDS:g} s")
+        except WorkbenchError as error:
+            problem = error
+        return RoundOutcome(tuple(done), problem)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._link.close()
+
+    async def _steps(self) -> AsyncIterator[str]:
+        found = _by_issue(await self._queue.tasks())
+        for issue in await self._link.forge.issues(known=found):
+            if line := await self._take(issue):
+                yield line
+        for waiting in await self._inbox().waiting():
+            run = waiting.state.run
+            number = issue_of(run.definition, self._link.settings.repo) if run is not None else None
+            if number is not None:
+                known = found.get(number, IssueTasks())
+                found[number] = replace(known, waiting=(*known.waiting, waiting))
+        active = (number for number, known in found.items() if known.undecided)
+        for number in sorted(active, reverse=True)[:MOST_ISSUES]:
+            async for line in self._read_issue(number, found[number]):
+                yield line
+
+    async def _take(self, issue: "ForgeIssue") -> str:
+        """Queue an issue's task with its text as it is now, or say on the issue why not."""
+        settings, name = self._link.settings, issue_task_id(issue.number)
+        try:
+            if issue.problem:
+                raise UsageError(issue.problem)
+            definition = issue_definition(f"{settings.kind}:{settings.repo}#{issue.number}", issue.title, issue.text)
+        except UsageError as error:
+            why = error_text(error)
+            await self._link.comment(issue.number, f"refused:{issue.label_event}", refused_comment(why))
+            return f"issue {issue.number} is not queued: {why}"
+        if not await self._queue.put(QueuedTask(name, definition, origin=TaskOrigin.FORGE)):
+            return ""  # it was done, and its file is gone since
+        await self._link.comment(issue.number, progress_key(name), queued_comment(issue.text_sha, issue.labelled_by))
+        return f"{name} is queued from issue {issue.number}, which {issue.labelled_by} labelled"
+
+    async def _read_issue(self, number: int, known: IssueTasks) -> AsyncIterator[str]:
+        """Show what waits for an issue, and carry out its new comments; a failure is this issue's alone."""
+        link = self._link
+        try:
+            for waiting in known.waiting:
+                await show_proposal(link, number, waiting.item, waiting.state)
+            comments = await link.forge.comments(number)
+            by_session = {each.item.session: each for each in known.waiting}
+            decisions = CommentDecisions(link, by_session, self._inbox, partial(self._retry, number, known))
+            for comment in new_comments(link, comments):
+                answer = await decisions.answer(comment, comments)
+                if answer is not None:
+                    text = answer_comment(comment.id, answer.outcome, accepted=answer.accepted)
+                    await link.comment(number, answer_key(comment.id), text)
+                    yield f"issue {number}, comment of {comment.author}: {answer.outcome}"
+        except ForgeError as error:
+            yield f"issue {number}: {error_text(error)}"
+
+    async def _retry(self, number: int, known: IssueTasks, comment: int) -> CommentAnswer:
+        """Queue the issue's failed task again, with the text that was frozen first."""
+        name, newest = issue_task_id(number, comment), known.newest
+        if newest is None or newest.origin is not TaskOrigin.FORGE:
+            return CommentAnswer(comment, "the task was not queued by the forge: queue it again on the machine")
+        if newest.id != name:
+            if newest.state is not QueueState.FAILED:
+                return CommentAnswer(
+                    comment, f"{newest.id} is {newest.state}; only a failed task is tried again", False
+                )
+            await self._queue.put(QueuedTask(name, newest.definition, origin=TaskOrigin.FORGE))
+        return CommentAnswer(comment, f"{name} is queued with the same text", accepted=True)
+
+    def _inbox(self, person: str = "") -> RepoInbox:
+        """Return the inbox in which `person` decides, unless a command of the agent started this process."""
+
+        def decided_by() -> str:
+            decider(self._link.repo.invocation)
+            return person
+
+        worker = self._link.all_settings.worker
+        return RepoInbox(self._sessions, local_inbox(), system_clock(), decided_by, worker)
+
+
+def _by_issue(tasks: Sequence[QueuedTask]) -> dict[int, IssueTasks]:
+    """Return the queue's tasks by the issue that their id names."""
+    found: dict[int, IssueTasks] = {}
+    for task in tasks:
+        number = issue_of(Task(TaskId(task.id), task.id), "")
+        if number is not None:
+            found[number] = IssueTasks((*found.get(number, IssueTasks()).tasks, task))
+    return found

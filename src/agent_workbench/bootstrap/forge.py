@@ -1,0 +1,29 @@
+"""Wiring of the forge that the settings name."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # loaded by the verbs that need them
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.forge_settings import ForgeSettings
+    from agent_workbench.core.ports.forge import Forge, ForgeRemote
+    from agent_workbench.system.locks import FileLock
+
+
+def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, ForgeRemote]":
+    """Return the forge and its git repository; raise `ConfigError` if the token is missing. No request is sent."""
+    from agent_workbench.adapters.forge.api_client import ForgeApi
+    from agent_workbench.adapters.forge.gitea import GiteaForge
+    from agent_workbench.adapters.git.commands.forge_push import ForgePush
+
+    token = repo.invocation.environ.get(settings.token_env, "").strip()
+    api = ForgeApi(settings.url, token, plain_http=settings.plain_http)
+    address = f"{settings.url.rstrip('/')}/{settings.repo}.git"
+    return GiteaForge(api, settings), ForgePush(repo.root, address, token)
+
+
+def forge_lock(repo: "RepoContext") -> "FileLock":
+    """Return the lock of whoever looks at the forge for this repository: one at a time."""
+    from agent_workbench.system.locks import FileLock, describe_holder
+    from agent_workbench.system.user_dirs import repo_key, state_dir
+
+    return FileLock(state_dir() / "forge" / f"{repo_key(str(repo.root))}.lock", describe_holder())
