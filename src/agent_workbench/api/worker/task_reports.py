@@ -9,7 +9,6 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import Task
 from agent_workbench.core.queue.result import TaskResult
-from agent_workbench.core.queue.source import names_forge
 
 if TYPE_CHECKING:  # loaded by the worker alone
     from agent_workbench.adapters.queue.report_outbox import ReportOutbox
@@ -42,22 +41,22 @@ class TaskReports:
 
     async def started(self, task: Task, session: SessionId) -> None:
         """Report that a session works on the task."""
-        if self._reporter is not None and names_forge(task.source):
+        if self._reporter is not None:
             self._tell(await self._reporter.started(task, session), task.id, session)
 
     async def parked(self, task: Task, session: SessionId, item: InboxItem) -> None:
         """Report what waits for a person."""
-        if self._reporter is not None and names_forge(task.source):
+        if self._reporter is not None:
             self._tell(await self._reporter.parked(task, session, item), task.id, session)
 
     async def expect(self, result: TaskResult) -> None:
         """Keep a result that is about to be recorded, so that a crash loses no report; raise `StorageError`."""
-        if self._reporter is not None and names_forge(result.source):
+        if self._reporter is not None:
             await asyncio.to_thread(self._outbox.put, result)
 
     async def ended(self, result: TaskResult) -> None:
         """Report a recorded result."""
-        if self._reporter is None or not names_forge(result.source):
+        if self._reporter is None:
             return
         trouble = await self._reporter.ended(result)
         self._tell(trouble, result.task, result.session)

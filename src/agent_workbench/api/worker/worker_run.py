@@ -125,6 +125,7 @@ class WorkerRun:
         self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue", most_jobs: int
     ) -> "WorkerLoop":
         """Return the parts of the worker, put together."""
+        from agent_workbench.api.forge.reports import repo_reports
         from agent_workbench.api.sessions.inbox import repo_inbox
         from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
         from agent_workbench.api.worker.dispatcher import Dispatcher
@@ -136,7 +137,8 @@ class WorkerRun:
 
         log = self._log_of_worker()
         outages = Outages(log, self._pauses, self._name)
-        reports = TaskReports(None, report_outbox(repo, self._project), log)
+        reporter = await asyncio.to_thread(repo_reports, repo, settings) if settings.forge.active else None
+        reports = TaskReports(reporter, report_outbox(repo, self._project), log)
         context = WorkerContext(
             self._host, queue, self._project, reports, log, outages, self._clock, self._changed, not self._options.once
         )

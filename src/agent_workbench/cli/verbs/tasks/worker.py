@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.options import add_model_flags, add_verb
 from agent_workbench.cli.output import say_aside, say_last
+from agent_workbench.cli.verbs.tasks.worker_place import add_place_flags, worker_invocation
 from agent_workbench.cli.verbs.tasks.worker_pull import configure_pull
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.settings import MOST_JOBS
 
 if TYPE_CHECKING:
@@ -43,28 +43,6 @@ def configure(verb: argparse.ArgumentParser) -> None:
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     for configure_verb in SUBVERBS:
         configure_verb(below)
-
-
-def add_place_flags(verb: argparse.ArgumentParser) -> None:
-    """Add the flags that say which queue of which repository is meant."""
-    # A verb below `worker` must not overwrite what was said before its name.
-    verb.add_argument("--project", metavar="NAME", default=argparse.SUPPRESS, help="queue tasks/queue/NAME")
-    verb.add_argument("--repo", metavar="PATH", type=Path, default=argparse.SUPPRESS, help="repository to work in")
-    verb.add_argument(
-        "--queue", metavar="FOLDER", type=Path, default=argparse.SUPPRESS, help="folder of the projects' queues"
-    )
-
-
-def worker_invocation(options: argparse.Namespace) -> Invocation:
-    """Return the invocation for the repository, policy and model that the options name."""
-    folder = Path.cwd() / getattr(options, "repo", "")
-    return Invocation(
-        folder,
-        os.environ,
-        overrides(options),
-        policy=getattr(options, "policy", None),
-        unconfined=getattr(options, "unconfined", False),
-    )
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say
+from agent_workbench.cli.verbs.tasks.worker_place import add_place_flags, worker_invocation
 from agent_workbench.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ SUMMARY = "queue issues of the forge that have the label, and take up decisions 
 
 def configure_pull(below: "Verbs") -> None:
     """Add `agent worker pull`."""
-    from agent_workbench.cli.verbs.tasks.worker import add_place_flags
-
     add_place_flags(add_verb(below, "pull", SUMMARY, pull))
 
 
@@ -28,7 +27,6 @@ def pull(options: argparse.Namespace) -> int:
 
 async def _pull(options: argparse.Namespace) -> int:
     from agent_workbench.api.forge.rounds import open_rounds
-    from agent_workbench.cli.verbs.tasks.worker import worker_invocation
 
     invocation = worker_invocation(options)
     rounds = await open_rounds(invocation, getattr(options, "project", ""), getattr(options, "queue", None))
