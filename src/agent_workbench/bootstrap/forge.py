@@ -22,8 +22,11 @@ def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, 
 
 
 def forge_lock(repo: "RepoContext") -> "FileLock":
-    """Return the lock of whoever looks at the forge for this repository: one at a time."""
+    """Return the lock of whoever talks to the forge for this repository: one at a time. Blocks."""
+    from agent_workbench.system.atomic_files import make_directories
     from agent_workbench.system.locks import FileLock, describe_holder
     from agent_workbench.system.user_dirs import repo_key, state_dir
 
-    return FileLock(state_dir() / "forge" / f"{repo_key(str(repo.root))}.lock", describe_holder())
+    folder = state_dir() / "forge"
+    make_directories(folder)
+    return FileLock(folder / f"{repo_key(str(repo.root))}.lock", describe_holder())

@@ -1,5 +1,6 @@
 """Wiring of the queue of tasks from outside."""
 
+import asyncio
 import os
 import re
 from pathlib import Path
@@ -33,16 +34,20 @@ async def task_queue(repo: "RepoContext", project: str = DEFAULT_PROJECT, folder
     from agent_workbench.core.plan import TaskOrigin
     from agent_workbench.system.user_dirs import repo_key, state_dir
 
-    root, parts = _place(repo.root, folder, queue_folder(project))
-    below = "/".join(parts)
     checkout = await repo.repository.checkout_files()
-    return FolderQueue(
-        QueueFiles(root, parts),
-        QueueRecords(state_dir() / "queue" / repo_key(str(root)) / below.replace("/", "%")),
-        system_clock(),
-        lambda text, name: read_definition(text, TaskOrigin.LOCAL, name).priority,
-        lambda: checkout.tracked_in(below) if root == repo.root else _outside(root),
-    )
+
+    def opened() -> FolderQueue:
+        root, parts = _place(repo.root, folder, queue_folder(project))
+        below = "/".join(parts)
+        return FolderQueue(
+            QueueFiles(root, parts),
+            QueueRecords(state_dir() / "queue" / repo_key(str(root)) / below.replace("/", "%")),
+            system_clock(),
+            lambda text, name: read_definition(text, TaskOrigin.LOCAL, name).priority,
+            lambda: checkout.tracked_in(below) if root == repo.root else _outside(root),
+        )
+
+    return await asyncio.to_thread(opened)
 
 
 def _place(root: Path, folder: Path | None, standard: str) -> tuple[Path, tuple[str, ...]]:

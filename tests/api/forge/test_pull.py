@@ -37,7 +37,7 @@ async def test_a_labelled_issue_becomes_a_task_once(scene: Scene, server: GiteaS
     assert (task.source, task.accept_tests, task.scope.allowed_write_globs) == (f"gitea:{REPO}#7", (), ("src/**",))
     said = server.texts(7)
     assert len(said) == 1
-    assert "Queued, because ada set the label" in said[0]
+    assert "Queued: ada set the label" in said[0]
     server.edit_issue(7, body="something else")
     server.label(7, "ada", added=False)
     server.label(7, "ada")

@@ -102,7 +102,7 @@ class CommentDecisions:
         waiting = self._waiting.get(reference.session)
         if waiting is None or waiting.item.reference != reference:
             return ""  # the inbox says what became of it
-        if why := needs_local_person(waiting.state):
+        if why := needs_local_person(waiting.state, self._link.all_settings):
             return why
         whole = shown_proposal(self._link, waiting.item, waiting.state)
         if not whole.decidable or shown[0].text != whole.text.strip():

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 from agent_workbench.api.trusted_repo import redactor_of
 from agent_workbench.bootstrap.forge import forge_lock, repo_forge
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.plan import TaskOrigin
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.rules.foreign_tasks import local_person_reason
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from agent_workbench.core.state.session_state import SessionState
 
 WAIT_SECONDS = 60.0
-RUNS_FOREIGN = frozenset({Permission.COMMAND, Permission.SCRIPT, Permission.EXTERNAL})
 
 
 class ForgeLink:
@@ -71,15 +69,10 @@ class ForgeLink:
         await self.forge.close()
 
 
-def needs_local_person(state: "SessionState") -> str:
+def needs_local_person(state: "SessionState", settings: "Settings") -> str:
     """Return why the waiting proposal is decided on this machine alone, empty if the forge may decide it."""
     run, proposal = state.run, state.waiting
     if run is None or proposal is None:
         return "it belongs to no task"
-    if proposal.kind is Permission.MERGE:
-        return "a merge needs a person at the machine"
-    if proposal.special:
-        return "special files need a person at the machine"
-    if proposal.kind in RUNS_FOREIGN and run.definition.origin is not TaskOrigin.LOCAL:
-        return "commands of a task from outside need a person at the machine, or a policy that names them"
-    return ""
+    configured = tuple(filter(None, (settings.test_command, settings.lint_command)))
+    return local_person_reason(proposal, run.definition, configured)

@@ -21,7 +21,7 @@ def shown_proposal(link: "ForgeLink", item: "InboxItem", state: "SessionState") 
 
     Where a secret of the environment had to be left out, the comment does not show everything and nothing is decided.
     """
-    comment = proposal_comment(item, state, needs_local_person(state))
+    comment = proposal_comment(item, state, needs_local_person(state, link.all_settings))
     if link.redact(comment.text) != comment.text:
         comment = proposal_comment(item, state, "it contains a secret of the worker's environment")
     return comment
