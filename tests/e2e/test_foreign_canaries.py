@@ -46,7 +46,7 @@ async def works_on(folder: Path, definition: str, origin: TaskOrigin, line: str)
 )
 async def test_in_an_issue(tmp_path: Path, text: str) -> None:
     line = f"touch {tmp_path / 'canary'}"
-    issue = issue_definition("task-7", "gitea:o/r#7", "Do it", text.format(line=line))
+    issue = issue_definition("gitea:o/r#7", "Do it", text.format(line=line))
     assert await works_on(tmp_path, issue, TaskOrigin.FORGE, line) == (ExitCode.PARKED, False)
 
 

@@ -117,7 +117,7 @@ class Scene:
         """Return the result of the task, done and committed on its branch."""
         name = f"agent/{task.id}"
         self.user.git("branch", "--force", name, self.user.head())
-        checks = (CheckResult("pytest -q", 0 if passed else 1, 1.5), CheckResult("ruff check .", 0, 0.25))
+        checks = (CheckResult("pytest -q", 0 if passed else 1, "", 1.5), CheckResult("ruff check .", 0, "", 0.25))
         session = await self.session(
             e.TestsFinished(CheckPurpose.FINAL, checks),
             e.TaskCommitted(task.id, CommitId(self.user.head()), name, "[Agent] Complete"),
