@@ -117,6 +117,18 @@ async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "Ta
     """
     from msgspec.structs import replace
 
+    draft = await draft_in_words(invocation, words, say)
+    plans = await repo_plans(invocation)
+    return replace(draft, task=await plans.add_new(draft.task))
+
+
+async def draft_in_words(invocation: Invocation, words: str, say: Say) -> "TaskDraft":
+    """Return the task that the words ask for; nothing is written and no model is asked.
+
+    Raises `TrustError` for a repository without trust, `UsageError` for words that are no task, `PlanError`.
+    """
+    from msgspec.structs import replace
+
     from agent_workbench.engine.task.task_draft import NO_CHECKS, draft_task
 
     repo = await find_repo(invocation)
@@ -129,7 +141,7 @@ async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "Ta
         files = frozenset(await sources.list_files())
         draft = await draft_task(ports, settings, sources, files, words, complete=True)
         remarks = tuple(UNCHECKED if each == NO_CHECKS else each for each in draft.remarks)
-        return replace(draft, task=await ports.plans.add_new(draft.task), remarks=remarks)
+        return replace(draft, remarks=remarks)
     finally:
         await ports.retriever.close()
         await ports.model.close()

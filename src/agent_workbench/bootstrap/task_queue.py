@@ -10,12 +10,15 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.plan import QUEUE_FOLDER
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
+    from collections.abc import Sequence
+
     from agent_workbench.adapters.plans.queued_task import QueueFile
     from agent_workbench.adapters.queue.folder_queue import FolderQueue
     from agent_workbench.adapters.queue.queued_plan import QueuedPlan
     from agent_workbench.bootstrap.repo_context import RepoContext
-    from agent_workbench.core.plan import TaskOrigin
+    from agent_workbench.core.plan import Task, TaskOrigin
     from agent_workbench.core.ports.task_queue import QueuedTask
+    from agent_workbench.core.skills.entries import SkillEntry
     from agent_workbench.core.state.session_state import SessionState
 
 DEFAULT_PROJECT = "default"
@@ -77,12 +80,24 @@ def queue_folder(project: str) -> str:
     return f"{QUEUE_FOLDER}/{project}"
 
 
-def read_definition(text: str, origin: "TaskOrigin", name: str) -> "QueueFile":
-    """Return the task in the text of a queue file called `name`; raise `PlanError` with file and line."""
+def read_definition(
+    text: str, origin: "TaskOrigin", name: str, skills: "Sequence[SkillEntry] | None" = None
+) -> "QueueFile":
+    """Return the task in the text of a queue file called `name`; raise `PlanError` with file and line.
+
+    With `skills` one that is not among them is a fault.
+    """
     from agent_workbench.adapters.plans.queued_task import read_queued
     from agent_workbench.config.yaml_parser import compose_text
 
-    return read_queued(text, origin, name, compose_text)
+    return read_queued(text, origin, name, compose_text, skills)
+
+
+def render_definition(task: "Task") -> str:
+    """Return the text of a queue file for a new task, which is named by its file."""
+    from agent_workbench.adapters.plans.queued_task import render_queued
+
+    return render_queued(task)
 
 
 def queued_plan(task: "QueuedTask", project: str = DEFAULT_PROJECT) -> "QueuedPlan":

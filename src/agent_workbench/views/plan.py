@@ -10,6 +10,7 @@ from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.edits import edit_lines
 
 GLYPHS = {
     TaskStatus.PENDING: ("○", "pending", Tone.DIM),
@@ -141,6 +142,7 @@ def task_details(task: Task) -> tuple[Block, ...]:
     told = (
         ("Goal", task.goal),
         ("Approach", task.suggested_approach),
+        ("Edits", "\n".join(edit_lines(task))),
         ("Must pass", "\n".join(task.accept_tests)),
         ("At most", ", ".join(filter(None, budget))),
         ("May write", "" if wide_open else "  ".join(task.scope.allowed_write_globs)),

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from agent_workbench.adapters.plans.task_parser import child, read_task
-from agent_workbench.core.errors import ConfigError, PlanError
+from agent_workbench.adapters.plans.task_parser import check_task_skills, child, read_task
+from agent_workbench.core.errors import PlanError
 from agent_workbench.core.plan import Plan, Task, check_plan
 from agent_workbench.core.skills.entries import SkillEntry
-from agent_workbench.core.skills.selection import check_named
-from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlScalar, YamlSequence
+from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlSequence
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_value, unknown_key
 
 MAX_TASKS = 1000
@@ -44,15 +43,11 @@ def read_plan(text: str, name: str, compose: Compose) -> PlanText:
 def check_skills(read: PlanText, name: str, skills: Iterable[SkillEntry]) -> Plan:
     """Return the plan; raise `PlanError` with the position of a skill that is unknown or cannot be used."""
     known = tuple(skills)
-    for item in read.listing.items if read.listing is not None else ():
-        named = item.get("applicable_skills") if isinstance(item, YamlMapping) else None
-        for node in named.items if isinstance(named, YamlSequence) else ():
-            if isinstance(node, YamlScalar):
-                try:
-                    check_named(known, (node.text,))
-                except ConfigError as error:
-                    fault = DocumentError(node.start, str(error))
-                    raise PlanError(fault.in_file(name), advice=error.advice) from error
+    try:
+        for item in read.listing.items if read.listing is not None else ():
+            check_task_skills(item, known)
+    except DocumentError as fault:
+        raise PlanError(fault.in_file(name), advice=fault.advice) from fault
     return read.plan
 
 

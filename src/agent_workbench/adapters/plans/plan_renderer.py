@@ -34,6 +34,11 @@ def render_tasks(tasks: Iterable[Task], indent: int) -> str:
     return "".join(lines)
 
 
+def render_mapping(values: Mapping[str, Value]) -> str:
+    """Return a document that is a mapping; raise `PlanError` for text that YAML cannot represent."""
+    return _block(values, 0)
+
+
 def render_text(text: str) -> str:
     """Return one line of text as a value in a block, in quotes if needed."""
     return text if _is_plain(text) else render_quoted(text)

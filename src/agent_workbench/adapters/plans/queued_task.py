@@ -2,16 +2,20 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.plans.plan_parser import Compose
-from agent_workbench.adapters.plans.task_parser import VERIFY, child, read_task
+from agent_workbench.adapters.plans.plan_renderer import Value, render_mapping
+from agent_workbench.adapters.plans.task_parser import VERIFY, check_commands, check_task_skills, child, read_task
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TASK_ID, TaskId
 from agent_workbench.core.plan import Constraints, PathScope, Task, TaskOrigin
 from agent_workbench.core.queue.source import FORMS, names_forge, read_source
+from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlScalar
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_value, unknown_key
 
@@ -37,11 +41,13 @@ class QueueFile(Struct, frozen=True):
     priority: int = 0
 
 
-def read_queued(text: str, origin: TaskOrigin, name: str, compose: Compose) -> QueueFile:
+def read_queued(
+    text: str, origin: TaskOrigin, name: str, compose: Compose, skills: Sequence[SkillEntry] | None = None
+) -> QueueFile:
     """Return the task in the text of a queue file `name`, from which it has its id unless it sets one.
 
-    `timeout_seconds` bounds each of its commands, and all its work. Raises `PlanError` that begins with
-    `name:line:column:`.
+    `timeout_seconds` bounds each of its commands, and all its work. Only with `skills` are their names checked. Raises
+    `PlanError` that begins with `name:line:column:`.
     """
     try:
         root = compose(text)
@@ -53,16 +59,39 @@ def read_queued(text: str, origin: TaskOrigin, name: str, compose: Compose) -> Q
                 raise unknown_key(key, KEYS, "")
         task = read_task(_completed(root, name), "")
         _check_source(root, task)
+        if skills is not None:
+            check_task_skills(root, skills)
         priority = child(root, "priority")
         first = 0 if is_nothing(priority) else int(str(read_value(priority, int, "priority")))
-        return QueueFile(replace(_bounded(root, task), origin=origin), first)
+        bounded = replace(_bounded(root, task), origin=origin)
+        check_commands(root, bounded, "")
+        return QueueFile(bounded, first)
     except DocumentError as fault:
         raise PlanError(fault.in_file(name), advice=fault.advice) from fault
 
 
+def render_queued(task: Task) -> str:
+    """Return a queue file with the words, scope and checks of a task; its name becomes the id.
+
+    A task that may write everywhere has no scope in its file, and so the narrow one of the queue.
+    """
+    scope = {
+        "allowed_write_globs": task.scope.allowed_write_globs,
+        "allowed_read_globs": task.scope.allowed_read_globs,
+    }
+    said: dict[str, Value] = {
+        "description": task.description,
+        "goal": task.goal,
+        VERIFY: task.accept_tests,
+        "scope": {} if task.scope.allowed_write_globs == ("**",) else scope,
+    }
+    return render_mapping({key: value for key, value in said.items() if value})
+
+
 def id_for(name: str) -> TaskId:
     """Return the task id for a queue file: its name without the suffix, made to fit where it does not."""
-    stem = name.rpartition(".")[0] or name
+    own = PurePosixPath(name).name
+    stem = own.rpartition(".")[0] or own
     if TASK_ID.fullmatch(stem) and ".." not in stem and not stem.endswith((".", ".lock")):
         return TaskId(stem)
     words = _OUTSIDE_IDS.sub("-", stem).strip("-")[:40]

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.plan import Task, TaskEdit, TaskStatus
 from agent_workbench.core.rules.denied_commands import denial, pattern_fault
+from agent_workbench.core.skills.entries import SkillEntry
+from agent_workbench.core.skills.selection import check_named
 from agent_workbench.core.yaml_documents.nodes import DocumentError, Node, YamlMapping, YamlScalar, YamlSequence
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, join, read_mapping, read_value
 
@@ -39,11 +42,30 @@ def read_task(node: Node, path: str) -> Task:
     for number, edit in enumerate(task.edits):
         _check_edit(item(edits, number), edit, join(path, f"edits[{number}]"))
     verified = () if verify is None or is_nothing(verify) else _verify_commands(verify, join(path, VERIFY))
+    whole = replace(task, accept_tests=(*task.accept_tests, *verified))
     if task.status is not TaskStatus.DONE:
-        patterns = _checked_patterns(node, task, path)
-        _check_denied(child(node, "accept_tests"), task.accept_tests, patterns, join(path, "accept_tests"))
-        _check_denied(child(node, VERIFY), verified, patterns, join(path, VERIFY))
-    return replace(task, accept_tests=(*task.accept_tests, *verified))
+        _check_patterns(node, task, path)
+        check_commands(node, whole, path)
+    return whole
+
+
+def check_commands(node: Node, task: Task, path: str) -> None:
+    """Raise `DocumentError` for an acceptance command that the task itself denies."""
+    tests, patterns = child(node, "accept_tests"), task.constraints.denylisted_commands
+    own = len(tests.items) if isinstance(tests, YamlSequence) else 0
+    _check_denied(tests, task.accept_tests[:own], patterns, join(path, "accept_tests"))
+    _check_denied(child(node, VERIFY), task.accept_tests[own:], patterns, join(path, VERIFY))
+
+
+def check_task_skills(node: Node, known: Sequence[SkillEntry]) -> None:
+    """Raise `DocumentError` for a skill of a task that is unknown or cannot be used."""
+    named = child(node, "applicable_skills")
+    for each in named.items if isinstance(named, YamlSequence) else ():
+        if isinstance(each, YamlScalar):
+            try:
+                check_named(known, (each.text,))
+            except ConfigError as error:
+                raise DocumentError(each.start, str(error), error.advice) from error
 
 
 def without_keys(node: Node, keys: set[str]) -> Node:
@@ -95,16 +117,14 @@ def _check_edit(node: Node, edit: TaskEdit, path: str) -> None:
         raise DocumentError(child(node, "replace").start, f"{path}.replace: expected another text than `find`")
 
 
-def _checked_patterns(node: Node, task: Task, path: str) -> Sequence[str]:
-    """Return the denied commands; refuse one that is no glob."""
-    patterns = task.constraints.denylisted_commands
-    for number, pattern in enumerate(patterns):
+def _check_patterns(node: Node, task: Task, path: str) -> None:
+    """Refuse a denied command that is no glob."""
+    for number, pattern in enumerate(task.constraints.denylisted_commands):
         wrong, advice = pattern_fault(pattern)
         if wrong:
             place = item(child(child(node, "constraints"), "denylisted_commands"), number).start
             key = join(path, f"constraints.denylisted_commands[{number}]")
             raise DocumentError(place, f"{key}: {wrong}", advice)
-    return patterns
 
 
 def _check_denied(node: Node, lines: Sequence[str], patterns: Sequence[str], path: str) -> None:

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_names import SUFFIXES, key_of, name_problem, shown_name, stem_of, stored_name
 from agent_workbench.adapters.queue.queue_records import QueueRecord, QueueRecords
-from agent_workbench.adapters.queue.waiting_tasks import ReadPriority, TrackedNames, WaitingTasks, is_draft
+from agent_workbench.adapters.queue.waiting_tasks import ReadPriority, TrackedNames, WaitingTasks, has_no_file, is_draft
 from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
-from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
@@ -120,7 +119,7 @@ class FolderQueue:
             return False
         record = QueueRecord(task.id, task.id + SUFFIXES[0], task.definition, task.origin, task.priority)
         self._records.save(record)
-        if task.origin is TaskOrigin.LOCAL:
+        if not has_no_file(record):
             return self._files.create(record.name, task.definition.encode())
         return True
 
@@ -154,13 +153,16 @@ class FolderQueue:
 
     def _refuse(self, record: QueueRecord, problem: str) -> None:
         """Move a file that is no task to `failed/`, with the reason; one that is still being written stays."""
+        result = encode_result(no_task(shown_name(record.name), problem, self._clock.now(), record.origin))
+        if has_no_file(record):
+            self._end(replace(_freed(record, QueueState.FAILED, problem), result=result))
+            return
         before = self._files.fingerprint(record.name)
         time.sleep(WRITING_SECONDS)
         if not before or before != self._files.fingerprint(record.name):
             return
-        result = no_task(shown_name(record.name), problem, self._clock.now(), record.origin)
         # Without a record: after a crash the file is refused again.
-        self._files.file_away("failed", record.name, stored_name(record.name), None, encode_result(result))
+        self._files.file_away("failed", record.name, stored_name(record.name), None, result)
 
     def _end(self, record: QueueRecord) -> None:
         """Record the end of a task, then move its file."""

@@ -18,6 +18,7 @@ from agent_workbench.system.regular_files import open_regular
 
 MAX_BYTES = 1_000_000
 MAX_NAMES = 1000
+IGNORE, IGNORE_ALL = ".gitignore", b"# Written by `agent worker add`: queued tasks are no part of the repository.\n*\n"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV, errno.EISDIR}
 
@@ -79,6 +80,8 @@ class QueueFiles:
     def create(self, name: str, data: bytes) -> bool:
         """Write a new queued file whole and durably; return False and change nothing if there is one."""
         with self._created() as folder:
+            if not _exists(folder, IGNORE):
+                self._write_new(folder, IGNORE, IGNORE_ALL)
             return self._write_new(folder, name, data)
 
     def has_any(self, stem: str) -> bool:

@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -65,7 +66,14 @@ class QueueRecords:
         self._workers = folder / "workers"
         self._lock: FileLock | None = None
         self.holder = ""
-        self.boot = _boot_id()
+
+    @cached_property
+    def boot(self) -> str:
+        """Identity of this start of the machine, empty where the system does not tell."""
+        try:
+            return _BOOT_ID.read_text().strip()
+        except OSError:
+            return ""
 
     def mark(self) -> int:
         """Return a number that changes with every record; 0 before the first."""
@@ -158,11 +166,3 @@ def _read(path: Path) -> QueueRecord | None:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         advice = "move the file away: the worker then begins this task again"
         raise StorageError(f"{path} is not the record of a queued task: {error}", advice=advice) from error
-
-
-def _boot_id() -> str:
-    """Return the identity of this start of the machine, empty where the system does not tell."""
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return ""

@@ -62,7 +62,9 @@ class WaitingTasks:
                 yield self._new(name, records.get(task), tracked)
         # Claimed and parked tasks go on without their files; those from elsewhere never had one.
         for record in active.values():
-            if not is_draft(record) or record.origin is not TaskOrigin.LOCAL:
+            if has_no_file(record) and record.fence == 0:
+                yield record, self._text_problem(record)
+            elif not is_draft(record):
                 yield record, ""
             elif (file := self._look(record.name)) is not None:
                 origin = TaskOrigin.REPOSITORY if tracked.has(record.name) else TaskOrigin.LOCAL
@@ -83,6 +85,13 @@ class WaitingTasks:
             ),
             queued.problem,
         )
+
+    def _text_problem(self, record: QueueRecord) -> str:
+        try:
+            self._read_priority(record.definition, record.name)
+        except PlanError as error:
+            return error_text(error)
+        return ""
 
     def _look(self, name: str) -> _Queued | None:
         """Return a queued file, None if it is gone; one that did not change is not read again."""
@@ -125,6 +134,11 @@ class _Tracked:
             self._names = None if names is None else frozenset(map(folded, names))
             self._asked = True
         return self._names is None or folded(name) in self._names
+
+
+def has_no_file(record: QueueRecord) -> bool:
+    """Return True if a task was put by something else than a file, so that its origin is known from here alone."""
+    return record.origin not in {TaskOrigin.LOCAL, TaskOrigin.REPOSITORY}
 
 
 def is_draft(record: QueueRecord) -> bool:

@@ -234,9 +234,13 @@ def _append(tasks: tuple[Task, ...], plan: Plan) -> None:
 
 
 def _print(task: Task, plan: Plan) -> None:
+    from agent_workbench.views.edits import edit_lines
+
     waiting = plan.waits_for(task)
     after = f"  (after {', '.join(waiting)})" if waiting else ""
     say(f"{task.id:<6} {task.status:<12} {' '.join(task.description.split())}{after}")
+    for line in edit_lines(task):
+        say(f"{'':<20}edit {line}")
     for command in task.accept_tests:
         say(f"{'':<20}$ {command}")
     if task.status is TaskStatus.FAILED:

@@ -1,0 +1,111 @@
+"""Queue of tasks for workers: put a task into it, and check a queue file."""
+
+import asyncio
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+from agent_workbench.api.plans import draft_in_words
+from agent_workbench.api.trusted_repo import settings_to_check
+from agent_workbench.bootstrap.repo_context import Say, find_repo
+from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, read_definition, render_definition, task_queue
+from agent_workbench.core.errors import PlanError, StorageError, UsageError
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.plan import Task, TaskOrigin
+from agent_workbench.core.ports.task_queue import QueuedTask
+from agent_workbench.core.skills.selection import choosable
+from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
+
+MAX_BYTES = 1_000_000
+MOST_NAMES = 1000
+NAME_CHARS = 40
+INPUT_NAME = "input.yaml"
+"""Name of a document without a file."""
+_OUTSIDE_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+class QueuePlace(Struct, frozen=True):
+    """A queue: its project, and the folder of all projects (None: `tasks/queue` of the repository)."""
+
+    project: str = DEFAULT_PROJECT
+    folder: Path | None = None
+
+
+class AddedTask(Struct, frozen=True):
+    """A task that was queued: its definition, the path of its file, and remarks about it."""
+
+    task: Task
+    path: str
+    remarks: tuple[str, ...] = ()
+
+
+async def queue_words(invocation: Invocation, words: str, place: QueuePlace, say: Say) -> AddedTask:
+    """Queue the task that the words ask for, with the scope and the checks that the code suggests.
+
+    No model is asked. Raises `TrustError`, and `UsageError` for words that are no task.
+    """
+    draft = await draft_in_words(invocation, words, say)
+    added = await _put(invocation, render_definition(draft.task), _name_for(draft.task), place)
+    return AddedTask(added.task, added.path, (*draft.remarks, *await _empty_scope(invocation, added)))
+
+
+async def queue_text(invocation: Invocation, data: bytes, name: str, place: QueuePlace) -> AddedTask:
+    """Queue the task that a document called `name` spells; raise `PlanError` with line and column."""
+    task = await check_queue_file(invocation, data, name)
+    unnamed = name == INPUT_NAME and f"{task.id}.yaml" == name
+    return await _put(invocation, decode_document(data), _name_for(task) if unnamed else task.id, place)
+
+
+async def check_queue_file(invocation: Invocation, data: bytes, name: str) -> Task:
+    """Return the task that a document called `name` spells, with its bounds; raise `PlanError` with line and column.
+
+    Skills are those of the repository.
+    """
+    repo = await find_repo(invocation)
+    try:
+        text = decode_document(data)
+    except DocumentError as fault:
+        raise PlanError(fault.in_file(name), advice=fault.advice) from fault
+    skills = choosable(await skill_folders(repo.root, (await settings_to_check(repo)).skills).list())
+    return read_definition(text, TaskOrigin.LOCAL, name, skills).task
+
+
+async def read_queue_file(path: Path) -> bytes:
+    """Return the content of a file; raise `StorageError`, and `UsageError` if it is missing."""
+    from agent_workbench.system.atomic_files import storage_error
+    from agent_workbench.system.regular_files import read_regular
+
+    try:
+        return await asyncio.to_thread(lambda: read_regular(path, MAX_BYTES, follow=True))
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file {path}", advice="put a task in words into quotes") from error
+    except OSError as error:
+        raise storage_error(f"{path} could not be read", error) from error
+
+
+async def _empty_scope(invocation: Invocation, added: AddedTask) -> tuple[str, ...]:
+    """Return a remark if the task may write none of the files that are there."""
+    globs = added.task.scope.allowed_write_globs
+    files = await (await (await find_repo(invocation)).repository.checkout_files()).list_files()
+    if any(matches_glob(path, glob) for path in files for glob in globs):
+        return ()
+    return (f"no file here is in what it may write ({', '.join(globs)}): set its scope in {added.path}",)
+
+
+def _name_for(task: Task) -> str:
+    """Return a file's name made of the first words of a task."""
+    words = _OUTSIDE_NAMES.sub("-", task.description.lower())[:NAME_CHARS].strip("-")
+    return words if words[:1].isalpha() else f"task-{words}".strip("-")
+
+
+async def _put(invocation: Invocation, text: str, name: str, place: QueuePlace) -> AddedTask:
+    repo = await find_repo(invocation)
+    queue = await task_queue(repo, place.project, place.folder)
+    for number in range(1, MOST_NAMES):
+        stem = name if number == 1 else f"{name}-{number}"
+        if await queue.put(QueuedTask(stem, text)):
+            return AddedTask(read_definition(text, TaskOrigin.LOCAL, f"{stem}.yaml").task, f"{queue.path}/{stem}.yaml")
+    raise StorageError(f"{queue.path} has {MOST_NAMES} tasks named {name}", advice="give this one another `id`")
