@@ -28,7 +28,7 @@ def load_policy(path: Path) -> Layer:
     for key, said in layer.items():
         if not key.startswith(ALLOWED):
             raise ConfigError(
-                f"{said.origin}: {key} does not belong in a policy",
+                f"{said.location}: {key} does not belong in a policy",
                 advice=f"a policy may set {', '.join(key.rstrip('.') for key in ALLOWED)}",
             )
     return layer

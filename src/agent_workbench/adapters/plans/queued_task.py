@@ -28,7 +28,7 @@ CONSTRAINTS = Constraints(
     max_files_changed=10,
     max_diff_bytes=50_000,
     timeout_seconds=300.0,
-    denylisted_commands=("rm -rf", "git push*--force"),
+    denylisted_commands=("rm -rf", "git push.*--force"),
 )
 SECONDS_A_MINUTE = 60.0
 _OUTSIDE_IDS = re.compile(r"[^A-Za-z0-9_-]+")

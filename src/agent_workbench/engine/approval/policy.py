@@ -1,7 +1,5 @@
 """Policy: decisions about proposals without a person, from the settings' approvals and the approval rules."""
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -61,6 +59,19 @@ def _hook_ruling(state: SessionState, run: HookRun) -> PolicyDecision | None:
     return None
 
 
+def parking_reason(state: SessionState, proposal: Proposal) -> str:
+    """Return why a proposal waits for a person, where `ruling` decides nothing about it."""
+    facts = PERMISSIONS[proposal.kind]
+    if facts.unattended is UnattendedRule.PARKED:
+        return f"{facts.plural} always wait for a person"
+    task = state.run.definition if state.run is not None else None
+    if task is not None and is_foreign(task) and proposal.kind in RUNS_COMMANDS:
+        subject = "; ".join(_own_commands(state, _unnamed(state, proposal))) or proposal.tool
+        return f"the task is not your own ({task.origin}), and no rule names: {subject}"
+    approval = state.config.approvals.of(proposal.kind) if state.config is not None else Approval.ASK
+    return _needs_a_person(state, proposal) or f"{proposal.kind}: {approval}, and no rule allows it"
+
+
 def _is_lone_chat(state: SessionState) -> bool:
     """Return True for a chat in which nobody can be asked; a task is parked there, a chat goes on without the call."""
     return state.chat is not None and state.config is not None and state.config.headless
@@ -99,21 +110,26 @@ def _named_by(state: SessionState, approval: Approval, proposal: Proposal) -> st
         return _by_rule(state, proposal, named=True)
     if approval is Approval.ONCE and _asked_before(state, proposal):
         return f"policy:{proposal.kind}={approval}"
-    config = state.config
-    configured = (config.test_command, config.lint_command) if config is not None else ()
-    named = {line for rule in _valid_rules(state, proposal.kind) for line in rule.commands}
-    unnamed = replace(proposal, commands=tuple(line for line in proposal.commands if line not in named))
-    if own_commands(unnamed, configured):
+    unnamed = _unnamed(state, proposal)
+    if _own_commands(state, unnamed):
         return ""
     by = _generally_opened_by(state, approval, unnamed) if unnamed.commands else ""
     if unnamed.commands and not by:
         return ""
-    here = tuple(line for line in proposal.commands if line in named)
+    here = tuple(line for line in proposal.commands if line not in unnamed.commands)
     return decided_by(Rule(proposal.kind, commands=here)) if here else by
 
 
-def _valid_rules(state: SessionState, kind: Permission) -> Iterator[Rule]:
-    return (each.rule for each in state.rules if each.rule.kind is kind and not rule_problem(each.rule))
+def _own_commands(state: SessionState, proposal: Proposal) -> tuple[str, ...]:
+    config = state.config
+    return own_commands(proposal, (config.test_command, config.lint_command) if config is not None else ())
+
+
+def _unnamed(state: SessionState, proposal: Proposal) -> Proposal:
+    """Return the proposal with those of its commands that no rule names."""
+    valid = (each.rule for each in state.rules if each.rule.kind is proposal.kind and not rule_problem(each.rule))
+    named = {line for rule in valid for line in rule.commands}
+    return replace(proposal, commands=tuple(line for line in proposal.commands if line not in named))
 
 
 def _generally_opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:

@@ -1,4 +1,4 @@
-"""`agent rules`: list the approval rules in force, and revoke one."""
+"""`agent rules`: list the approval rules in force, revoke one, check a policy, and explain what it would pass."""
 
 import argparse
 import asyncio
@@ -22,6 +22,12 @@ def configure(verb: argparse.ArgumentParser) -> None:
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     each = add_verb(below, "revoke", "delete a rule from the file that holds it", revoke)
     each.add_argument("number", type=int, help="its number in the list")
+    each = add_verb(below, "check", "check the file of a policy", check)
+    each.add_argument("policy", metavar="POLICY", type=Path, help="the file")
+    each = add_verb(below, "explain", "show what a policy would pass and park of a task", explain)
+    each.add_argument("task", metavar="TASK", help="a task of the plan, or a queue file")
+    each.add_argument("--policy", metavar="FILE", type=Path, help="the policy (default: the repository's approvals)")
+    each.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON document")
 
 
 def list_all(options: argparse.Namespace) -> int:
@@ -52,5 +58,27 @@ def revoke(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _invocation() -> Invocation:
-    return Invocation(Path.cwd(), os.environ, {})
+def check(options: argparse.Namespace) -> int:
+    """Print the settings of a policy; a faulty one is an error with file, line and what was expected."""
+    from agent_workbench.api.policy_trial import check_policy
+
+    lines = asyncio.run(check_policy(options.policy))
+    say("\n".join(lines) or "the policy is empty: the settings of the repository count")
+    return ExitCode.DONE
+
+
+def explain(options: argparse.Namespace) -> int:
+    """Print what the policy would pass, refuse and park of a task, tried on recorded sessions."""
+    from agent_workbench.api.policy_trial import explain_task
+    from agent_workbench.views.reports.policy_trial import trial_document, trial_text
+
+    trial = asyncio.run(explain_task(_invocation(options.policy), options.task))
+    if options.json:
+        say_json(trial_document(trial))
+    else:
+        say(trial_text(trial))
+    return ExitCode.DONE
+
+
+def _invocation(policy: Path | None = None) -> Invocation:
+    return Invocation(Path.cwd(), os.environ, {}, policy=policy)

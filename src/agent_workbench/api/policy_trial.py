@@ -1,0 +1,147 @@
+"""Policies of unattended work: the check of a policy's file, and what one would pass and park of a task."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.errors import JournalError, UsageError
+from agent_workbench.core.events import Recorded, SessionConfigured, TaskStarted
+from agent_workbench.core.fold import fold
+from agent_workbench.core.ids import ProposalId, SessionId, task_id
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.knowledge.note_text import words_of
+from agent_workbench.core.plan import Task, TaskOrigin
+from agent_workbench.core.proposals import CHECKS, Proposal
+from agent_workbench.core.repo.workspace import WorkspaceFacts
+from agent_workbench.core.rules.policy_trial import PolicyTrial, TriedSession
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.session_state import NO_COMMIT, SessionState
+
+if TYPE_CHECKING:  # the engine and adapters are loaded by the calls that need them
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.core.settings import Settings
+
+MOST_READ = 20
+"""Sessions, newest first, among which those of similar tasks are looked for."""
+MOST_TRIED = 3
+
+
+async def check_policy(path: Path) -> tuple[str, ...]:
+    """Return the settings of a policy, a line each; raise `ConfigError` with file, line and what was expected."""
+    from agent_workbench.config.policy_file import load_policy
+    from agent_workbench.config.trust.trust_question import value_text
+
+    layer = await asyncio.to_thread(load_policy, path)
+    return tuple(f"{key}: {value_text(said.value)}" for key, said in layer.items())
+
+
+async def explain_task(invocation: Invocation, named: str) -> PolicyTrial:
+    """Return what the policy of `invocation` would pass and park of a task: one of the plan, or a queue file.
+
+    Raises `ConfigError` for a faulty policy, `PlanError` for an unknown task or a faulty file.
+    """
+    from agent_workbench.bootstrap.commands import command_shell
+    from agent_workbench.bootstrap.stores import rule_store
+    from agent_workbench.engine.approval.trial import tasks_of, try_proposal, try_session
+    from agent_workbench.engine.tools.check_runs import check_list
+
+    repo, settings = await trusted_repo(invocation)
+    task = await _task(repo, settings, named)
+    shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
+    sandbox = await shell.observe()
+    sessions_dir = await asyncio.to_thread(repo.sessions_dir, settings)
+    policy = SessionConfigured(
+        approvals=settings.approvals,
+        limits=settings.limits,
+        tools=settings.tools_allowed,
+        test_command=settings.test_command,
+        lint_command=settings.lint_command,
+        answer_tokens=settings.model.answer_tokens,
+        answer_seconds=settings.model.answer_seconds,
+        sandbox=sandbox,
+        headless=True,
+        own_rules=await rule_store(repo.root, invocation, sessions_dir).kept(),
+    )
+    commands = check_list(task, settings).commands
+    checks = Proposal(
+        ProposalId("P-0"), Permission.CHECK, CHECKS, "", 0, commands=commands, purpose=CheckPurpose.BASELINE
+    )
+    store = await asyncio.to_thread(repo.sessions, settings)
+    chosen, similar = await _sessions(store, task)
+
+    def tried() -> tuple[TriedSession, ...]:
+        return tuple(
+            TriedSession(name, tuple(each.id for each in tasks_of(events)), try_session(events, policy, task))
+            for name, events in chosen
+        )
+
+    return PolicyTrial(
+        task,
+        sandbox,
+        try_proposal(_begun(task, commands), checks, policy, task) if commands else None,
+        await asyncio.to_thread(tried),
+        similar,
+    )
+
+
+async def _task(repo: "RepoContext", settings: "Settings", named: str) -> Task:
+    """Return the task in a queue file, or the one of the plan with this id."""
+    path = Path(named)
+    if not path.suffix:
+        return (await repo.plans(settings).read()).task(task_id(named))
+    from agent_workbench.bootstrap.task_queue import read_definition
+
+    try:
+        text = await asyncio.to_thread(path.read_text, "utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{named} cannot be read: {error}", advice="name a queue file, or a task of the plan"
+        ) from error
+    return read_definition(text, await _origin(repo, path), path.name).task
+
+
+async def _origin(repo: "RepoContext", path: Path) -> TaskOrigin:
+    """Return the origin that a queue has for a file: one that git tracks came with the repository."""
+    checkout = await repo.repository.checkout_files()
+    absolute = await asyncio.to_thread(path.resolve)
+    if not absolute.is_relative_to(repo.root):
+        return TaskOrigin.LOCAL
+    folder = absolute.parent.relative_to(repo.root).as_posix()
+    tracked = await asyncio.to_thread(checkout.tracked_in, folder)
+    foreign = tracked is None or path.name.casefold() in {name.casefold() for name in tracked}
+    return TaskOrigin.REPOSITORY if foreign else TaskOrigin.LOCAL
+
+
+async def _sessions(
+    store: "SessionStore", task: Task
+) -> tuple[tuple[tuple[SessionId, tuple[Recorded, ...]], ...], bool]:
+    """Return the newest sessions of the task with their events; without any, those of the most similar tasks.
+
+    The second value is True for those of other tasks. Damaged journals are left out.
+    """
+    from agent_workbench.engine.approval.trial import tasks_of
+
+    summaries = [each for each in await store.summaries() if each.tasks and not each.problem]
+    own = [each for each in summaries if task.id in each.tasks]
+    found: list[tuple[float, SessionId, tuple[Recorded, ...]]] = []
+    words = words_of(f"{task.description} {task.goal}")
+    for summary in own[:MOST_TRIED] or summaries[:MOST_READ]:
+        try:
+            events = await store.read(summary.id)
+        except JournalError:
+            continue
+        others = [words_of(f"{each.description} {each.goal}") for each in tasks_of(events)]
+        likeness = max((len(words & each) / max(1, len(words | each)) for each in others), default=0.0)
+        found.append((likeness, summary.id, events))
+    found.sort(key=lambda each: each[0], reverse=True)
+    return tuple((name, events) for _, name, events in found[:MOST_TRIED]), not own
+
+
+def _begun(task: Task, commands: Sequence[str]) -> SessionState:
+    """Return the state of a session that has just begun the task."""
+    facts = WorkspaceFacts("", "", NO_COMMIT, "")
+    return fold(SessionState(), Recorded(0, "", TaskStarted(task.id, task, facts, tuple(commands), (), len(commands))))
