@@ -5,13 +5,14 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import UsageError, WorkbenchError
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_marks import Marks, marks_of
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxChoice, InboxDecision, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import (
+    ApproveProposal,
     CompleteCode,
     FindCode,
     FindNotes,
@@ -21,10 +22,12 @@ from agent_workbench.core.intents import (
     ListSkills,
     OpenFile,
     PreviewPrompt,
+    RejectProposal,
+    SkipProposal,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome
 from agent_workbench.core.intents.plan import AddTask, DraftTask, EditPlan, OpenPlan
-from agent_workbench.core.live import Live, Notice, Recording, ReplayPosition, SessionUpdate
+from agent_workbench.core.live import Followed, Live, Notice, Recording, ReplayPosition, SessionUpdate
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.session_request import SessionRequest
@@ -43,6 +46,11 @@ QUESTIONS = (
     | DraftTask
     | AddTask
 )
+
+
+def is_verdict(intent: Intent) -> bool:
+    """Return whether an intent decides a proposal."""
+    return isinstance(intent, ApproveProposal | RejectProposal | SkipProposal)
 
 
 class FakeClock:
@@ -107,6 +115,10 @@ class ScriptedSession:
         recording = Recording(events, Marks(last + 1, marks_of(events).places))
         return self.show(Live(replay=ReplayPosition(state.seq, last, playing, 1.0, recording), decidable=False))
 
+    def as_followed(self, *, holder: str = "", decided: InboxDecision | None = None) -> "ScriptedSession":
+        """Show what was recorded as a session that is not open here."""
+        return self.show(Live(followed=Followed(holder, decided), decidable=False))
+
     @property
     def session(self) -> SessionId:
         return self.newest.state.session
@@ -162,32 +174,25 @@ class ScriptedHost:
     def __init__(self, *sessions: SessionHandle, error: WorkbenchError | None = None) -> None:
         self.requests: list[SessionRequest] = []
         self.error = error
-        self.waiting: list[tuple[InboxItem, SessionState]] = []
+        self.waiting: list[tuple[InboxItem, ScriptedSession]] = []
         self.refusal: WorkbenchError | None = None
-        self.decisions: list[tuple[Reference, InboxChoice]] = []
         self._sessions = iter(sessions)
 
     async def open(self, request: SessionRequest) -> SessionHandle:
         self.requests.append(request)
         if self.error is not None:
             raise self.error
+        if request.followed:
+            return next(session for item, session in self.waiting if item.session == request.session)
         return next(self._sessions)
 
     async def inbox(self, wanted: InboxFilter) -> Sequence[InboxItem]:
-        """Return the items that wait."""
-        return [item for item, _ in self.waiting if wanted.selects(item)]
-
-    async def pending_state(self, item: InboxItem) -> SessionState:
-        """Return the state of an item's session."""
-        for each, state in self.waiting:
-            if each.id == item.id:
-                return state
-        raise UsageError(f"no pending proposal is called {item.id!r}")
-
-    async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
-        """Record a decision, and keep what waits no longer out of the inbox; refuse it with `refusal`."""
-        self.decisions.append((reference, choice))
+        """Return the items that wait, and are not decided in the session that follows them; raise `refusal` if set."""
         if self.refusal is not None:
             raise self.refusal
-        self.waiting = [each for each in self.waiting if each[0].reference != reference]
+        open_items = (item for item, session in self.waiting if not any(map(is_verdict, session.intents)))
+        return [item for item in open_items if wanted.selects(item)]
+
+    async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
+        """Return that the decision is recorded."""
         return InboxReceipt(InboxDecision(reference, choice.verdict, choice.reason), recorded=True)

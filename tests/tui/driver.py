@@ -16,7 +16,6 @@ from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.session_request import SessionRequest
-from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.widgets.row_list import RowList
@@ -151,11 +150,11 @@ async def driving(
     keys: dict[str, str] | None = None,
     past: PastSessions | None = None,
     others: Iterable[ScriptedSession] = (),
-    waiting: Iterable[tuple[InboxItem, SessionState]] = (),
+    waiting: Iterable[tuple[InboxItem, ScriptedSession]] = (),
 ) -> AsyncIterator[Driver]:
     """Yield a driver of a workbench that shows `session`; in further tabs it opens `others`, one after the other.
 
-    `waiting` are the items of the inbox, each with the state of its session.
+    `waiting` are the items of the inbox, each with its session as it is followed.
     """
     clock = FakeClock()
     host = ScriptedHost(session, *others)

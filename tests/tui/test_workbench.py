@@ -390,7 +390,6 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.file import FileScreen
     from agent_workbench.tui.screens.help import HelpScreen
     from agent_workbench.tui.screens.inbox import InboxScreen
-    from agent_workbench.tui.screens.inbox_proposal import InboxProposalScreen
     from agent_workbench.tui.screens.knowledge import KnowledgeScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
     from agent_workbench.tui.screens.recording_search import RecordingSearchScreen
@@ -424,7 +423,6 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.ALLOW: (RuleOfferDialog,),
         Scope.RULES: (RulesScreen,),
         Scope.INBOX: (InboxScreen,),
-        Scope.PROPOSAL: (InboxProposalScreen,),
         Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane, AdvicePane),
         Scope.EVERYWHERE: (SessionScreen,),
         Scope.ALWAYS: (WorkbenchApp,),

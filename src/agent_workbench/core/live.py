@@ -6,6 +6,7 @@ from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.replay_marks import Marks
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.settings import UiSettings
 from agent_workbench.core.state.session_state import SessionState
@@ -69,6 +70,13 @@ class ReplayPosition(Struct, frozen=True):
     recording: Recording = field(default_factory=Recording)
 
 
+class Followed(Struct, frozen=True):
+    """A session that is only followed: who has it open (empty: nobody), and the decision that is not recorded yet."""
+
+    holder: str = ""
+    decided: InboxDecision | None = None
+
+
 class Notice(Struct, frozen=True):
     """A remark for the user, to be shown once; `number` counts the notices of a session from 1."""
 
@@ -85,7 +93,8 @@ class Live(Struct, frozen=True):
     user's settings of the screen, as soon as they are read. `index` is the progress of the code search in the open
     workspace (None: no workspace is open). `taken` are tasks that other sessions work on. `awaits_model`: no model is
     ready in this process yet, so the recorded facts may be those of another one. `tier` is the kind of the endpoint
-    that was ready last (None: none was).
+    that was ready last (None: none was). `followed`: another process works on the session, and decisions go to
+    it through the inbox.
     """
 
     activity: str = ""
@@ -96,6 +105,7 @@ class Live(Struct, frozen=True):
     consulting: Consulting | None = None
     question: PreflightQuestion | None = None
     replay: ReplayPosition | None = None
+    followed: Followed | None = None
     ui: UiSettings | None = None
     notices: tuple[Notice, ...] = ()
     now: str = ""

@@ -12,13 +12,15 @@ class OpenMode(StrEnum):
 
     `RESUME` takes up the session that is named; without a name the newest unfinished one, or begins a new one if there
     is none. `NEW` always begins one. `FORK` begins one that goes on from event `at` of the named session. `REPLAY`
-    shows a recording; nothing runs and nothing is decided.
+    shows a recording; nothing runs and nothing is decided. `FOLLOW` shows a session that another process works on, or
+    that nobody has open: its proposals are decided through the inbox, and it is never locked.
     """
 
     RESUME = "resume"
     NEW = "new"
     FORK = "fork"
     REPLAY = "replay"
+    FOLLOW = "follow"
 
 
 class Unattended(Struct, frozen=True):
@@ -50,3 +52,8 @@ class SessionRequest(Struct, frozen=True):
     def replayed(self) -> bool:
         """True if a recording is asked for."""
         return self.mode is OpenMode.REPLAY
+
+    @property
+    def followed(self) -> bool:
+        """True if a session is to be followed."""
+        return self.mode is OpenMode.FOLLOW

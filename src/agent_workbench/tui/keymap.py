@@ -15,7 +15,6 @@ DIALOG_SCOPES = frozenset(
         Scope.RULES,
         Scope.KNOWLEDGE,
         Scope.INBOX,
-        Scope.PROPOSAL,
         Scope.RECEIPT,
         Scope.REVIEW,
         Scope.FILE,
@@ -50,6 +49,9 @@ NAMES = {
     "comma": ",",
     "exclamation_mark": "!",
 }
+
+REPLACED = {f"{name}_item": name for name in ("approve", "reject", "skip")} | {"close_item": "leave"}
+"""Names of earlier versions, each with the name of the key that does the same now."""
 
 _USES = Counter(key.action for key in KEYS)
 
@@ -101,7 +103,8 @@ class Keymap:
     def troubles(self) -> Iterator[str]:
         """Yield the errors in the user's changes: unknown names, and keys with two meanings in one place."""
         for name in self.unknown:
-            yield f"there is no key named {name!r}; docs/keys.md lists the names"
+            instead = f"{REPLACED[name]!r} does the same" if name in REPLACED else "docs/keys.md lists the names"
+            yield f"there is no key named {name!r}; {instead}"
         if not self.moved:
             return
         told = set()

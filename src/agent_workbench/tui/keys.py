@@ -30,7 +30,6 @@ class Scope(StrEnum):
     RULES = "Rules"
     KNOWLEDGE = "Knowledge"
     INBOX = "Inbox"
-    PROPOSAL = "Proposal of the inbox"
     HELP = "Help"
     SCROLL = "Every pane"
     EVERYWHERE = "Everywhere"
@@ -165,13 +164,9 @@ KEYS = (
     Key(Scope.SESSIONS, "mark_session", "m", "mark", "Mark the selected session, to compare another one with it."),
     Key(Scope.SESSIONS, "compare_session", "=", "compare", "Compare with the marked session, or else with the parent."),
     Key(Scope.SESSIONS, "close_sessions", "S,escape,q", "close", "Back to the workbench."),
-    Key(Scope.INBOX, "open_item", "enter", "open", "Show the selected proposal in full, to decide it."),
-    Key(Scope.INBOX, "open_its_session", "o", "session", "Open the session of the selected proposal in a tab."),
+    Key(Scope.INBOX, "open_item", "enter", "open", "Show the session of the selected proposal, to decide it."),
+    Key(Scope.INBOX, "open_its_session", "o", "open here", "Open the session, so that it goes on in this window."),
     Key(Scope.INBOX, "close_inbox", "I,escape,q", "close", "Back to the workbench."),
-    Key(Scope.PROPOSAL, "approve_item", "a", "approve", "Approve exactly what is shown."),
-    Key(Scope.PROPOSAL, "reject_item", "r", "reject", "Reject it; the model reads your reason."),
-    Key(Scope.PROPOSAL, "skip_item", "s", "skip", "Skip these checks, this command, this merge or this summary."),
-    Key(Scope.PROPOSAL, "close_item", "escape,q", "close", "Back to the inbox."),
     Key(Scope.COMPARISON, "close_comparison", "=,escape,q", "close", "Back to the sessions."),
     Key(Scope.FILE, "close_file", "f,escape,q", "close", "Back to the workbench."),
     Key(Scope.TOUR, "next_page", "enter,right,l,space", "next", "The next page; after the last one, to the workbench."),
@@ -210,7 +205,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "make_task", "Y", "make a task", "Make a task of your newest message in a chat."),
     Key(Scope.EVERYWHERE, "next_tab", "full_stop", "next tab", "Go to the next tab."),
     Key(Scope.EVERYWHERE, "previous_tab", "comma", "previous tab", "Go to the previous tab."),
-    Key(Scope.EVERYWHERE, "waiting_tab", "exclamation_mark", "waiting tab", "Go to the next tab that waits for you."),
+    Key(Scope.EVERYWHERE, "waiting_tab", "exclamation_mark", "next item", "Go to what waits next, also in the inbox."),
     Key(Scope.EVERYWHERE, "undo", "u", "undo", "Undo the last diff, files included; asks first, tells the model."),
     Key(Scope.EVERYWHERE, "abort", "X", "abort", "Abort the task and roll back; asks first, keeps the journal."),
     Key(Scope.EVERYWHERE, "help", "?", "help", "Show all keys, those of the focused pane first."),

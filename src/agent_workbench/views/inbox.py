@@ -7,22 +7,22 @@ from msgspec import Struct
 
 from agent_workbench.core.inbox import InboxItem, InboxReceipt
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.risk import Risk
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.gate.diff_pane import view_diff
-from agent_workbench.views.gate.gate_bar import GateAct, acts_for, describe
+from agent_workbench.views.gate.gate_bar import DECIDABLE, acts_for, describe
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 EFFECT_CHARS = 300
-DECIDABLE = frozenset({GateAct.APPROVE, GateAct.REJECT, GateAct.SKIP})
-"""Verdicts that another process can give; everything else needs the session's screen."""
+SOURCE_CHARS = 40
 
 
 class InboxRow(Struct, frozen=True):
-    """An item of the inbox: what kind of thing waits, what it would do, for how long it has waited, and its state.
+    """An item of the inbox: what kind of thing waits, what it would do, its risk, its age and its state.
 
-    All texts can be shown as they are.
+    `source` tells where its task comes from, empty for a task of the plan. All texts can be shown as they are.
     """
 
     item: InboxItem
@@ -33,6 +33,12 @@ class InboxRow(Struct, frozen=True):
     age: str
     state: str
     tone: Tone
+    risk: Risk
+    risk_tone: Tone
+    source: str
+
+
+RISK_TONES = {Risk.HIGH: Tone.BAD, Risk.MEDIUM: Tone.WARN, Risk.LOW: Tone.DIM}
 
 
 def view_inbox(items: Sequence[InboxItem], now: str) -> tuple[InboxRow, ...]:
@@ -54,7 +60,7 @@ def receipt_text(receipt: InboxReceipt) -> str:
         return f"{outcome}; the session continues"
     if receipt.holder:
         return f"{outcome}; {receipt.holder} has the session open and has not recorded it yet"
-    return f"{outcome}; it is recorded when the session is opened: `agent run` or `agent tui`"
+    return f"{outcome}; it is recorded when the session is opened: by a worker, `agent run` or `agent tui`"
 
 
 def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
@@ -64,7 +70,8 @@ def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
     """
     row = _row(item, now)
     view = view_diff(SessionUpdate(state))
-    head = f"{row.id}  {row.task}  {row.kind}, waits {row.age}{f'  ({row.state})' if row.state else ''}"
+    state_text, source = f"  ({row.state})" if row.state else "", f"  from {row.source}" if row.source else ""
+    head = f"{row.id}  {row.task}{source}  {row.kind}, {row.risk} risk, waits {row.age}{state_text}"
     notes = [f"\n{block.text}" if block.space_before else block.text for block in view.notes]
     text = sanitize_whole(view.diff, keep_returns=True)
     diff = ["", *(_numbered(text) if view.by_hunk else text.removesuffix("\n").split("\n"))] if text else []
@@ -74,14 +81,29 @@ def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
 def _row(item: InboxItem, now: str) -> InboxRow:
     kind, what, more = describe(item.proposal)
     effect = sanitize_line(" · ".join(filter(None, (what, more))), EFFECT_CHARS)
-    state, tone = _state(item)
+    state, tone = _state(item, now)
     task, kind = sanitize_line(item.task), sanitize_line(kind)
-    return InboxRow(item, sanitize_line(item.id), task, kind, effect, age_text(item.since, now), state, tone)
+    return InboxRow(
+        item,
+        sanitize_line(item.id),
+        task,
+        kind,
+        effect,
+        age_text(item.since, now),
+        state,
+        tone,
+        item.risk,
+        RISK_TONES[item.risk],
+        sanitize_line(item.source, SOURCE_CHARS),
+    )
 
 
-def _state(item: InboxItem) -> tuple[str, Tone]:
+def _state(item: InboxItem, now: str) -> tuple[str, Tone]:
     if item.decided is not None:
         return f"{item.decided.verdict.past}, not recorded yet", Tone.DIM
+    if item.expires:
+        left = age_text(now, item.expires) if now < item.expires else ""
+        return f"rejected by itself {f'in {left}' if left else 'at the next look of a worker'}", Tone.WARN
     if item.reference is None:
         return "too long to be shown in full", Tone.WARN
     return ("open", Tone.GOOD) if item.holder else ("", Tone.PLAIN)

@@ -35,8 +35,7 @@ from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, OFFER_NOTES, P
 from agent_workbench.core.risk import risk_of
 from agent_workbench.core.settings import ParkedEnd, Permission, WorkerSettings
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.views.gate.gate_bar import acts_for
-from agent_workbench.views.inbox import DECIDABLE
+from agent_workbench.views.gate.gate_bar import DECIDABLE, acts_for
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock
@@ -111,6 +110,10 @@ class RepoInbox:
             names = ", ".join(each.item.id for each in found)
             raise UsageError(f"{len(found)} pending proposals are called {name!r}", advice=f"one of {names}")
         return found[0]
+
+    async def outlook(self, session: SessionId) -> tuple[str, tuple[InboxDecision, ...]]:
+        """Return who has a session open, empty for nobody, and the decisions that are kept for it."""
+        return (await self._sessions.summary(session)).holder, await self._inbox.pending(session)
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
         """Put a decision into the inbox and return what became of it; a process that has the session open records it.

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 
 from agent_workbench.api.sessions.event_feed import EventFeed
@@ -21,7 +22,6 @@ from agent_workbench.core.intents import Leave
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.session_end import TaskOutcome
 from agent_workbench.core.session_request import OpenMode, SessionRequest
-from agent_workbench.core.state.session_state import SessionState
 
 Note = Callable[[SessionId], Awaitable[None]]
 
@@ -64,6 +64,8 @@ class LocalSessionHost:
         match request.mode:
             case OpenMode.REPLAY:
                 return await self._replay(request)
+            case OpenMode.FOLLOW:
+                return await self._follow(request)
             case OpenMode.FORK:
                 from agent_workbench.api.records.fork import fork_session
 
@@ -130,12 +132,6 @@ class LocalSessionHost:
 
         return await (await repo_inbox(self.invocation)).items(wanted)
 
-    async def pending_state(self, item: InboxItem) -> SessionState:
-        """Return the state of the session in which an item waits; raise `UsageError` if it waits no more."""
-        from agent_workbench.api.sessions.inbox import repo_inbox
-
-        return (await (await repo_inbox(self.invocation)).find(item.id)).state
-
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
         """Decide a proposal that waits in any session.
 
@@ -199,6 +195,25 @@ class LocalSessionHost:
         at = request.at or 0
         recorded = await replayed_events(self.invocation, request.session, at)
         return self._start(await replayed_session(recorded, at=at))
+
+    async def _follow(self, request: SessionRequest) -> LocalSession:
+        """Open a session that nothing is done in; raise `TrustError` for a repository without trust."""
+        from agent_workbench.api.knowledge import settle_notes
+        from agent_workbench.api.sessions.followed_session import FollowedSession
+        from agent_workbench.api.sessions.inbox import repo_inbox
+        from agent_workbench.core.fold import fold_all
+        from agent_workbench.engine.runtime.publisher import UpdatePublisher
+
+        repo, settings = await trusted_repo(self.invocation)
+        store = await asyncio.to_thread(repo.sessions, settings)
+        name = await store.locate(request.session)
+        state = await asyncio.to_thread(fold_all, await store.read(name))
+        updates, events = UpdateFeed(), EventFeed()
+        events.begin(state.seq, partial(store.read, name, whole=True))
+        inbox, settle = await repo_inbox(self.invocation), partial(settle_notes, self.invocation)
+        driver = FollowedSession(state, store, inbox, UpdatePublisher(updates.publish), events, settle)
+        await driver.look()
+        return self._start(LocalSession(driver, updates, events))
 
     def _start(self, session: LocalSession) -> LocalSession:
         self._open.add(session)

@@ -11,7 +11,6 @@ from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.session_request import SessionRequest
-from agent_workbench.core.state.session_state import SessionState
 
 
 class SessionHandle(Protocol):
@@ -52,13 +51,7 @@ class SessionHost(Protocol):
         """
 
     async def inbox(self, wanted: InboxFilter) -> Sequence[InboxItem]:
-        """Return the proposals that wait in all sessions of the repository, oldest first; none has to be open."""
-
-    async def pending_state(self, item: InboxItem) -> SessionState:
-        """Return the state of the session in which an item waits, as a decision has to see it.
-
-        Raises `UsageError` if nothing waits there any more.
-        """
+        """Return the proposals that wait in all sessions of the repository, the highest risk first."""
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
         """Decide the proposal that `reference` (`SESSION/P-14@DIGEST`) names, in whatever process its session is open.

@@ -8,6 +8,7 @@ from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import (
     Consulting,
+    Followed,
     Live,
     Notice,
     PreflightQuestion,
@@ -93,6 +94,11 @@ class UpdatePublisher:
     def show_replay(self, position: ReplayPosition) -> None:
         """Publish the position of a replay, in which nothing can be decided."""
         self._show(replay=position, decidable=False)
+
+    def show_followed(self, followed: Followed) -> None:
+        """Publish who works on the session instead of this process, if that changed."""
+        if followed != self._update.live.followed:
+            self._show(followed=followed, decidable=False)
 
     def show_ui(self, ui: UiSettings) -> None:
         """Publish the user's settings of the screen."""

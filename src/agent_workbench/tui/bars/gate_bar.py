@@ -151,6 +151,8 @@ class GateBar(GateText):
             self.post_message(self.Decided(PauseTask(paused=False)))
         elif GateAct.SAY in self._view.acts:
             await self.run_action("screen.tell")
+        elif GateAct.OPEN in self._view.acts:
+            await self.run_action("screen.open_here")
         elif GateAct.START in self._view.acts:
             self.post_message(self.Decided(StartTask(TaskId(self._view.task) if self._view.task else None)))
 

@@ -23,7 +23,7 @@ BADGES = {
     GateMode.TROUBLE: "error",
     GateMode.IDLE: "primary",
 }
-STARTS = frozenset({GateAct.SEND, GateAct.SAY})
+STARTS = frozenset({GateAct.SEND, GateAct.SAY, GateAct.OPEN})
 """Actions of the key that starts."""
 DIFF_ACTIONS = ("take_hunk", "select_lines", "next_change", "result", "why_left", "edit_hunk")
 FAR_ACTS = 2
@@ -157,7 +157,9 @@ def general_hints(view: GateView, keymap: Keymap) -> list[Hint]:
     wanted = [("zoom", "zoom"), ("help", "help")]
     if GateAct.LEAVE not in view.acts:
         wanted.append(("leave", "leave"))
-    if view.mode in {GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED}:
+    if view.followed:
+        wanted += [("waiting_tab", "next"), ("inbox", "inbox"), ("context", "context")]
+    elif view.mode in {GateMode.WAITING, GateMode.BUSY, GateMode.PAUSED}:
         wanted += [("tell", "say"), ("context", "context")]
         if view.waiting is not None and view.waiting.proposal.kind is Permission.DIFF:
             wanted.append(("consult", "review"))

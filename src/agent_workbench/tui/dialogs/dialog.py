@@ -13,6 +13,7 @@ from textual.widgets import Static
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.terminal.selectable_screen import SelectableScreen
+from agent_workbench.views.sessions.read_only import read_only_reason
 
 Answer = TypeVar("Answer")
 
@@ -47,6 +48,6 @@ def text_body(lines: Sequence[str]) -> VerticalScroll:
 
 def prompt_lock_reason(update: SessionUpdate) -> str:
     """Return the reason why the prompt cannot be changed now, empty if it can."""
-    if update.live.replay is not None:
-        return "this is a recording; nothing in it can be changed"
+    if reason := read_only_reason(update.live):
+        return reason
     return "" if update.state.unfinished else "the task is over; nothing can be changed any more"

@@ -18,6 +18,7 @@ from agent_workbench.views.code.code_pane import view_code
 from agent_workbench.views.code.shown_code import shown_code_snapshots
 from agent_workbench.views.consultations import view_advice
 from agent_workbench.views.gate.diff_pane import view_diff
+from agent_workbench.views.gate.followed_gate import view_followed_gate
 from agent_workbench.views.gate.gate_bar import view_gate
 from agent_workbench.views.gate.proposed_plan import view_proposed_plan
 from agent_workbench.views.plan import view_plan
@@ -118,7 +119,7 @@ class PaneUpdates:
     def _show_bar(self, update: SessionUpdate) -> None:
         replay = view_replay(update)
         gate, bar = self._screen.query_one(GateBar), self._screen.query_one(ReplayBar)
-        gate.show(view_gate(update))
+        gate.show(view_gate(update) if update.live.followed is None else view_followed_gate(update))
         if replay is None:
             return
         bar.show(replay)

@@ -1,7 +1,6 @@
 """Inbox screen: the proposals that wait in all sessions of the repository."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from textual.widget import Widget
@@ -10,7 +9,7 @@ from textual.widgets import Static
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.ports.machine import Clock
-from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
@@ -22,8 +21,9 @@ from agent_workbench.views.inbox import InboxRow, view_inbox
 
 EMPTY = "nothing waits in the sessions of this repository"
 LOADING = "reading the sessions"
-AGE_CELLS = 8
-HINTS = {"open_item": "shows it", "open_its_session": "opens its session", "close_inbox": "closes"}
+AGE_CELLS, RISK_CELLS = 6, 6
+RELOAD_SECONDS = 5.0
+HINTS = {"open_item": "shows it", "open_its_session": "opens it here", "close_inbox": "closes"}
 
 
 class InboxList(EntryList):
@@ -54,11 +54,16 @@ class InboxList(EntryList):
     def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
         row = self._items[entry.key]
         task = set_cell_size(row.task, self._task_cells)
-        spans: tuple[Span, ...] = ((f"{row.age:>{AGE_CELLS}}  ", Tone.DIM), (f"{task}  ", Tone.STRONG))
+        spans: tuple[Span, ...] = (
+            (f"{row.risk:<{RISK_CELLS}}", row.risk_tone),
+            (f"{row.age:>{AGE_CELLS}}  ", Tone.DIM),
+            (f"{task}  ", Tone.STRONG),
+        )
         room = width - sum(cell_len(text) for text, _ in spans) - cell_len(row.kind) - 2
         yield Row((*spans, (f"{row.kind}  ", Tone.ACCENT), (_cut(row.effect, room), Tone.PLAIN)), number)
         state = f"  {row.state}" if row.state else ""
-        about = _cut(f"{'':>{AGE_CELLS}}  {row.id}", width - cell_len(state))
+        named = "  ".join(filter(None, (row.source, row.id)))
+        about = _cut(f"{'':>{RISK_CELLS + AGE_CELLS}}  {named}", width - cell_len(state))
         yield Row(((about, Tone.DIM), (state, row.tone)), number)
 
     def action_expand(self) -> None:
@@ -66,55 +71,38 @@ class InboxList(EntryList):
 
 
 class InboxScreen(Dialog[SessionRequest]):
-    """Returns the session to open, None if it was closed.
-
-    `load` returns the items, `open_item` shows one of them; both may raise `WorkbenchError`.
-    """
+    """Returns how the session of an item is opened, None if it was closed. `load` may raise `WorkbenchError`."""
 
     BINDINGS = bindings(Scope.INBOX)
 
-    def __init__(
-        self,
-        keymap: Keymap,
-        clock: Clock,
-        load: Callable[[], Awaitable[Sequence[InboxItem]]],
-        open_item: Callable[[InboxItem], Coroutine[None, None, None]],
-    ) -> None:
+    def __init__(self, keymap: Keymap, clock: Clock, load: Callable[[], Awaitable[Sequence[InboxItem]]]) -> None:
         hints = "   ".join(f"{keymap.first(Scope.INBOX, action)} {text}" for action, text in HINTS.items())
         super().__init__("Inbox", hints, name="inbox")
         self._clock = clock
         self._load = load
-        self._open_item = open_item
-        self._turn = asyncio.Lock()
 
     def body(self) -> Iterable[Widget]:
         return InboxList(), Static("", id="inbox-said", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(InboxList).focus()
-        self.reload()
+        self._say(LOADING)
+        self.run_worker(self._show_items(), group="inbox")
+        self.set_interval(RELOAD_SECONDS, self._reload)
 
-    def reload(self, remark: str = "") -> None:
-        """Read the inbox again, and show a remark on the last action."""
-        self._say(remark or LOADING)
-        self._run(self._show_items(remark))
+    def _reload(self) -> None:
+        """Show what came, and what was decided elsewhere."""
+        self.run_worker(self._show_items(), group="inbox", exclusive=True)
 
-    async def _show_items(self, remark: str) -> None:
-        rows = view_inbox(await self._load(), self._clock.now())
-        self.query_one(InboxList).show(rows, empty=EMPTY)
-        self._say(remark)
-
-    def _run(self, work: Coroutine[None, None, None]) -> None:
-        """Run an action after those before it; show an error in the screen."""
-
-        async def guarded() -> None:
-            async with self._turn:
-                try:
-                    await work
-                except WorkbenchError as error:
-                    self._say(": ".join(filter(None, (str(error), error.advice))))
-
-        self.run_worker(guarded(), group="inbox")
+    async def _show_items(self) -> None:
+        """Read the inbox and show it; show an error in the screen."""
+        try:
+            rows = view_inbox(await self._load(), self._clock.now())
+        except WorkbenchError as error:
+            self._say(": ".join(filter(None, (str(error), error.advice))))
+        else:
+            self.query_one(InboxList).show(rows, empty=EMPTY)
+            self._say("")
 
     def _say(self, text: str) -> None:
         said = self.query_one("#inbox-said", Static)
@@ -122,14 +110,15 @@ class InboxScreen(Dialog[SessionRequest]):
         said.update(sanitize_line(text, 600))
 
     def action_open_item(self) -> None:
-        row = self.query_one(InboxList).selected_row
-        if row is not None and self.is_current:
-            self._run(self._open_item(row.item))
+        self._open(OpenMode.FOLLOW)
 
     def action_open_its_session(self) -> None:
+        self._open(OpenMode.RESUME)
+
+    def _open(self, mode: OpenMode) -> None:
         row = self.query_one(InboxList).selected_row
-        if row is not None:
-            self.dismiss(SessionRequest(session=row.item.session))
+        if row is not None and self.is_current:
+            self.dismiss(SessionRequest(mode, row.item.session))
 
     def action_close_inbox(self) -> None:
         self.dismiss(None)

@@ -16,6 +16,7 @@ from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.views.knowledge import note_entries, notes_line
+from agent_workbench.views.sessions.read_only import read_only_reason
 
 MOST_CHARS = 400
 HELP = "words to search the notes for"
@@ -46,7 +47,7 @@ class KnowledgeScreen(Dialog[None]):
         self._found: NotesFound | None = None
         self._refused = ""
         self._state: SessionState | None = None
-        self._fixed = False
+        self._fixed = ""
 
     def body(self) -> Iterable[Widget]:
         return (
@@ -62,7 +63,7 @@ class KnowledgeScreen(Dialog[None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Say if new notes wait at the gate."""
-        self._fixed = update.live.replay is not None
+        self._fixed = read_only_reason(update.live)
         if update.state is not self._state:
             self._state = update.state
             if self.is_mounted:
@@ -122,7 +123,7 @@ class KnowledgeScreen(Dialog[None]):
         cursor = self.query_one(NoteList).cursor
         hits = self._found.hits if self._found is not None else ()
         if self._fixed:
-            self.show_keys("this is a recording; nothing in it can be changed")
+            self.show_keys(self._fixed)
         elif 0 <= cursor < len(hits) and not hits[cursor].note.problem:
             self._edit(hits[cursor].note)
 

@@ -13,6 +13,7 @@ from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.views.gate.rule_entries import NO_RULES, approvals_line, rule_entries
+from agent_workbench.views.sessions.read_only import read_only_reason
 
 
 class RuleList(EntryList):
@@ -34,7 +35,7 @@ class RulesScreen(Dialog[None]):
         super().__init__("Rules", "", name="rules")
         self._keymap = keymap
         self._revoke = revoke
-        self._fixed = False
+        self._fixed = ""
         self._state: SessionState | None = None
 
     def body(self) -> Iterable[Widget]:
@@ -46,7 +47,7 @@ class RulesScreen(Dialog[None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Show the rules as they are now."""
-        self._fixed = update.live.replay is not None
+        self._fixed = read_only_reason(update.live)
         if update.state is not self._state:
             self._state = update.state
             if self.is_mounted:
@@ -69,7 +70,7 @@ class RulesScreen(Dialog[None]):
         cursor = self.query_one(RuleList).cursor
         rules = self._state.rules if self._state is not None else ()
         if self._fixed:
-            self.show_keys("this is a recording; nothing in it can be changed")
+            self.show_keys(self._fixed)
         elif 0 <= cursor < len(rules):
             self._revoke(rules[cursor])
 

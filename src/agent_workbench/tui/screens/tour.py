@@ -169,7 +169,7 @@ def _steering(keys: _Keys) -> Page:
             "Plan, notes and code can be changed meanwhile, in their panes.",
             "",
             keys.line("new_tab", "starts another session in a tab beside this one"),
-            keys.line("waiting_tab", "goes to the next tab in which something waits"),
+            keys.line("waiting_tab", "goes to what waits next, here or in the inbox"),
             keys.line("inbox", "shows what waits in all sessions"),
         ),
     )

@@ -6,7 +6,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.steps import StepsPane
-from agent_workbench.tui.session.window import REPLAYED, SessionWindow
+from agent_workbench.tui.session.window import SessionWindow, is_read_only
 
 NOTHING = "nothing to ask about: a review needs a diff that waits, a debug a failed check, a spec a task in the plan"
 
@@ -22,8 +22,7 @@ class ConsultDialogs:
         window, update = self._window, self._window.update_shown
         if update is None:
             return
-        if update.live.replay is not None:
-            window.tell(REPLAYED, "warning")
+        if is_read_only(window):
             return
         if update.live.consulting is not None:
             window.tell("a consultant is answering; stop it first")

@@ -3,7 +3,7 @@
 from agent_workbench.core.intents import EditProposal, RejectProposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.tui.panes.diff import DiffPane
-from agent_workbench.tui.session.window import SessionWindow, UserDraft
+from agent_workbench.tui.session.window import SessionWindow, UserDraft, is_read_only
 from agent_workbench.views.gate.gate_bar import Waiting
 
 NO_REASON = "no reason given"
@@ -51,6 +51,8 @@ class GateDialogs:
         from agent_workbench.tui.dialogs.text_edit import EditDialog
 
         window, proposal = self._window, waiting.proposal
+        if is_read_only(window):
+            return
         draft = window.draft if window.draft is not None and window.draft.proposal == proposal else None
 
         async def replace(text: str | None) -> None:

@@ -6,7 +6,7 @@ from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted
-from agent_workbench.tui.session.window import SessionWindow, UserDraft
+from agent_workbench.tui.session.window import SessionWindow, UserDraft, is_read_only
 
 
 class HunkDialogs:
@@ -41,7 +41,7 @@ class HunkDialogs:
 
         update = self._window.update_shown
         run = update.state.run if update is not None else None
-        if run is None or run.waiting is None:
+        if run is None or run.waiting is None or is_read_only(self._window):
             return
         proposal, before = run.waiting, hunk_text(message.patch, message.hunk)
 

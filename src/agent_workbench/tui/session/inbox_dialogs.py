@@ -1,8 +1,6 @@
 """Dialogs of the inbox: what waits in all sessions of the repository, and decisions about it."""
 
-from collections.abc import Callable
-
-from agent_workbench.core.errors import UsageError, WorkbenchError
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.inbox import InboxFilter, InboxItem
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.tui.keys import Scope
@@ -41,30 +39,8 @@ class InboxDialogs:
         async def load() -> tuple[InboxItem, ...]:
             return tuple(await window.host.inbox(InboxFilter()))
 
-        async def open_item(item: InboxItem) -> None:
-            await self._open(item, screen.reload)
-
         async def go(request: SessionRequest | None) -> None:
             if request is not None:
                 await window.open_session(request)
 
-        screen = InboxScreen(window.keymap, window.clock, load, open_item)
-        window.push_screen(screen, go)
-
-    async def _open(self, item: InboxItem, closed: Callable[[str], None]) -> None:
-        """Show a proposal; when it is closed, call `closed` with the outcome of a decision about it, empty if none."""
-        from agent_workbench.tui.dialogs.reason import ReasonDialog
-        from agent_workbench.tui.screens.inbox_proposal import InboxProposalScreen
-
-        window = self._window
-        state = await window.host.pending_state(item)
-        proposal = state.waiting
-        if proposal is None:
-            raise UsageError(f"{item.id} does not wait any more", advice="close the inbox and open it again")
-
-        def ask_reason(answer: Callable[[str | None], None]) -> None:
-            keys = "Enter rejects and tells the model   Esc back to the proposal"
-            window.push_screen(ReasonDialog(f"Reject the {proposal.kind}", keys), answer)
-
-        screen = InboxProposalScreen(state, proposal, window.keymap, window.clock, window.host.decide, ask_reason)
-        window.push_screen(screen, lambda outcome: closed(outcome or ""))
+        window.push_screen(InboxScreen(window.keymap, window.clock, load), go)

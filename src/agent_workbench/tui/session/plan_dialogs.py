@@ -4,8 +4,9 @@ from agent_workbench.core.intents import MergeTask, StartTask
 from agent_workbench.core.intents.plan import ArrangePlan, BlockTask, MoveTask, OpenPlan, ProposePlan
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.panes.plan_messages import PlanAction
-from agent_workbench.tui.session.window import REPLAYED, SessionWindow
+from agent_workbench.tui.session.window import SessionWindow, is_read_only
 from agent_workbench.views.plan import TaskRow
+from agent_workbench.views.sessions.read_only import read_only_reason
 
 OF_THE_PLAN = frozenset({PlanAction.NEW, PlanAction.EDIT_ALL, PlanAction.ASK})
 """Actions that do not depend on the selected task."""
@@ -29,12 +30,10 @@ class PlanDialogs:
                 await self._window.want(StartTask(row.id))
         elif row is not None and action is PlanAction.MERGE:
             await self._window.want(MergeTask(row.id))
-        elif update is not None and update.live.replay is not None and action is PlanAction.NEW:
-            self._window.tell("a recording takes no task; this new session does")
+        elif update is not None and read_only_reason(update.live) and action is PlanAction.NEW:
+            self._window.tell("that session takes no task here; this new session does")
             await self._window.open_session(SessionRequest(OpenMode.NEW))
-        elif update is None or update.live.replay is not None:
-            self._window.tell(REPLAYED, "warning")
-        else:
+        elif update is not None and not is_read_only(self._window):
             await self._change(action, row)
 
     async def _change(self, action: PlanAction, row: TaskRow | None) -> None:
@@ -57,6 +56,8 @@ class PlanDialogs:
 
     async def _arrange(self, action: PlanAction, row: TaskRow) -> None:
         """Change the proposed plan that waits."""
+        if is_read_only(self._window):
+            return
         update = self._window.update_shown
         waiting = update.state.waiting if update is not None else None
         if waiting is None or waiting.plan is None:

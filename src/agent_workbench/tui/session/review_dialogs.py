@@ -9,6 +9,7 @@ from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.session.window import SessionWindow
+from agent_workbench.views.sessions.read_only import read_only_reason
 
 
 class ReviewDialogs:
@@ -27,7 +28,7 @@ class ReviewDialogs:
             return
         if window.workbench.query_one(DiffPane).go_to_place(place):
             window.workbench.focus_pane("diff")
-        elif update.live.replay is not None or not update.state.unfinished:
+        elif read_only_reason(update.live) or not update.state.unfinished:
             window.tell(f"{place.path}:{place.line} is not in the diff, and no workspace is open", "warning")
         else:
             read = partial(window.ask, OpenFile(place.path, place.line))

@@ -120,7 +120,13 @@ class SessionScreen(WorkbenchScreen):
         await self._tabs.go(-1)
 
     async def action_waiting_tab(self) -> None:
-        await self._tabs.go(1, waiting=True)
+        await self._tabs.go_to_waiting()
+
+    async def action_open_here(self) -> None:
+        """Open a session that is followed, so that it goes on here."""
+        update = self._window.update_shown
+        if update is not None and update.live.followed is not None:
+            await self._window.open_session(SessionRequest(session=update.state.session))
 
     async def action_tour(self) -> None:
         await self._dialogs.take_tour()

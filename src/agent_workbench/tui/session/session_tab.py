@@ -32,7 +32,7 @@ class SessionTab:
     """A session with its own stack of screens: the main screen, and the dialogs above it.
 
     Its panes are shown before the session is open; `connect` follows. While another tab is in front, only the newest
-    update and the state of the session are kept.
+    update and the state of the session are kept. `followed`: the session is shown as an item of the inbox.
     """
 
     session: "SessionHandle"
@@ -54,6 +54,7 @@ class SessionTab:
         self.draft: UserDraft | None = None
         self.opens_chat = False
         self.leaving = False
+        self.followed = False
         self.notified = ""
         self.dialogs = SessionDialogs(self)
         self.workbench = SessionScreen(self, self.dialogs, tabs)
@@ -133,6 +134,14 @@ class SessionTab:
         outcome = asyncio.ensure_future(self.session.submit(intent))
         self._submitted.add(outcome)
         outcome.add_done_callback(self._tell_outcome)
+        if self.followed:
+            outcome.add_done_callback(self._go_on)
+
+    def _go_on(self, submitted: "asyncio.Future[Outcome]") -> None:
+        """Go to the next item of the inbox after a decision."""
+        decided = not submitted.cancelled() and isinstance(submitted.result(), Accepted)
+        if decided and self.in_front and not self.leaving:
+            self.run_worker(self._tabs.go_to_waiting(after_decision=True), group="inbox")
 
     def ask(self, intent: Intent) -> Awaitable[Outcome]:
         """Submit an intent and return its outcome, which the caller shows."""

@@ -4,19 +4,21 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.session_request import OpenMode
+from agent_workbench.core.inbox import InboxFilter
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.session.session_app import SessionApp
 from agent_workbench.tui.session.session_tab import SessionTab
 
 if TYPE_CHECKING:
+    from agent_workbench.core.inbox import InboxItem
     from agent_workbench.core.live import SessionUpdate
     from agent_workbench.core.ports.session_host import SessionHandle
-    from agent_workbench.core.session_request import SessionRequest
 
 MODE = "tab"
 """First word of the modes of tabs; a number follows."""
+NOTHING_ELSE = "nothing else waits for you"
 ONE_ONLY = "there is one session here; {key} opens another beside it"
 
 
@@ -28,6 +30,7 @@ class Tabs:
         self._show = show
         self._all: list[SessionTab] = []
         self._made = 0
+        self._passed: set[str] = set()
         self.front = self._make()
 
     @property
@@ -39,10 +42,10 @@ class Tabs:
         self._made += 1
         return SessionTab(self._app, f"{MODE} {self._made}", self)
 
-    async def _add(self, session: "SessionHandle", *, new_chat: bool) -> None:
+    async def _add(self, session: "SessionHandle", request: "SessionRequest") -> None:
         """Open a tab behind the one in front, and bring it to the front."""
         tab = self._make()
-        tab.opens_chat = new_chat
+        tab.opens_chat, tab.followed = request.chat and request.mode is OpenMode.NEW, request.followed
         self._all.insert(self._all.index(self.front) + 1, tab)
         self._app.add_mode(tab.mode, lambda: tab.workbench)
         self.front = tab
@@ -65,7 +68,12 @@ class Tabs:
         return None
 
     async def open(self, request: "SessionRequest") -> None:
-        """Open a session in a tab of its own, or go to the tab that shows it; tell the user if it cannot be opened."""
+        """Open a session in a tab of its own, or go to the tab that shows it; tell the user if it cannot be opened.
+
+        A followed session takes the place of another followed one in front; one that is opened, that of its followed
+        tab.
+        """
+        front = self.front
         if tab := self._with(request):
             await self.go_to(tab)
             return
@@ -74,18 +82,31 @@ class Tabs:
         except WorkbenchError as error:
             self._app.tell("\n".join(filter(None, (str(error), error.advice))), "error")
             return
-        new_chat = request.chat and request.mode is OpenMode.NEW
-        await self._add(session, new_chat=new_chat)
-        if new_chat:  # at once: keys that follow are its first words
+        await self._add(session, request)
+        if self.front.opens_chat:  # at once: keys that follow are its first words
             self.front.dialogs.task.open_line()
+        await self._close_followed(request, front)
+
+    async def _close_followed(self, request: "SessionRequest", front: SessionTab) -> None:
+        """Close followed tabs whose place was taken: that of the session opened now, and the one it was opened from."""
+        stale = [tab for tab in self._of(request.session) if tab.followed]
+        stale += [front] if front.followed and request.followed else []
+        for tab in dict.fromkeys(stale):
+            if tab is not self.front and not request.replayed:
+                await tab.leave()
 
     def _with(self, request: "SessionRequest") -> SessionTab | None:
-        """Return the tab of the session, None if it has none."""
-        for tab in self._all:
-            update = tab.update_shown
-            if update is not None and request.session and update.state.session == request.session and not update.ended:
-                return tab if (update.live.replay is not None) == request.replayed else None
+        """Return the tab in which a session is shown as it is asked for, None if it has none."""
+        for tab in self._of(request.session):
+            replayed = tab.update_shown is not None and tab.update_shown.live.replay is not None
+            if replayed == request.replayed and (request.followed or not tab.followed):
+                return tab
         return None
+
+    def _of(self, session: str) -> list[SessionTab]:
+        """Return the tabs that show a session."""
+        shown = [(tab, tab.update_shown) for tab in self._all if session and not tab.leaving]
+        return [tab for tab, at in shown if at is not None and at.state.session == session and not at.ended]
 
     async def go_to(self, tab: SessionTab) -> None:
         """Bring a tab to the front, with its newest update."""
@@ -97,17 +118,46 @@ class Tabs:
         self.show_strip()
         await self._show(tab)
 
-    async def go(self, by: int, *, waiting: bool = False) -> None:
-        """Go to the tab `by` places on, around the end; with `waiting` to the next one that waits for the user."""
-        at = self._all.index(self.front)
-        order = [self._all[(at + by * n) % len(self._all)] for n in range(1, len(self._all))]
-        found = [tab for tab in order if tab.view.needs_user or not waiting]
-        if found:
-            await self.go_to(found[0])
-        elif waiting:
-            self._app.tell("no other session waits")
+    async def go(self, by: int) -> None:
+        """Go to the tab `by` places on, around the end."""
+        if len(self._all) > 1:
+            await self.go_to(self._all[(self._all.index(self.front) + by) % len(self._all)])
         else:
             self._app.tell(ONE_ONLY.format(key=self._app.keymap.first(Scope.EVERYWHERE, "new_tab")))
+
+    async def go_to_waiting(self, *, after_decision: bool = False) -> None:
+        """Go to what waits next: a tab, or an item of the inbox, each once before any of them again.
+
+        Where nothing else waits, the user is told so, or after a decision stays where it was made.
+        """
+        try:
+            items = await self._app.host.inbox(InboxFilter())
+        except WorkbenchError:
+            items = ()  # the session's own start says what is wrong; its tabs wait all the same
+        stops = {item.id: self._stop(item) for item in items if item.decided is None}
+        stops |= {tab.mode: tab for tab in self._all if tab.view.needs_user and tab not in stops.values()}
+        here = {key for key, stop in stops.items() if stop is self.front}
+        self._passed = self._passed & stops.keys() | here
+        if self._passed >= stops.keys():
+            self._passed = here
+        key = next((key for key in stops if key not in self._passed), "")
+        if not key:
+            if not after_decision:
+                self._app.tell(NOTHING_ELSE)
+            return
+        self._passed.add(key)
+        stop, before = stops[key], self.front
+        if not isinstance(stop, SessionTab):
+            await self.open(stop)
+            return
+        await self.go_to(stop)
+        if before.followed:
+            await before.leave()
+
+    def _stop(self, item: "InboxItem") -> "SessionTab | SessionRequest":
+        """Return the tab in which an item waits, or else how it is shown."""
+        request = SessionRequest(OpenMode.FOLLOW, item.session)
+        return self._with(request) or request
 
     async def go_to_number(self, number: int) -> None:
         """Go to a tab by its number, from 0."""

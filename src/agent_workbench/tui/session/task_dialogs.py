@@ -24,8 +24,9 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.session.window import REPLAYED, SessionWindow, has_open_task
+from agent_workbench.tui.session.window import SessionWindow, has_open_task, is_read_only
 from agent_workbench.views.diff.lines import diff_stat
+from agent_workbench.views.sessions.read_only import read_only_reason
 
 if TYPE_CHECKING:
     from agent_workbench.tui.palette import LineCommand
@@ -56,8 +57,10 @@ class TaskDialogs:
         from agent_workbench.tui.dialogs.confirm import ConfirmDialog
 
         update, run = self._window.update_shown, self._run
+        if is_read_only(self._window):
+            return
         free = update is not None and (update.state.open_planning is not None or update.state.chat is not None)
-        if update is not None and free and update.live.replay is None:
+        if free:
             # Nothing is lost by it: a plan, or an answer, can be asked for again.
             self._window.run_worker(self._window.want(AbortTask()), group="abort")
             return
@@ -112,6 +115,9 @@ class TaskDialogs:
         """Let the user edit the scratchpad of a task."""
         from agent_workbench.tui.dialogs.text_edit import EditDialog
 
+        if is_read_only(self._window):
+            return
+
         async def keep(written: str | None) -> None:
             if written is not None and written != text:
                 await self._window.want(EditScratchpad(task, text, written))
@@ -123,9 +129,9 @@ class TaskDialogs:
     async def change_mode(self) -> None:
         """Enter the next approval mode."""
         update = self._window.update_shown
-        if update is None or update.live.replay is not None:
-            self._window.tell(REPLAYED if update is not None else "the session is not open yet", "warning")
-        else:
+        if update is None:
+            self._window.tell("the session is not open yet", "warning")
+        elif not is_read_only(self._window):
             await self._window.want(ChangeMode(next_mode(update.state.mode.mode)))
 
     def say_after_stop(self) -> None:
@@ -148,8 +154,8 @@ class TaskDialogs:
         chat = self._is_chat
         if not chat and (update is None or not update.state.session):
             window.tell("the session is not open yet", "warning")
-        elif update is not None and update.live.replay is not None:
-            window.tell(REPLAYED, "warning")
+        elif is_read_only(window):
+            return
         elif window.screen.name != "line":  # a key that was queued opens no second one
             line = InputLine(
                 lambda said: self._send(said, afterwards),
@@ -169,7 +175,7 @@ class TaskDialogs:
         """Open the input line for a task in words; they are those of the newest message of a chat."""
         window, update = self._window, self._window.update_shown
         chat = update.state.chat if update is not None else None
-        if update is None or chat is None or update.live.replay is not None:
+        if update is None or chat is None or read_only_reason(update.live):
             window.tell("this is no chat; say a task with :", "warning")
             return
         from agent_workbench.tui.dialogs.input_line import TASK, InputLine

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec import Struct
 
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.views.sessions.read_only import read_only_reason
 
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
 
 Answer = TypeVar("Answer")
-REPLAYED = "this is a recording; nothing in it can be changed"
 
 
 class UserDraft(Struct, frozen=True):
@@ -103,8 +103,11 @@ class SessionWindow(Protocol):
 class TabNavigation(Protocol):
     """Tabs of the app as one of them uses them."""
 
-    async def go(self, by: int, *, waiting: bool = False) -> None:
-        """Go to the tab `by` places on, or to the next one that waits for the user."""
+    async def go(self, by: int) -> None:
+        """Go to the tab `by` places on."""
+
+    async def go_to_waiting(self, *, after_decision: bool = False) -> None:
+        """Go to what waits next for the user, in a tab or in the inbox."""
 
     async def go_to_number(self, number: int) -> None:
         """Go to a tab by its number, from 0."""
@@ -116,11 +119,19 @@ class TabNavigation(Protocol):
         """Show the states of all tabs."""
 
 
+def is_read_only(window: SessionWindow) -> bool:
+    """Return True if nothing in the session can be changed here; show a notice then."""
+    update = window.update_shown
+    reason = read_only_reason(update.live) if update is not None else ""
+    if reason:
+        window.tell(reason, "warning")
+    return bool(reason)
+
+
 def has_open_task(window: SessionWindow) -> bool:
     """Return True if a task is unfinished; show a notice if not."""
     update = window.update_shown
-    if update is not None and update.live.replay is not None:
-        window.tell(REPLAYED, "warning")
+    if is_read_only(window):
         return False
     if update is None or not update.state.unfinished:
         window.tell("no task is being worked on", "warning")

@@ -59,6 +59,11 @@ class GateAct(StrEnum):
     SEND = "send"
     SAY = "say"
     LEAVE = "leave"
+    OPEN = "open here"
+
+
+DECIDABLE = frozenset({GateAct.APPROVE, GateAct.REJECT, GateAct.SKIP})
+"""Verdicts that another process can give; everything else needs the session's screen."""
 
 
 class Waiting(Struct, frozen=True):
@@ -73,7 +78,7 @@ class GateView(Struct, frozen=True):
     """The bar: `word` (the subject's kind), `text` (the subject), `more` (figures or advice), and the actions.
 
     `paused`: the user paused the task (None: there is no task to pause). `stop` ends what runs (None: nothing can be
-    stopped). `accepts`: a mode other than `ask` is in force.
+    stopped). `accepts`: a mode other than `ask` is in force. `followed`: the session is not open here.
     """
 
     mode: GateMode
@@ -86,6 +91,7 @@ class GateView(Struct, frozen=True):
     paused: bool | None = None
     stop: StopAnswer | StopAction | None = None
     accepts: bool = False
+    followed: bool = False
 
 
 QUIET_SECONDS = 30.0

@@ -57,6 +57,9 @@ def row_document(row: InboxRow) -> JsonObject:
         "effect": row.effect,
         "since": row.item.since,
         "age": row.age,
+        "risk": row.risk,
+        "source": row.source,
+        "expires": row.item.expires,
         "holder": row.item.holder,
         "decided": row.item.decided.verdict if row.item.decided is not None else "",
     }

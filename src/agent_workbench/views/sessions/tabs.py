@@ -104,7 +104,8 @@ def view_tab(update: SessionUpdate) -> TabView:
         return TabView(_name(state), TabState.WAITS, "question")
     if state.trouble is not None:
         return TabView(_name(state), TabState.TROUBLE)
-    if state.waiting is not None and awaited_hook(state, state.waiting):
+    decided = live.followed is not None and live.followed.decided is not None
+    if decided or (state.waiting is not None and awaited_hook(state, state.waiting)):
         return TabView(_name(state), TabState.WORKS)
     if state.waiting is not None:
         return TabView(_name(state), TabState.WAITS, str(state.waiting.kind))

@@ -27,7 +27,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, the verbs below it, and the function that runs it."""
     verb.set_defaults(execute=list_all)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
-    for each in (verb, add_verb(below, "list", "list pending proposals, oldest first", list_all)):
+    for each in (verb, add_verb(below, "list", "list pending proposals, those of the highest risk first", list_all)):
         each.add_argument("--task", metavar="ID", default="", help="only proposals of this task")
         each.add_argument("--json", action="store_true", help="print the list as JSON")
     shown = add_verb(below, "show", "print a proposal in full, with the reference that a decision needs", show)
@@ -67,7 +67,8 @@ async def _list(options: argparse.Namespace) -> int:
         say("nothing waits")
     for row in rows:
         state = f"  ({row.state})" if row.state else ""
-        say(f"{row.id}  {row.task}  {row.age:>6}  {row.kind}: {row.effect}{state}")
+        source = f"  from {row.source}" if row.source else ""
+        say(f"{row.id}  {row.risk:<6}  {row.age:>6}  {row.task}{source}  {row.kind}: {row.effect}{state}")
     return ExitCode.DONE
 
 

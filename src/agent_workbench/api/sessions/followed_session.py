@@ -1,0 +1,134 @@
+"""Followed session: shown from its journal while another process may work on it, and decided through the inbox."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from agent_workbench.api.sessions.event_feed import EventFeed
+from agent_workbench.api.sessions.inbox import RepoInbox
+from agent_workbench.core.errors import WorkbenchError, error_text
+from agent_workbench.core.fold import fold
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inbox import InboxChoice, reference_to
+from agent_workbench.core.intents import ApproveProposal, Intent, Leave, RejectProposal, SkipProposal
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.live import Followed
+from agent_workbench.core.proposals import OFFER_NOTES, Verdict, shown_sha
+from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.engine.runtime.submission import answered
+from agent_workbench.engine.session.gate_intents import answerable
+from agent_workbench.views.inbox import receipt_text
+
+if TYPE_CHECKING:
+    from agent_workbench.core.ports.stores import SessionStore
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at who has the session open and what is decided."""
+ELSEWHERE = "this session is not open here: approve, reject or skip what waits, or open the session itself"
+TOO_LONG = "it is too long to be shown in full, so it is decided in its own session only"
+Verdicts = ApproveProposal | RejectProposal | SkipProposal
+
+
+class FollowedSession:
+    """A session that is read and never held. A decision is put into the inbox, where the session's writer takes it.
+
+    Whoever works on the session, or does next, carries the decision out; nothing is executed here. Only notes that are
+    offered beside any task are nobody's work: `settle` carries a decision about them out, and returns what it wrote.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        sessions: "SessionStore",
+        inbox: RepoInbox,
+        publisher: UpdatePublisher,
+        events: EventFeed,
+        settle: Callable[[SessionId], Awaitable[str]],
+    ) -> None:
+        self._state = state
+        self._sessions = sessions
+        self._inbox = inbox
+        self._publisher = publisher
+        self._events = events
+        self._settle = settle
+        self._left = asyncio.Event()
+        publisher.show_state(state)
+
+    def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        """Decide what waits, or leave; refuse any other intent."""
+        if isinstance(intent, Leave):
+            self._left.set()
+            return answered(Accepted())
+        if isinstance(intent, Verdicts):
+            return asyncio.ensure_future(self._decide(intent))
+        return answered(Refused(ELSEWHERE))
+
+    async def run(self) -> SessionEnd:
+        """Show what is recorded until the user leaves; raise `WorkbenchError` for a journal that cannot be followed."""
+        work = [asyncio.ensure_future(each) for each in (self._left.wait(), self._follow(), self._watch())]
+        farewell = ""
+        try:
+            done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        except WorkbenchError as error:
+            farewell = error_text(error)
+            raise
+        finally:
+            for each in work:
+                each.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            self._publisher.end(farewell)
+        return SessionEnd()
+
+    async def look(self) -> None:
+        """Publish who has the session open, and the decision about what waits that is not recorded yet."""
+        holder, pending = await self._inbox.outlook(self._state.session)
+        waiting = answerable(self._state)
+        reference = reference_to(self._state.session, waiting) if waiting is not None else None
+        decided = next((each for each in pending if each.reference == reference), None)
+        self._publisher.show_followed(Followed(holder, decided))
+
+    async def _follow(self) -> None:
+        async with aclosing(self._sessions.follow(self._state.session, self._state.seq)) as events:
+            async for recorded in events:
+                self._state = fold(self._state, recorded)
+                self._publisher.show_state(self._state)
+                self._events.add(recorded)
+
+    async def _watch(self) -> None:
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _decide(self, intent: Verdicts) -> Outcome:
+        waiting = answerable(self._state)
+        if waiting is None or waiting.id != intent.proposal:
+            return Refused("that proposal no longer waits, so your answer was not recorded; look at what waits now")
+        if isinstance(intent, ApproveProposal) and intent.shown_sha != shown_sha(waiting):
+            return Refused("the proposal changed after it was shown; look again")
+        reference = reference_to(self._state.session, waiting)
+        if reference is None:
+            return Refused(TOO_LONG)
+        try:
+            receipt = await self._inbox.decide(reference, _choice(intent))
+            taken_up = receipt.recorded or bool(receipt.holder)
+            settled = "" if taken_up or waiting.tool != OFFER_NOTES else await self._settle(self._state.session)
+            await self.look()
+        except WorkbenchError as error:
+            return Refused(error_text(error))
+        return Accepted(settled or receipt_text(receipt))
+
+
+def _choice(intent: Verdicts) -> InboxChoice:
+    """Return the decision; the screen had unusual paths confirmed before it approved them."""
+    match intent:
+        case ApproveProposal():
+            return InboxChoice(Verdict.APPROVE, special=True, left=intent.left, result_sha=intent.result_sha)
+        case RejectProposal():
+            return InboxChoice(Verdict.REJECT, intent.reason)
+        case SkipProposal():
+            return InboxChoice(Verdict.SKIP)
