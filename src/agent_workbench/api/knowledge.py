@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.api.trusted_repo import say_nothing, trusted_repo
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import decider, system_clock
 from agent_workbench.core.errors import StorageError, UsageError, WorkbenchError
-from agent_workbench.core.events import ActionFinished, ActionResult, KnowledgeFound, OfferedNote, SessionLeft
+from agent_workbench.core.events import ActionResult, KnowledgeFound, OfferedNote
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxFilter, Reference, reference_to
@@ -24,8 +24,6 @@ from agent_workbench.core.settings import Permission
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.settings import Settings
-    from agent_workbench.engine.recorder import Recorder
-    from agent_workbench.engine.runtime.session_context import SessionContext
 
 DEFAULT_LIMIT, MOST_HITS = 3, 50
 MOST_WAITING = 30
@@ -147,6 +145,7 @@ async def park_notes(invocation: Invocation, notes: Sequence[OfferedNote], origi
     Raises `UsageError` for notes that cannot be offered, or while `MOST_WAITING` wait already, and `StorageError`.
     """
     from agent_workbench.api.sessions.inbox import repo_inbox
+    from agent_workbench.api.sessions.offered_notes import close_notes, open_notes, settle_offer
     from agent_workbench.core.intents.outcomes import Refused
     from agent_workbench.engine.knowledge.offers import offer_notes
 
@@ -154,71 +153,19 @@ async def park_notes(invocation: Invocation, notes: Sequence[OfferedNote], origi
     if len(others) >= MOST_WAITING:
         raise UsageError(f"{len(others)} offers of notes wait already", advice="decide them: `agent inbox` lists them")
     repo, _ = await trusted_repo(invocation)
-    session, recorder = await _open(repo, SessionQuery(fresh=True, label=LABEL))
+    session, recorder = await open_notes(repo, SessionQuery(fresh=True, label=LABEL))
     try:
         outcome = await offer_notes(session, notes, origin)
         if isinstance(outcome, Refused):
             raise UsageError(outcome.reason)
-        finished = await _settle(session)
+        finished = await settle_offer(session)
         written = finished is not None and finished.result is ActionResult.OK
         paths = tuple(note_path(session.settings.memory.dir, note.name) for note in notes)
         waiting = session.state.waiting
         reference = reference_to(session.state.session, waiting) if waiting is not None else None
         return OfferedNotes(session.state.session, paths, reference, written)
     finally:
-        await _close(session, recorder)
-
-
-async def settle_notes(invocation: Invocation, session: SessionId) -> str:
-    """Carry out a decision about the notes that wait in a session nobody has open; return what was written.
-
-    Empty if something else waits there, or nothing was approved. Raises `StorageError` if the notes cannot be written;
-    they wait again then.
-    """
-    from agent_workbench.core.fold import fold_all
-
-    repo, settings = await trusted_repo(invocation)
-    store = await asyncio.to_thread(repo.sessions, settings)
-    state = await asyncio.to_thread(fold_all, await store.read(session))
-    if state.open_note_offer is None or state.open_note_offer.waiting is None or state.unfinished:
-        return ""
-    opened, recorder = await _open(repo, SessionQuery(name=session))
-    try:
-        finished = await _settle(opened)
-    finally:
-        await _close(opened, recorder)
-    if finished is not None and finished.result is ActionResult.REFUSED:
-        raise StorageError(
-            f"the notes were not written: {finished.observation}", advice="approve them again after that"
-        )
-    return finished.observation if finished is not None else ""
-
-
-async def _settle(session: "SessionContext") -> ActionFinished | None:
-    """Propose and decide what waits, by the inbox, policy and rules; return the end of the newest write, if any."""
-    from agent_workbench.engine.approval.policy import ruling
-    from agent_workbench.engine.approval.proposals import decide
-    from agent_workbench.engine.executor import perform
-    from agent_workbench.engine.flow import Decide, ProposeNotes, RunHook, WriteNotes, next_move
-    from agent_workbench.engine.session.gate_intents import record_pending
-
-    while isinstance(move := next_move(session.state), Decide | ProposeNotes | RunHook | WriteNotes):
-        before = session.state.seq
-        if isinstance(move, Decide):
-            await record_pending(session)
-            verdict = ruling(session.state, move.proposal)
-            if session.state.seq == before and verdict is not None:
-                await decide(session, move.proposal, verdict.verdict, verdict.by, verdict.reason)
-            elif verdict is None and session.state.seq == before:
-                session.hooks.tell_waiting(move.proposal, session.state)
-                await session.hooks.finish()
-                break
-        else:
-            await perform(session, move)
-        if session.state.seq == before:
-            break
-    finished = [each.event for each in session.state.latest_events if isinstance(each.event, ActionFinished)]
-    return finished[-1] if finished else None
+        await close_notes(session, recorder)
 
 
 async def _usages(repo: "RepoContext", settings: "Settings") -> dict[str, NoteUsage]:
@@ -235,23 +182,3 @@ async def _usages(repo: "RepoContext", settings: "Settings") -> dict[str, NoteUs
         for path, counts in (await asyncio.to_thread(usage_of, events)).items():
             total.setdefault(path, Counter()).update(counts)
     return {path: NoteUsage.of(counts) for path, counts in total.items()}
-
-
-async def _open(repo: "RepoContext", query: SessionQuery) -> "tuple[SessionContext, Recorder]":
-    from agent_workbench.api.sessions.event_feed import EventFeed
-    from agent_workbench.api.sessions.session_opening import open_session
-    from agent_workbench.engine.runtime.publisher import UpdatePublisher
-
-    trusted = await asyncio.to_thread((await repo.trust()).is_trusted)
-    publisher = UpdatePublisher(lambda _: None)
-    return await open_session(repo, query, publisher, EventFeed(), trusted=trusted, say=say_nothing)
-
-
-async def _close(session: "SessionContext", recorder: "Recorder") -> None:
-    try:
-        await session.record(SessionLeft("ended"))
-    finally:
-        try:
-            await session.close()
-        finally:
-            await recorder.close()

@@ -3,16 +3,22 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_workbench.api.sessions.event_feed import EventFeed
-from agent_workbench.api.sessions.inbox import RepoInbox
+from agent_workbench.api.sessions.inbox import RepoInbox, repo_inbox
+from agent_workbench.api.sessions.offered_notes import settle_notes
+from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.update_feed import UpdateFeed
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import WorkbenchError, error_text
-from agent_workbench.core.fold import fold
+from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxChoice, reference_to
 from agent_workbench.core.intents import ApproveProposal, Intent, Leave, RejectProposal, SkipProposal
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.live import Followed
 from agent_workbench.core.proposals import OFFER_NOTES, Verdict, shown_sha
 from agent_workbench.core.session_end import SessionEnd
@@ -121,6 +127,23 @@ class FollowedSession:
         except WorkbenchError as error:
             return Refused(error_text(error))
         return Accepted(settled or receipt_text(receipt))
+
+
+async def followed_session(invocation: Invocation, name: str) -> LocalSession:
+    """Return the session that `name` names, to be followed.
+
+    Raises `TrustError` for a repository without trust, `UsageError` for an unknown session, and `JournalError`.
+    """
+    repo, settings = await trusted_repo(invocation)
+    sessions = await asyncio.to_thread(repo.sessions, settings)
+    session = await sessions.locate(name)
+    state = await asyncio.to_thread(fold_all, await sessions.read(session))
+    updates, events = UpdateFeed(), EventFeed()
+    events.begin(state.seq, partial(sessions.read, session, whole=True))
+    inbox, publisher = await repo_inbox(invocation), UpdatePublisher(updates.publish)
+    driver = FollowedSession(state, sessions, inbox, publisher, events, partial(settle_notes, invocation))
+    await driver.look()
+    return LocalSession(driver, updates, events)
 
 
 def _choice(intent: Verdicts) -> InboxChoice:

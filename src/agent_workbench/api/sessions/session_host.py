@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
 
 from agent_workbench.api.sessions.event_feed import EventFeed
@@ -65,7 +64,9 @@ class LocalSessionHost:
             case OpenMode.REPLAY:
                 return await self._replay(request)
             case OpenMode.FOLLOW:
-                return await self._follow(request)
+                from agent_workbench.api.sessions.followed_session import followed_session
+
+                return self._start(await followed_session(self.invocation, request.session))
             case OpenMode.FORK:
                 from agent_workbench.api.records.fork import fork_session
 
@@ -195,25 +196,6 @@ class LocalSessionHost:
         at = request.at or 0
         recorded = await replayed_events(self.invocation, request.session, at)
         return self._start(await replayed_session(recorded, at=at))
-
-    async def _follow(self, request: SessionRequest) -> LocalSession:
-        """Open a session that nothing is done in; raise `TrustError` for a repository without trust."""
-        from agent_workbench.api.knowledge import settle_notes
-        from agent_workbench.api.sessions.followed_session import FollowedSession
-        from agent_workbench.api.sessions.inbox import repo_inbox
-        from agent_workbench.core.fold import fold_all
-        from agent_workbench.engine.runtime.publisher import UpdatePublisher
-
-        repo, settings = await trusted_repo(self.invocation)
-        store = await asyncio.to_thread(repo.sessions, settings)
-        name = await store.locate(request.session)
-        state = await asyncio.to_thread(fold_all, await store.read(name))
-        updates, events = UpdateFeed(), EventFeed()
-        events.begin(state.seq, partial(store.read, name, whole=True))
-        inbox, settle = await repo_inbox(self.invocation), partial(settle_notes, self.invocation)
-        driver = FollowedSession(state, store, inbox, UpdatePublisher(updates.publish), events, settle)
-        await driver.look()
-        return self._start(LocalSession(driver, updates, events))
 
     def _start(self, session: LocalSession) -> LocalSession:
         self._open.add(session)

@@ -104,7 +104,7 @@ async def _decide(options: argparse.Namespace) -> int:
     receipt = await (await _inbox()).decide(reference, choice)
     written = ""
     if choice.verdict is Verdict.APPROVE and not receipt.recorded and not receipt.holder:
-        from agent_workbench.api.knowledge import settle_notes
+        from agent_workbench.api.sessions.offered_notes import settle_notes
 
         written = await settle_notes(Invocation(Path.cwd(), os.environ, {}), reference.session)
     if options.json:
