@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.events import ChunkPinned, Event, SkillsChosen, SkillText
+from agent_workbench.core.events import ChunkPinned, Event, KnowledgeFound, SkillsChosen, SkillText
 from agent_workbench.core.intents import ChooseSkill, DropChunk, FindCode, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound, Refused
 from agent_workbench.core.live import Live
@@ -31,6 +31,15 @@ async def test_a_piece_is_opened_marked_pinned_and_dropped_from_there() -> None:
         assert "p unpins" in bench.text()
         await bench.press("o")
         assert bench.screen.name == "workbench"
+
+
+async def test_a_note_that_is_pinned_stays_one_row() -> None:
+    note = Chunk("memory/knowledge/cart.md", 5, 5, "Count quantities.", 0.9, "Cart", ("count",))
+    session = ScriptedSession(*runs.up_to_first_diff(), KnowledgeFound("cart", (note,)))
+    async with driving(session, LARGE) as bench:
+        assert bench.text().count("cart.md:5-5  Cart") == 1
+        await bench.record(ChunkPinned(note))
+        assert bench.text().count("cart.md:5-5  Cart") == 1
 
 
 async def test_hits_are_gone_through_and_a_recording_only_looks() -> None:

@@ -190,7 +190,10 @@ class TaskDialogs:
 
     async def _send(self, words: str, afterwards: Intent | None) -> Outcome | None:
         """Return the outcome of the words: said to the model while a task is worked on, else made a task."""
-        update, outcome = self._window.update_shown, None
+        outcome = None
+        if words and self._window.opens_chat:
+            await self._window.opened()
+        update = self._window.update_shown
         if words:
             running = self._is_chat or (update is not None and update.state.unfinished)
             outcome = await self._window.ask(SayToModel(words) if running else DraftTask(words))

@@ -137,7 +137,7 @@ def view_piece(chunk: Chunk, number: str = "") -> CodeRow:
 def _pieces(so_far: ShownCode) -> Iterator[tuple[str, Chunk, str]]:
     """Yield the distinct pieces, each with its rank in the search result and its origin."""
     chunks = so_far.found.chunks if so_far.found is not None else ()
-    numbered = {chunk.place for chunk in chunks}
+    numbered = {chunk.place for chunk in (*chunks, *so_far.notes)}
     for chunk in so_far.added.values():
         if chunk.place not in numbered:
             yield "", chunk, ""
