@@ -198,11 +198,21 @@ REAL = {
 }
 
 
+SMALLER = {
+    "title": {"type": "string", "minLength": 1, "maxLength": 20},
+    "labels": {"type": "array", "items": {"type": "string", "maxLength": 20}, "minItems": 1, "maxItems": 3},
+    "more": {"type": ["boolean", "null"]},
+    "free": {"type": "object", "properties": {}, "additionalProperties": False},
+}
+
+
 async def test_llama_cpp_reads_the_grammar_and_draws_the_same_line(tmp_path: Path) -> None:
     grammar, unheld = grammar_of(REAL)
     assert unheld == ()
     chance = random.Random(3)
-    right = [each for each in (sample(grammar, chance) for _ in range(60)) if len(each) < 1_500][:12]
+    # Lines of a schema with smaller bounds fit this one, too; to draw the longest ones takes seconds each.
+    small, _ = grammar_of({**REAL, "properties": {**REAL["properties"], **SMALLER}})  # type: ignore[dict-item]
+    right = [sample(small, chance) for _ in range(12)]
     head = f'Thought: x\n{HEAD}{{"title": "x", "labels": ["y"], "line": 7'
     right += [f"{head}}}", f'{head}, "priority": 12}}', f'{head}, "share": 0.5, "more": {{"a": [null]}}}}']
     wrong = [

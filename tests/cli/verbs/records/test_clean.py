@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ from agent_workbench.core.history.leftovers import Leftover, LeftoverKind, selec
 from agent_workbench.system.locks import FileLock
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import User
+from tests.cli.verbs.records.conftest import FinishedDemo
 from tests.e2e.machine import Done, Machine
 
 GREEN, UNPROVABLE = 0, 1
 PARKED, FAILED, USAGE = 3, 1, 2
+
+pytestmark = pytest.mark.xdist_group("finished demo")
 
 
 class Place(Struct, frozen=True):
@@ -54,14 +57,12 @@ class Place(Struct, frozen=True):
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(finished_demo: FinishedDemo, monkeypatch: pytest.MonkeyPatch) -> Place:
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
-    machine = Machine(tmp_path / "machine", forks=True)
-    monkeypatch.setenv("HOME", str(machine.home))
-    assert machine.agent("demo", "--headless", "--folder", str(tmp_path / "shop"), cwd=machine.home).code == 0
-    yield Place(machine, User(tmp_path / "shop"))
-    machine.end()
+    finished_demo.restore()
+    monkeypatch.setenv("HOME", str(finished_demo.machine.home))
+    return Place(finished_demo.machine, User(finished_demo.repo))
 
 
 def test_what_there_is_is_listed_and_nothing_goes_unasked(place: Place) -> None:

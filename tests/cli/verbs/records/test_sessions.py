@@ -5,6 +5,9 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
+from tests.cli.verbs.records.conftest import FinishedDemo
 from tests.e2e.machine import Machine
 
 
@@ -42,9 +45,10 @@ def drawn(machine: Machine, repo: Path, session: str) -> None:
     assert machine.agent(*export, "json", "--at", "3", cwd=repo).code == 2
 
 
-def test_a_session_is_forked_listed_and_exported(machine: Machine) -> None:
-    repo = machine.folder / "shop"
-    assert machine.agent("demo", "--headless", "--folder", str(repo), cwd=machine.home).code == 0
+@pytest.mark.xdist_group("finished demo")
+def test_a_session_is_forked_listed_and_exported(finished_demo: FinishedDemo) -> None:
+    finished_demo.restore()
+    machine, repo = finished_demo.machine, finished_demo.repo
     (parent,) = (repo / "memory" / "sessions").iterdir()
     before = digest(parent)
     forked = machine.agent("sessions", "fork", parent.name, "--json", cwd=repo)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,10 @@ from agent_workbench.adapters.journal.line_format import decode_line, encode_lin
 from agent_workbench.adapters.journal.reader import verify_journal
 from agent_workbench.core.history.journal_proof import Proof, prove_journal
 from tests.adapters.git.user import User
+from tests.cli.verbs.records.conftest import FinishedDemo
 from tests.e2e.machine import Done, Machine
+
+pytestmark = pytest.mark.xdist_group("finished demo")
 
 GREEN, UNPROVABLE, RED = 0, 1, 6
 # What hides commits from those who ask git without care.
@@ -108,21 +111,14 @@ def later(_: int, body: dict[str, Any]) -> None:
         body["seconds"] = 1.5
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    machine = Machine(tmp_path_factory.mktemp("proofs") / "machine", forks=True)
-    assert machine.agent("demo", "--headless", "--folder", str(machine.folder / "shop"), cwd=machine.home).code == 0
-    yield machine
-    machine.end()
-
-
 @pytest.fixture
-def shop(done: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(finished_demo: FinishedDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(done.home))
-    shutil.copytree(done.folder / "shop", tmp_path / "shop", symlinks=True)
-    return Shop(done, User(tmp_path / "shop"))
+    finished_demo.restore()
+    monkeypatch.setenv("HOME", str(finished_demo.machine.home))
+    shutil.copytree(finished_demo.kept / "shop", tmp_path / "shop", symlinks=True)
+    return Shop(finished_demo.machine, User(tmp_path / "shop"))
 
 
 def test_a_journal_is_proved_up_to_its_newest_anchor(shop: Shop) -> None:
