@@ -17,6 +17,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.adapters.hooks.hook_commands import HookCommands
     from agent_workbench.adapters.journal.session_removal import SessionRemoval
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.journal.tombstones import Tombstones
@@ -126,12 +127,13 @@ class RepoContext:
         """Return the settings, without those that need trust if it is missing; blocks."""
         return self.in_force(trusted=trusted).settings
 
-    def _hooks_of_repo(self) -> frozenset[str]:
-        """Return the names of the hooks that are the repo's: one of the user's with the same name counts instead."""
+    def hooks(self, settings: "Settings") -> "HookCommands":
+        """Return the hooks; one of the user's counts instead of one of the repo's with its name. Blocks."""
         from agent_workbench.config.hook_entries import hook_names
 
         layers = self.load().layers
-        return frozenset(hook_names(layers.repo)) - frozenset(hook_names(layers.own))
+        of_repo = frozenset(hook_names(layers.repo)) - frozenset(hook_names(layers.own))
+        return hook_commands(self.root, settings, of_repo, self.invocation, self.is_trusted)
 
     @property
     def model_log(self) -> Path:
@@ -226,7 +228,7 @@ class RepoContext:
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             knowledge=self.knowledge(settings, retriever),
             skills=skills,
-            hooks=hook_commands(self.root, settings, self._hooks_of_repo(), self.invocation, self.is_trusted),
+            hooks=self.hooks(settings),
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
             clock=system_clock(),
             inbox=local_inbox(),

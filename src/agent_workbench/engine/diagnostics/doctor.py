@@ -42,6 +42,7 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
         *await _findings_or_error("plan", lambda: _plan(ports)),
         *await _findings_or_error("tests", lambda: _tests(ports, settings, said)),
         *await _findings_or_error("sandbox", lambda: _sandbox(ports)),
+        *await _findings_or_error("hooks", lambda: _hooks(ports, settings)),
         *await asyncio.gather(*(examine_source(source) for source in servers)),
         *await _findings_or_error("model", lambda: _model(ports, settings, said, model_log)),
     ]
@@ -187,6 +188,21 @@ async def _sandbox(ports: Ports) -> Sequence[Finding]:
         network = "network open" if facts.network else "no network"
         return [Finding("sandbox", Health.GOOD, f"{facts.kind} confines tests and commands, {network}")]
     return [Finding("sandbox", Health.WARNING, "commands are not confined", facts.why)]
+
+
+async def _hooks(ports: Ports, settings: Settings) -> Sequence[Finding]:
+    """Return a finding for each hook in force. None is run: only an event does that."""
+    sandbox = (await ports.shell.observe()).holds if settings.hooks else True
+    found = []
+    for name, hook in settings.hooks:
+        seen = f"{name} runs at {', '.join(hook.events)}"
+        if sandbox or hook.unconfined:
+            how = ", with your rights" if hook.unconfined else ", with the network" if hook.network else ""
+            found.append(Finding("hook", Health.GOOD, f"{seen}{how}"))
+        else:
+            advice = "until a sandbox works, its proposals wait for a person; or set `unconfined: true` in its entry"
+            found.append(Finding("hook", Health.WARNING, f"{seen}, and cannot: no sandbox works here", advice))
+    return found
 
 
 async def examine_source(source: ToolSource) -> Finding:

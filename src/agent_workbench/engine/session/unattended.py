@@ -15,6 +15,7 @@ from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide
 from agent_workbench.engine.executor import perform
@@ -227,7 +228,10 @@ async def _is_decided(session: SessionContext, move: Decide | RunHook) -> bool:
 
 
 def _parked(session: SessionContext, proposal: Proposal) -> str:
-    """Return which proposal waits, and the flag that would approve it if there is one."""
+    """Return which proposal waits and which hook asked for a person, or the flag that would approve it."""
+    if against := objections(session.state, proposal):
+        said = "; ".join(map(describe_objection, against))
+        return f"{session.run.task} waits for a person: {proposal.kind} {proposal.id}; {said}"
     config = session.state.config
     opens = proposal.kind is Permission.COMMAND and config is not None and config.sandbox.holds
     hint = "; `agent run --yes --commands` approves commands" if opens else ""

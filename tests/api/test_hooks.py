@@ -1,0 +1,42 @@
+"""Hooks told of what happens outside of a session."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.api.hooks import tell_hooks
+from agent_workbench.bootstrap.repo_context import find_repo
+from agent_workbench.config.trust.repo_trust import RepoTrust
+from agent_workbench.core.hook_settings import HookPoint
+from agent_workbench.core.invocation import Invocation
+from tests.adapters.git.user import make_repo
+
+FILE = """\
+hooks:
+  log: {{events: [task_failed], command: "cat >> {log}", unconfined: true}}
+  bad: {{events: [task_failed], command: "exit 3", unconfined: true}}
+  other: {{events: [task_done], command: "exit 4", unconfined: true}}
+"""
+
+
+async def test_trusted_hooks_are_told_and_their_failures_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    user = make_repo(tmp_path / "repo", {".agent.yml": FILE.format(log=log)})
+    invocation = Invocation(user.root, {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, {})
+    assert await tell_hooks(await find_repo(invocation), HookPoint.TASK_FAILED, "a.yaml", "no YAML") == ""
+    assert not log.exists(), "the repository is not trusted"
+
+    repo = await find_repo(invocation)
+    trust: RepoTrust = await repo.trust()
+    assert await trust.question()
+    await trust.accept()
+    told = await tell_hooks(repo, HookPoint.TASK_FAILED, "a\x1b]52;c;eA==\x07.yaml", "no YAML")
+    assert told == "hook bad failed at task_failed: exit code 3"
+    read = json.loads(log.read_text())
+    assert (read["event"], read["task"]["id"], read["reason"]) == (
+        *("task_failed", "a\x1b]52;c;eA==\x07.yaml", "no YAML"),
+    )
