@@ -10,6 +10,7 @@ from agent_workbench.api.plans import draft_in_words
 from agent_workbench.api.trusted_repo import settings_to_check
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.bootstrap.stores import check_person
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, read_definition, render_definition, task_queue
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
 from agent_workbench.core.invocation import Invocation
@@ -45,7 +46,7 @@ class AddedTask(Struct, frozen=True):
 async def queue_words(invocation: Invocation, words: str, place: QueuePlace, say: Say) -> AddedTask:
     """Queue the task that the words ask for, with the scope and the checks that the code suggests.
 
-    No model is asked. Raises `TrustError`, and `UsageError` for words that are no task.
+    No model is asked. Raises `TrustError`, also in a command of the agent, and `UsageError` for words that are no task.
     """
     draft = await draft_in_words(invocation, words, say)
     added = await _put(invocation, render_definition(draft.task), _name_for(draft.task), place)
@@ -53,7 +54,10 @@ async def queue_words(invocation: Invocation, words: str, place: QueuePlace, say
 
 
 async def queue_text(invocation: Invocation, data: bytes, name: str, place: QueuePlace) -> AddedTask:
-    """Queue the task that a document called `name` spells; raise `PlanError` with line and column."""
+    """Queue the task that a document called `name` spells; raise `PlanError` with line and column.
+
+    Raises `TrustError` for a command of the agent: a task in the folder counts as the user's own.
+    """
     task = await check_queue_file(invocation, data, name)
     unnamed = name == INPUT_NAME and f"{task.id}.yaml" == name
     return await _put(invocation, decode_document(data), _name_for(task) if unnamed else task.id, place)
@@ -102,6 +106,7 @@ def _name_for(task: Task) -> str:
 
 
 async def _put(invocation: Invocation, text: str, name: str, place: QueuePlace) -> AddedTask:
+    await asyncio.to_thread(check_person, invocation)
     repo = await find_repo(invocation)
     queue = await task_queue(repo, place.project, place.folder)
     for number in range(1, MOST_NAMES):

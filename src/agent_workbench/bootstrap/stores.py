@@ -64,6 +64,13 @@ def system_clock() -> "Clock":
     return SystemClock()
 
 
+def check_person(invocation: Invocation) -> None:
+    """Raise `TrustError` in a process that a command of the agent started. Blocks."""
+    from agent_workbench.adapters.inbox.origin import check_not_a_command
+
+    check_not_a_command(invocation.environ)
+
+
 def decider(invocation: Invocation) -> str:
     """Return the name of the user who decides; raise `TrustError` in a process that a command of the agent started."""
     from agent_workbench.adapters.inbox.origin import check_not_a_command, describe_user

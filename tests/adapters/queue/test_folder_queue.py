@@ -59,7 +59,8 @@ class Place:
 
     def listed(self, end: str = "") -> list[str]:
         folder = self.queue / end
-        return sorted(each.name for each in folder.iterdir() if not each.is_dir()) if folder.exists() else []
+        files = (each.name for each in folder.iterdir() if not each.is_dir()) if folder.exists() else ()
+        return sorted(name for name in files if name not in {".gitignore", ".workers"})
 
     def refusal(self, stem: str) -> str:
         """Return the reason that stands beside a refused file."""
@@ -384,6 +385,37 @@ class Killed(BaseException):
     """The process is no more."""
 
 
+async def test_a_worker_with_another_state_folder_waits_until_the_first_is_gone(place: Place) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        place.write(name)
+    queue, sibling = place.open(), place.open()
+    await taken(queue)
+    stranger = Place.__new__(Place)
+    stranger.__dict__.update(place.__dict__, state=place.state.with_name("other"))
+    other = stranger.open()
+    with pytest.raises(LockedError, match="another state folder"):
+        await other.claim("two", LEASE)
+    assert (await taken(sibling)).task.id == "b"
+    await queue.close()
+    await sibling.close()
+    assert (await taken(other)).task.id == "a"
+
+
+async def test_the_lock_of_the_workers_is_no_link(place: Place, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    place.write("a.yaml")
+    (place.queue / ".workers").symlink_to(victim)
+    with pytest.raises(StorageError):
+        await place.open().claim("one", LEASE)
+    assert victim.read_text() == "mine"
+
+
+async def test_a_text_that_cannot_be_written_is_refused(place: Place) -> None:
+    with pytest.raises(UsageError, match="half a character"):
+        await place.open().put(QueuedTask("a", "goal: \ud800\n", origin=TaskOrigin.FORGE))
+
+
 CALLS = [(os, "write"), (os, "fsync"), (os, "link"), (os, "unlink"), (os, "mkdir"), (Path, "replace")]
 
 
@@ -433,4 +465,4 @@ async def test_killed_at_any_write_a_task_ends_once_and_no_file_is_lost(
     assert place.listed("done") == ["a.result.json", "a.yaml"]
     assert [each for each in place.listed("failed") if each.endswith(".yaml")] == ["b.yaml"]
     assert (place.queue / "done/a.result.json").read_text() == encode_result(RESULT)
-    assert not [each for each in place.listed() if not each.startswith(".")]
+    assert not [each for each in place.listed() if not each.endswith(".tmp")]

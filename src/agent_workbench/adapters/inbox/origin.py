@@ -30,8 +30,8 @@ def check_not_a_command(environ: Mapping[str, str]) -> None:
     """
     if COMMAND_MARK in environ or any(word.endswith(_SUPERVISOR) for words in _ancestors() for word in words):
         raise TrustError(
-            "a command that the agent runs cannot decide",
-            advice="decide in a terminal of your own, or in `agent tui`",
+            "a command that the agent runs cannot decide, nor queue a task",
+            advice="do it in a terminal of your own, or in `agent tui`",
         )
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_names import SUFFIXES, key_of, name_problem, shown_name, stem_of, stored_name
+from agent_workbench.adapters.queue.queue_owner import QueueOwner
 from agent_workbench.adapters.queue.queue_records import QueueRecord, QueueRecords
 from agent_workbench.adapters.queue.waiting_tasks import ReadPriority, TrackedNames, WaitingTasks, has_no_file, is_draft
 from agent_workbench.core.errors import LockedError, UsageError
@@ -41,6 +42,7 @@ class FolderQueue:
         self._files = files
         self._records = records
         self._clock = clock
+        self._owner = QueueOwner(files, records.folder)
         self._waiting = WaitingTasks(files, records, read_priority, tracked_names)
 
     @property
@@ -100,7 +102,12 @@ class FolderQueue:
 
     async def close(self) -> None:
         """Free the claims of this object."""
-        await asyncio.to_thread(self._records.release)
+
+        def close() -> None:
+            self._records.release()
+            self._owner.release()
+
+        await asyncio.to_thread(close)
 
     async def _locked(self, change: Callable[[], Result]) -> Result:
         def work() -> Result:
@@ -113,6 +120,10 @@ class FolderQueue:
     def _put(self, task: QueuedTask) -> bool:
         if problem := name_problem(f"{task.id}{SUFFIXES[0]}") or ("" if stem_of(task.id + ".yaml") else "is empty"):
             raise UsageError(f"a queued task cannot be named {task.id!r}: the name {problem}")
+        try:
+            definition = task.definition.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"the text of {task.id!r} holds half a character (a lone surrogate)") from error
         names = {key_of(name) for name in self._files.names()}
         taken = self._records.find(task.id)
         if key_of(task.id) in names or self._files.has_any(task.id) or (taken is not None and not is_draft(taken)):
@@ -120,10 +131,11 @@ class FolderQueue:
         record = QueueRecord(task.id, task.id + SUFFIXES[0], task.definition, task.origin, task.priority)
         self._records.save(record)
         if not has_no_file(record):
-            return self._files.create(record.name, task.definition.encode())
+            return self._files.create(record.name, definition)
         return True
 
     def _claim(self, worker: str, lease_seconds: float, *, begun: bool) -> TaskClaim | None:
+        self._owner.hold()
         for record in self._records.all():
             if record.ended and not record.filed:
                 self._end(record)

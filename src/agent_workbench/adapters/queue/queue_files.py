@@ -18,7 +18,7 @@ from agent_workbench.system.regular_files import open_regular
 
 MAX_BYTES = 1_000_000
 MAX_NAMES = 1000
-IGNORE, IGNORE_ALL = ".gitignore", b"# Written by `agent worker add`: queued tasks are no part of the repository.\n*\n"
+IGNORE, IGNORE_ALL = ".gitignore", b"# Written by `agent worker`: queued tasks are no part of the repository.\n*\n"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV, errno.EISDIR}
 
@@ -80,9 +80,17 @@ class QueueFiles:
     def create(self, name: str, data: bytes) -> bool:
         """Write a new queued file whole and durably; return False and change nothing if there is one."""
         with self._created() as folder:
-            if not _exists(folder, IGNORE):
-                self._write_new(folder, IGNORE, IGNORE_ALL)
+            self._ignore(folder)
             return self._write_new(folder, name, data)
+
+    def open_lock(self, name: str) -> int:
+        """Return the descriptor of a file for a lock, which is made if it is missing; no link is followed."""
+        with self._created() as folder:
+            self._ignore(folder)
+            try:
+                return open_regular(name, os.O_RDWR | os.O_CREAT, folder=folder)
+            except OSError as error:
+                raise storage_error(f"{self.shown}/{name} could not be opened", error) from error
 
     def has_any(self, stem: str) -> bool:
         """Return True if a file with this name and one of the suffixes is queued or has ended."""
@@ -133,6 +141,11 @@ class QueueFiles:
         except OSError as error:
             raise storage_error(f"{self.shown}/{name} could not be moved", error) from error
         return True
+
+    def _ignore(self, folder: int) -> None:
+        """Keep git from listing what is in the folder, unless the user has rules of their own there."""
+        if not _exists(folder, IGNORE):
+            self._write_new(folder, IGNORE, IGNORE_ALL)
 
     def _write_new(self, folder: int, name: str, data: bytes) -> bool:
         fresh = f".{secrets.token_hex(8)}.tmp"

@@ -62,7 +62,7 @@ class QueueRecords:
     """Records in `folder`. Changes are made under `locked`; all calls block."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._workers = folder / "workers"
         self._lock: FileLock | None = None
         self.holder = ""
@@ -78,7 +78,7 @@ class QueueRecords:
     def mark(self) -> int:
         """Return a number that changes with every record; 0 before the first."""
         try:
-            return self._folder.stat().st_mtime_ns
+            return self.folder.stat().st_mtime_ns
         except OSError:
             return 0
 
@@ -87,12 +87,12 @@ class QueueRecords:
         """Hold the queue's lock, which one process at a time has."""
         descriptor = -1
         try:
-            make_directories(self._folder)
-            descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            make_directories(self.folder)
+            descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise storage_error(f"the lock of the queue in {self._folder} could not be opened", error) from error
+            raise storage_error(f"the lock of the queue in {self.folder} could not be opened", error) from error
         try:
-            lock_descriptor(descriptor, self._folder / "lock", LOCK_SECONDS)
+            lock_descriptor(descriptor, self.folder / "lock", LOCK_SECONDS)
             yield
         finally:
             os.close(descriptor)
@@ -100,11 +100,11 @@ class QueueRecords:
     def all(self) -> list[QueueRecord]:
         """Return all records."""
         try:
-            paths = sorted(path for path in self._folder.iterdir() if path.suffix == ".json")
+            paths = sorted(path for path in self.folder.iterdir() if path.suffix == ".json")
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise storage_error(f"{self._folder} could not be read", error) from error
+            raise storage_error(f"{self.folder} could not be read", error) from error
         return [record for path in paths if (record := _read(path)) is not None]
 
     def find(self, task: str) -> QueueRecord | None:
@@ -153,7 +153,7 @@ class QueueRecords:
             self.holder = ""
 
     def _path(self, task: str) -> Path:
-        return self._folder / f"{sha256(task.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+        return self.folder / f"{sha256(task.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
 
 def _read(path: Path) -> QueueRecord | None:
