@@ -274,6 +274,9 @@ def _operation(method: str, path: str) -> tuple[str, dict[str, str]]:
 def _handler(forge: GiteaServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # An answer in two packets would wait for the client's acknowledgement.
+        wbufsize = -1
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             self._handle()

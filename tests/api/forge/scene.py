@@ -19,6 +19,7 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, InboxItem
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, Task, TaskOrigin, TaskStatus
+from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.queue.result import TaskResult
@@ -82,10 +83,18 @@ class Scene:
             e.TaskStarted(task.id, task, WorkspaceFacts("/w", f"agent/{task.id}", base, "t" * 40), ("pytest -q",)),
         )
         for event in (*story, *events):
-            await held.journal.append(self.written[held.id], time_of(self.written[held.id]), event)
-            self.written[held.id] += 1
+            await self.append(held, event)
         await held.journal.close()
         return held.id
+
+    async def hold(self, session: SessionId) -> HeldSession:
+        """Open a session that was left."""
+        sessions = await asyncio.to_thread(self.repo.sessions, self.settings)
+        return await sessions.open(SessionQuery(session))
+
+    async def append(self, held: HeldSession, event: e.Event) -> None:
+        await held.journal.append(self.written[held.id], time_of(self.written[held.id]), event)
+        self.written[held.id] += 1
 
     async def queued(self, task: Task, session: SessionId, state: QueueState) -> None:
         """Let the queue have the task in this state."""
