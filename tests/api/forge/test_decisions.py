@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core import events as e
+from agent_workbench.core.events import Author
 from agent_workbench.core.forge_settings import ForgeSettings
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Task, TaskOrigin
@@ -137,7 +138,7 @@ async def test_a_guessed_digest_decides_nothing(scene: Scene, server: GiteaServe
 async def test_a_proposal_that_changed_since_is_not_decided(scene: Scene, server: GiteaServer) -> None:
     item = await scene.parked()
     held = await scene.hold(item.session)
-    await scene.append(held, e.ProposalReplaced(replace(CHANGE, text="changed", edited=True), "", "user"))
+    await scene.append(held, e.ProposalReplaced(replace(CHANGE, text="changed", edited=True), "", Author.USER))
     await held.journal.close()
     server.say(7, "ada", f"/approve {item.reference}")
     await refused(scene, server, item.session, "not what was shown")

@@ -133,7 +133,8 @@ class ForgeRounds:
         try:
             if issue.problem:
                 raise UsageError(issue.problem)
-            definition = issue_definition(f"{settings.kind}:{settings.repo}#{issue.number}", issue.title, issue.text)
+            title, text = self._link.redact(issue.title), self._link.redact(issue.text)
+            definition = issue_definition(f"{settings.kind}:{settings.repo}#{issue.number}", title, text)
         except UsageError as error:
             why = error_text(error)
             await self._link.comment(issue.number, f"refused:{issue.label_event}", refused_comment(why))
