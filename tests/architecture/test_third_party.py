@@ -32,7 +32,8 @@ ALLOWED: dict[str, set[str]] = {
     "config": {"yaml"},
     "tui": {"rich", "textual"},
     "cli": set(),
-    "mcp": {"anyio", "mcp", "mcp_types", "uvicorn"},
+    "http_server": {"uvicorn"},
+    "mcp": {"anyio", "mcp", "mcp_types"},
     "bootstrap": set(),
 }
 

@@ -1,30 +1,20 @@
 """The server over HTTP at the path `/mcp`, on loopback unless it has a name elsewhere."""
 
 import asyncio
-import contextlib
-import os
 import secrets
-import socket
-from collections.abc import Callable, Iterator
-
-import uvicorn
+from collections.abc import Callable
 
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.http_server.listener import EVERYWHERE, LOOPBACK, listen, serve
+from agent_workbench.http_server.request_guard import MAX_BODY_BYTES, BearerToken, RequestGuard
 from agent_workbench.mcp.served_repo import served_repo
-from agent_workbench.mcp.transport.connection_limits import LimitedConnection
 from agent_workbench.mcp.transport.process_end import end_process, first_end
-from agent_workbench.mcp.transport.request_guard import MAX_BODY_BYTES, RequestGuard
 
-LOOPBACK = "127.0.0.1"
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - only where the user named a host
 TOKEN_VARIABLE = "AGENT_MCP_TOKEN"  # noqa: S105 - its name
 MIN_TOKEN_CHARS = 32
 PATH = "/mcp"
 TOKEN_BYTES = 32
-BACKLOG = 64
-HEAD_BYTES = 32 * 1024
-CLOSE_SECONDS = 1
 
 OnReady = Callable[[str, str], None]
 
@@ -43,7 +33,7 @@ async def _serve(invocation: Invocation, port: int, on_ready: OnReady, parent: i
     own = _own_token(invocation)
     async with served_repo(invocation) as sdk:
         address = EVERYWHERE if name else LOOPBACK
-        listening = _listen(address, port)
+        listening = listen(address, port, "--port")
         port = listening.getsockname()[1]
         token = own or secrets.token_urlsafe(TOKEN_BYTES)
         # Each request stands for itself in both protocol eras: nothing is kept for a client between two of them.
@@ -51,32 +41,10 @@ async def _serve(invocation: Invocation, port: int, on_ready: OnReady, parent: i
         app = sdk.streamable_http_app(
             streamable_http_path=PATH, stateless_http=True, max_request_body_size=MAX_BODY_BYTES, host=address
         )
-        config = uvicorn.Config(
-            RequestGuard(app, token, port, name),
-            http=LimitedConnection,
-            lifespan="off",
-            ws="none",
-            log_config=None,
-            log_level="error",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            h11_max_incomplete_event_size=HEAD_BYTES,
-            timeout_graceful_shutdown=CLOSE_SECONDS,
-        )
         async with sdk.session_manager.run():
             on_ready(f"http://{name or LOOPBACK}:{port}{PATH}", "" if own else token)
-            await first_end(_Server(config).serve(sockets=[listening]), parent)
+            await first_end(serve(RequestGuard(app, BearerToken(token), port, name), listening), parent)
     end_process(ExitCode.DONE)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server without its signal handlers: `first_end` has them."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
 
 
 def _own_token(invocation: Invocation) -> str:
@@ -87,16 +55,3 @@ def _own_token(invocation: Invocation) -> str:
             advice=f"make one: python3 -c 'import secrets; print(secrets.token_urlsafe({TOKEN_BYTES}))'",
         )
     return token
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((address, port))
-        listening.listen(BACKLOG)
-    except OSError as error:
-        listening.close()
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise UsageError(f"cannot listen on {address}:{port}: {why}", advice="choose another --port") from error
-    return listening

@@ -1,9 +1,9 @@
-"""Guard in front of the HTTP server: host, origin, token, size and time of each request."""
+"""Guard in front of an HTTP server: host, origin, proof of the sender, size and time of each request."""
 
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 BODY_SECONDS = 10.0
@@ -24,16 +24,43 @@ class Refusal(Exception):
         self.status = status
 
 
-class RequestGuard:
-    """ASGI application around `app`, for those who know `token`.
+class SenderProof(Protocol):
+    """What a sender must know. Both methods raise `Refusal` for one who does not."""
 
-    A page of another site, a rebound name and another user of the machine lack the origin, the host or the token.
+    def check_head(self, scope: Scope) -> None:
+        """Check the head, before anything of the body is read."""
+
+    def check_body(self, scope: Scope, body: bytes) -> None:
+        """Check the whole body."""
+
+
+class BearerToken:
+    """Proof by `Authorization: Bearer TOKEN`."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    def check_head(self, scope: Scope) -> None:
+        """Raise `Refusal` unless the token is there, once."""
+        (said, *more) = header_values(scope, b"authorization") or [b""]
+        kind, _, token = said.partition(b" ")
+        if more or kind.lower() != b"bearer" or not secrets.compare_digest(token, self._token):
+            raise Refusal(401, "the token is missing or wrong: send `Authorization: Bearer TOKEN`")
+
+    def check_body(self, scope: Scope, body: bytes) -> None:
+        """Take every body."""
+
+
+class RequestGuard:
+    """ASGI application around `app`, for senders with the `proof`.
+
+    A page of another site, a rebound name and another user of the machine lack the origin, the host or the proof.
     `name` is what the server is called elsewhere: a proxy may serve it at another port, and over TLS.
     """
 
-    def __init__(self, app: Application, token: str, port: int, name: str = "") -> None:
+    def __init__(self, app: Application, proof: SenderProof, port: int, name: str = "") -> None:
         self._app = app
-        self._token = token.encode()
+        self._proof = proof
         local = {f"{host}:{port}" for host in HOSTS}
         named = {name, f"{name}:{port}"} if name else set[str]()
         self._hosts = {host.encode() for host in local | named}
@@ -45,6 +72,7 @@ class RequestGuard:
         try:
             self._check(scope)
             body = await _whole_body(scope, receive)
+            self._proof.check_body(scope, body)
         except Refusal as refusal:
             await _refuse(send, refusal)
             return
@@ -54,24 +82,22 @@ class RequestGuard:
         """Raise `Refusal` for a request that is not for this server or not from its user."""
         if scope["type"] != "http":
             raise Refusal(403, "only HTTP is served here")
-        if _values(scope, b"host") not in [[host] for host in self._hosts]:
+        if header_values(scope, b"host") not in [[host] for host in self._hosts]:
             raise Refusal(421, "the Host header does not name this server")
-        origins = _values(scope, b"origin")
+        origins = header_values(scope, b"origin")
         if any(origin not in self._origins for origin in origins):
             raise Refusal(403, "the Origin header names another site")
-        (said, *more) = _values(scope, b"authorization") or [b""]
-        kind, _, token = said.partition(b" ")
-        if more or kind.lower() != b"bearer" or not secrets.compare_digest(token, self._token):
-            raise Refusal(401, "the token is missing or wrong: send `Authorization: Bearer TOKEN`")
+        self._proof.check_head(scope)
 
 
-def _values(scope: Scope, name: bytes) -> list[bytes]:
+def header_values(scope: Scope, name: bytes) -> list[bytes]:
+    """Return the values of a header, one for each time that it was sent."""
     return [value for each, value in scope["headers"] if each.lower() == name]
 
 
 async def _whole_body(scope: Scope, receive: Receive) -> bytes:
     """Return the body; raise `Refusal` for one that is too long, or too long on its way."""
-    length = (_values(scope, b"content-length") or [b"0"])[0]
+    length = (header_values(scope, b"content-length") or [b"0"])[0]
     if len(length) > 12 or (length.isdigit() and int(length) > MAX_BODY_BYTES):
         raise Refusal(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
     body = bytearray()

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_workbench.mcp.transport import request_guard
-from agent_workbench.mcp.transport.request_guard import Message, Receive, RequestGuard, Scope, Send
+from agent_workbench.http_server import request_guard
+from agent_workbench.http_server.request_guard import BearerToken, Message, Receive, RequestGuard, Scope, Send
 
 PORT = 4321
 TOKEN = "the-token"
@@ -36,7 +36,7 @@ async def asked(
         answers.append(message)
 
     scope = {"type": kind, "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers]}
-    await RequestGuard(echo, TOKEN, PORT, name)(scope, receive, send)
+    await RequestGuard(echo, BearerToken(TOKEN), PORT, name)(scope, receive, send)
     return int(answers[0]["status"])
 
 

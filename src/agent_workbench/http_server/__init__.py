@@ -1,0 +1,1 @@
+"""HTTP server for front ends: who is answered, and how much they may send."""
