@@ -15,7 +15,7 @@ from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.selection.partial_patch import leave_out
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.proposals import shown_sha
+from agent_workbench.core.proposals import OFFER_NOTES, shown_sha
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.session_state import SessionState
@@ -23,7 +23,7 @@ from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
-from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change
+from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, reopened
 from tests.fakes import runs
 from tests.fakes.stores import MemoryKnowledge
 
@@ -153,16 +153,49 @@ async def test_a_note_that_changed_since_it_was_shown_asks_again(tmp_path: Path)
         assert "one word" in (await knowledge.notes())[0].text
 
 
-async def test_unattended_a_note_waits_and_an_existing_one_is_not_changed(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [REMEMBER], approvals=OPEN, headless=True, knowledge=await notes()) as stage:
+async def test_unattended_notes_wait_beside_the_task_and_keep_it_from_nothing(tmp_path: Path) -> None:
+    """Also one that would change a note, which not even `auto` allows."""
+    knowledge, approvals = await notes(old="mine\n"), replace(OPEN, knowledge=Approval.AUTO)
+    second, changed = (REMEMBER.replace("Answers", each) for each in ("Second", "Old"))
+    sayings = [REMEMBER, second, REMEMBER.replace("one word", "two words"), change("wrong", "right"), FINISH]
+    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True, knowledge=knowledge) as stage:
         ending = await run_unattended(stage.session, stage.recorder, (T1,))
-        assert ending.exit_code is ExitCode.PARKED
-    knowledge = await notes(answers="mine\n")
-    approvals = replace(OPEN, knowledge=Approval.AUTO)
-    sayings = [REMEMBER, change("wrong", "right"), FINISH]
-    async with a_stage(tmp_path / "2", sayings, approvals=approvals, headless=True, knowledge=knowledge) as stage:
+        assert ending.exit_code is ExitCode.DONE, ending
+        waiting = stage.state.waiting
+        assert waiting is not None
+        assert (waiting.kind, waiting.tool) == (Permission.KNOWLEDGE, OFFER_NOTES)
+        assert waiting.paths == ("memory/knowledge/answers.md", "memory/knowledge/second.md")
+        assert "two words" in waiting.text
+        assert "put aside for a person" in stage.model.requests[1].messages[-1].text
+        assert stage.read_back() == stage.state
+        assert [each.name for each in await knowledge.notes()] == ["old"]
+        async with reopened(stage) as again:
+            await run_unattended(again.session, again.recorder, (T1,))
+            assert again.state.waiting == waiting, "offered once"
+    async with a_stage(
+        tmp_path / "2",
+        [changed, change("wrong", "right"), FINISH],
+        approvals=approvals,
+        headless=True,
+        knowledge=knowledge,
+    ) as stage:
         assert (await run_unattended(stage.session, stage.recorder, (T1,))).exit_code is ExitCode.DONE
-        assert await knowledge.read("answers") == KnowledgeNote("answers", "mine\n")
+        assert await knowledge.read("old") == KnowledgeNote("old", "mine\n")
+        assert stage.state.waiting is not None
+        assert stage.state.waiting.special == ("memory/knowledge/old.md",)
+
+
+async def test_what_the_policy_denies_or_allows_is_not_put_aside(tmp_path: Path) -> None:
+    knowledge = await notes()
+    for number, (approval, written) in enumerate(((Approval.DENY, []), (Approval.AUTO, ["answers"]))):
+        approvals = replace(OPEN, knowledge=approval)
+        sayings = [REMEMBER, change("wrong", "right"), FINISH]
+        async with a_stage(
+            tmp_path / str(number), sayings, approvals=approvals, headless=True, knowledge=knowledge
+        ) as stage:
+            assert (await run_unattended(stage.session, stage.recorder, (T1,))).exit_code is ExitCode.DONE
+            assert stage.state.note_offer is None
+            assert [each.name for each in await knowledge.notes()] == written
 
 
 async def test_offered_notes_are_taken_one_by_one(tmp_path: Path) -> None:

@@ -16,9 +16,12 @@ from agent_workbench.core.state.applied_diffs import checks_reviewed
 from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
+from agent_workbench.core.tools.spec import REMEMBER
 
 UNATTENDED = "policy:unattended"
 NOBODY = "nobody is there to approve it"
+ASIDE = "it is put aside for a person, who decides about it after the task; go on without it"
+"""Reason of the decision about a note of an unattended task, which is offered when the task is over."""
 
 
 class PolicyDecision(Struct, frozen=True):
@@ -43,9 +46,13 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
     for run in objections(state, proposal):
         return _hook_ruling(state, run)
     by = _opened_by(state, approval, proposal)
+    if not by and _is_put_aside(state, proposal):
+        return PolicyDecision(Verdict.REJECT, UNATTENDED, ASIDE)
     if facts.unattended is UnattendedRule.PARKED or not by:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, NOBODY) if _is_lone_chat(state) else None
     refusal = _needs_a_person(state, proposal)
+    if refusal and _is_put_aside(state, proposal):
+        return PolicyDecision(Verdict.REJECT, UNATTENDED, ASIDE)
     if refusal and state.config.headless:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, refusal)
     return None if refusal else PolicyDecision(Verdict.APPROVE, by)
@@ -70,6 +77,11 @@ def parking_reason(state: SessionState, proposal: Proposal) -> str:
         return f"the task is not your own ({task.origin}), and no rule names: {subject}"
     approval = state.config.approvals.of(proposal.kind) if state.config is not None else Approval.ASK
     return _needs_a_person(state, proposal) or f"{proposal.kind}: {approval}, and no rule allows it"
+
+
+def _is_put_aside(state: SessionState, proposal: Proposal) -> bool:
+    """Return True for a note of an unattended task, which needs no answer to go on."""
+    return proposal.tool == REMEMBER and state.chat is None and state.config is not None and state.config.headless
 
 
 def _is_lone_chat(state: SessionState) -> bool:

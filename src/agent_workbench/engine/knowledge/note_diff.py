@@ -10,13 +10,13 @@ from msgspec import Struct
 from agent_workbench.core.errors import PatchError, StorageError, UsageError
 from agent_workbench.core.events import OfferedNote
 from agent_workbench.core.knowledge.note_names import name_in_path, note_path
-from agent_workbench.core.knowledge.note_text import excerpt_of, words_of
+from agent_workbench.core.knowledge.note_text import excerpt_of, read_head, words_of
 from agent_workbench.core.knowledge.notes import KnowledgeNote, check_note_name
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.hashes import content_hash
-from agent_workbench.core.patch.values import FileChange, FileContent, Patch
+from agent_workbench.core.patch.values import FileChange, FileContent, LineKind, Patch
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.proposals import Preimage, Proposal, SimilarNote
 
@@ -99,6 +99,13 @@ async def write_notes(knowledge: Knowledge, proposal: Proposal) -> tuple[str, ..
             raise StorageError(f"{error}{done}", advice=error.advice) from error
         written.append(change.path)
     return tuple(written)
+
+
+def shown_title(proposal: Proposal) -> str:
+    """Return the title of the note that a proposal shows: that of the lines which its diff leads to."""
+    hunks = [hunk for file in proposal.patch.files[:1] for hunk in file.hunks[:1]]
+    lines = [line.text for hunk in hunks for line in hunk.lines if line.kind is not LineKind.REMOVED]
+    return read_head("\n".join(lines)).title or name_in_path(proposal.paths[0])
 
 
 def notes_document(notes: Iterable[OfferedNote], memory: str) -> str:

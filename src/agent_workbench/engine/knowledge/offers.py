@@ -16,20 +16,26 @@ from agent_workbench.core.events import (
     NotesOffered,
     OfferedNote,
     ProposalReplaced,
+    Recorded,
     TroubleMet,
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.knowledge.note_names import name_in_path
+from agent_workbench.core.knowledge.note_text import compose_note
 from agent_workbench.core.knowledge.notes import MAX_NAME_CHARS
 from agent_workbench.core.knowledge.rejections import notes_of_rejections
 from agent_workbench.core.patch.diff_text import canonical_patch
 from agent_workbench.core.proposals import OFFER_NOTES, POLICY, Proposal, Verdict, with_patch
 from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.engine.approval.policy import ASIDE
 from agent_workbench.engine.knowledge.note_diff import (
+    MAX_NOTES,
     diff_notes,
     moved_note,
     notes_document,
     read_document,
+    shown_title,
     write_notes,
 )
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -68,6 +74,35 @@ async def offer_rejections(session: SessionContext) -> None:
         session.publisher.notify(f"nothing of what you rejected can become a note: {error_text(error)}")
         return
     await session.record(NotesOffered(tuple(notes), f"what you rejected in {run.task}", run.task))
+
+
+async def offer_put_aside(session: SessionContext) -> None:
+    """Offer and propose the notes that an unattended task put aside for a person, once the task is over."""
+    run, offered = session.run, session.state.note_offer
+    if offered is not None and offered.offered.task == run.task:
+        return
+    notes = await to_thread(_put_aside, tuple(run.history))
+    if notes:
+        await session.record(NotesOffered(notes, f"the model's steps in {run.task}", run.task))
+        await propose_notes(session)
+        if session.state.waiting is not None:
+            session.hooks.tell_waiting(session.state.waiting, session.state)
+
+
+def _put_aside(history: Sequence[Recorded]) -> tuple[OfferedNote, ...]:
+    proposed: dict[ProposalId, Proposal] = {}
+    notes: dict[str, OfferedNote] = {}
+    for event in (each.event for each in history):
+        match event:
+            case ActionProposed(proposal=proposal):
+                proposed[proposal.id] = proposal
+            case ActionDecided(reason=reason, proposal_id=id) if reason == ASIDE and id in proposed:
+                shown = proposed[id]
+                name = name_in_path(shown.paths[0])
+                notes[name] = OfferedNote(name, compose_note(shown_title(shown), shown.text))
+            case _:
+                pass
+    return tuple(notes.values())[:MAX_NOTES]
 
 
 async def _free_name(session: SessionContext, wanted: str) -> str:

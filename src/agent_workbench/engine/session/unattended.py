@@ -20,6 +20,7 @@ from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.approval.proposals import decide
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import Ask, AwaitGo, AwaitRetry, Decide, Idle, Move, ReviewChange, RunHook, next_move
+from agent_workbench.engine.knowledge.offers import offer_put_aside
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import answered
@@ -200,6 +201,7 @@ async def _move(session: SessionContext) -> SessionEnd:
         match move:
             case Idle():
                 run = session.run
+                await offer_put_aside(session)
                 done = run.status is TaskStatus.DONE
                 return SessionEnd(ExitCode.DONE if done else ExitCode.FAILED, f"{run.task} {run.status}: {run.reason}")
             case AwaitRetry():

@@ -3,12 +3,11 @@
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.events import OfferedNote
 from agent_workbench.core.knowledge.note_names import name_in_path, note_name
-from agent_workbench.core.knowledge.note_text import compose_note, read_head
-from agent_workbench.core.patch.values import LineKind
+from agent_workbench.core.knowledge.note_text import compose_note
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments
-from agent_workbench.engine.knowledge.note_diff import diff_notes, write_notes
+from agent_workbench.engine.knowledge.note_diff import diff_notes, shown_title, write_notes
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
@@ -28,7 +27,7 @@ class Remember(BuiltinTool, frozen=True):
         if not body:
             raise UsageError("the note is empty", advice="say what is to be remembered")
         shown = context.run.proposal if not arguments.values else None
-        title = arguments.text("title").strip() if shown is None else _title_of(shown)
+        title = arguments.text("title").strip() if shown is None else shown_title(shown)
         name = note_name(title) if shown is None else name_in_path(shown.paths[0])
         note = OfferedNote(name, compose_note(title, body), ORIGIN)
         try:
@@ -52,13 +51,6 @@ class Remember(BuiltinTool, frozen=True):
         except StorageError as error:
             raise UsageError(str(error), advice=error.advice) from error
         return ToolResult(f"remembered in {', '.join(paths)}")
-
-
-def _title_of(shown: Proposal) -> str:
-    """Return the title of the note that was shown: that of the lines which its diff leads to."""
-    hunks = [hunk for file in shown.patch.files[:1] for hunk in file.hunks[:1]]
-    lines = [line.text for hunk in hunks for line in hunk.lines if line.kind is not LineKind.REMOVED]
-    return read_head("\n".join(lines)).title or name_in_path(shown.paths[0])
 
 
 TOOL = Remember(
