@@ -8,6 +8,8 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.repo.retrieval import Signal
 
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
+PUT_ASIDE = "it is put aside for a person, who decides about it after the task; go on without it"
+"""Reason of the decision about a note of an unattended task, which is offered when the task is over."""
 MAX_NAME_CHARS = 80
 
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.hook_answers import HookRun, HookVerdict
+from agent_workbench.core.knowledge.notes import PUT_ASIDE
 from agent_workbench.core.proposals import POLICY, Proposal, Verdict
 from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
 from agent_workbench.core.rules.matching import rule_allows, rule_problem
@@ -20,8 +21,6 @@ from agent_workbench.core.tools.spec import REMEMBER
 
 UNATTENDED = "policy:unattended"
 NOBODY = "nobody is there to approve it"
-ASIDE = "it is put aside for a person, who decides about it after the task; go on without it"
-"""Reason of the decision about a note of an unattended task, which is offered when the task is over."""
 
 
 class PolicyDecision(Struct, frozen=True):
@@ -47,12 +46,12 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
         return _hook_ruling(state, run)
     by = _opened_by(state, approval, proposal)
     if not by and _is_put_aside(state, proposal):
-        return PolicyDecision(Verdict.REJECT, UNATTENDED, ASIDE)
+        return PolicyDecision(Verdict.REJECT, UNATTENDED, PUT_ASIDE)
     if facts.unattended is UnattendedRule.PARKED or not by:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, NOBODY) if _is_lone_chat(state) else None
     refusal = _needs_a_person(state, proposal)
     if refusal and _is_put_aside(state, proposal):
-        return PolicyDecision(Verdict.REJECT, UNATTENDED, ASIDE)
+        return PolicyDecision(Verdict.REJECT, UNATTENDED, PUT_ASIDE)
     if refusal and state.config.headless:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, refusal)
     return None if refusal else PolicyDecision(Verdict.APPROVE, by)

@@ -23,12 +23,11 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.knowledge.note_names import name_in_path
 from agent_workbench.core.knowledge.note_text import compose_note
-from agent_workbench.core.knowledge.notes import MAX_NAME_CHARS
+from agent_workbench.core.knowledge.notes import MAX_NAME_CHARS, PUT_ASIDE
 from agent_workbench.core.knowledge.rejections import notes_of_rejections
 from agent_workbench.core.patch.diff_text import canonical_patch
 from agent_workbench.core.proposals import OFFER_NOTES, POLICY, Proposal, Verdict, with_patch
 from agent_workbench.core.settings import Approval, Permission
-from agent_workbench.engine.approval.policy import ASIDE
 from agent_workbench.engine.knowledge.note_diff import (
     MAX_NOTES,
     diff_notes,
@@ -96,7 +95,7 @@ def _put_aside(history: Sequence[Recorded]) -> tuple[OfferedNote, ...]:
         match event:
             case ActionProposed(proposal=proposal):
                 proposed[proposal.id] = proposal
-            case ActionDecided(reason=reason, proposal_id=id) if reason == ASIDE and id in proposed:
+            case ActionDecided(reason=reason, proposal_id=id) if reason == PUT_ASIDE and id in proposed:
                 shown = proposed[id]
                 name = name_in_path(shown.paths[0])
                 notes[name] = OfferedNote(name, compose_note(shown_title(shown), shown.text))
