@@ -2,9 +2,11 @@
 
 import asyncio
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.api.plans import draft_in_words
 from agent_workbench.api.trusted_repo import settings_to_check
@@ -14,8 +16,8 @@ from agent_workbench.bootstrap.stores import check_person
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, read_definition, render_definition, task_queue
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.patch.globs import matches_glob
-from agent_workbench.core.plan import Task, TaskOrigin
+from agent_workbench.core.patch.globs import literal_glob, matches_glob
+from agent_workbench.core.plan import Task, TaskDraft, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.skills.selection import choosable
 from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
@@ -49,8 +51,10 @@ async def queue_words(invocation: Invocation, words: str, place: QueuePlace, say
     No model is asked. Raises `TrustError`, also in a command of the agent, and `UsageError` for words that are no task.
     """
     draft = await draft_in_words(invocation, words, say)
-    added = await _put(invocation, render_definition(draft.task), _name_for(draft.task), place)
-    return AddedTask(added.task, added.path, (*draft.remarks, *await _empty_scope(invocation, added)))
+    files = await (await (await find_repo(invocation)).repository.checkout_files()).list_files()
+    task = _with_named_scope(draft, files)
+    added = await _put(invocation, render_definition(task), _name_for(task), place)
+    return AddedTask(added.task, added.path, (*draft.remarks, *_empty_scope(added, files)))
 
 
 async def queue_text(invocation: Invocation, data: bytes, name: str, place: QueuePlace) -> AddedTask:
@@ -90,10 +94,21 @@ async def read_queue_file(path: Path) -> bytes:
         raise storage_error(f"{path} could not be read", error) from error
 
 
-async def _empty_scope(invocation: Invocation, added: AddedTask) -> tuple[str, ...]:
+def _with_named_scope(draft: TaskDraft, files: Collection[str]) -> Task:
+    """Return the drafted task; one that might write everywhere may write the files that it and its checks name."""
+    from agent_workbench.engine.task.task_start import named_files
+
+    task = draft.task
+    if task.scope.allowed_write_globs != ("**",):
+        return task
+    named = {mention.partition(":")[0] for mention in draft.mentions}.union(named_files(task))
+    globs = tuple(literal_glob(path) for path in files if path in named)
+    return replace(task, scope=replace(task.scope, allowed_write_globs=globs)) if globs else task
+
+
+def _empty_scope(added: AddedTask, files: Collection[str]) -> tuple[str, ...]:
     """Return a remark if the task may write none of the files that are there."""
     globs = added.task.scope.allowed_write_globs
-    files = await (await (await find_repo(invocation)).repository.checkout_files()).list_files()
     if any(matches_glob(path, glob) for path in files for glob in globs):
         return ()
     return (f"no file here is in what it may write ({', '.join(globs)}): set its scope in {added.path}",)

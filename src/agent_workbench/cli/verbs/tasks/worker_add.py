@@ -72,7 +72,7 @@ def _is_document(said: str) -> bool:
     if said == STANDARD_INPUT or said.endswith(SUFFIXES):
         return True
     if len(said.split()) < 2:
-        if Path(said).exists():
+        if said and Path(said).exists():
             return True
         raise UsageError(
             f"{quoted(said)} is one word, and no task", advice='put a task in quotes ("fix the …"), or name a YAML file'

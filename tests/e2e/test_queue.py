@@ -1,0 +1,120 @@
+"""The queue from the shell: a task is queued, checked and done without a model, and nothing else of the user changes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.core.queue.result import decode_result
+from tests.e2e.calc import calc_repo
+from tests.e2e.machine import Machine
+
+QUEUE = Path("tasks/queue/default")
+ADD = """\
+goal: Make add() add
+scope: {allowed_write_globs: [calc.py]}
+edits:
+  - {path: calc.py, find: left - right, replace: left + right}
+verify:
+  - command: python test_calc.py
+"""
+STATUS = ["git", "status", "--short", "--branch", "--", ":!memory/scratch"]
+POLICY = "approvals: {diff: auto, check: auto, commit: auto}\n"
+
+
+@pytest.fixture
+def repo(machine: Machine) -> Path:
+    made = calc_repo(machine)
+    (machine.folder / "policy.yaml").write_text(POLICY)
+    return made
+
+
+def work(machine: Machine, repo: Path) -> tuple[int, str]:
+    policy = str(machine.folder / "policy.yaml")
+    done = machine.agent("worker", "--once", "--unconfined", "--policy", policy, cwd=repo)
+    return done.code, done.said
+
+
+def test_edits_are_committed_with_a_result_and_a_journal_that_is_proved(machine: Machine, repo: Path) -> None:
+    (repo / "add.yaml").write_text(ADD)
+    added = machine.agent("worker", "add", "add.yaml", cwd=repo)
+    assert (added.code, added.out) == (0, "add  tasks/queue/default/add.yaml\n"), added.said
+    (repo / "add.yaml").unlink()
+    untouched = machine.run(STATUS, repo).out
+    assert "tasks" not in untouched
+    code, said = work(machine, repo)
+    assert code == 0, said
+    result = decode_result((repo / QUEUE / "done/add.result.json").read_text(), "add.result.json")
+    assert (result.status, result.exit_code, result.files) == ("done", 0, ("calc.py",))
+    assert [(each.command, each.exit_code) for each in result.checks] == [("python test_calc.py", 0)]
+    assert (repo / QUEUE / "done/add.yaml").read_text() == ADD
+    subject = machine.run(["git", "log", "-1", "--format=%s", result.branch], repo).out
+    assert subject == "[Agent] Complete add: Make add() add\n"
+    assert machine.run(STATUS, repo).out == untouched
+    proved = machine.agent("sessions", "verify", result.session, cwd=repo)
+    assert (proved.code, proved.out.split()[0]) == (0, "green")
+    # The journal alone has the task: it can be forked, and no other run takes it up.
+    forked = machine.agent("sessions", "fork", result.session, "--at", "8", cwd=repo)
+    assert forked.code == 0, forked.said
+    shown = machine.agent("plan", "show", cwd=repo)
+    assert "add" not in [line.split()[0] for line in shown.out.splitlines()]
+
+
+def test_a_parked_task_is_taken_up_by_its_name_alone(machine: Machine, repo: Path) -> None:
+    (repo / QUEUE).mkdir(parents=True)
+    (repo / QUEUE / "add.yaml").write_text(ADD)
+    (machine.folder / "policy.yaml").write_text(POLICY.replace("diff: auto", "diff: ask"))
+    code, said = work(machine, repo)
+    assert code == 3, said
+    (item,) = json.loads(machine.agent("inbox", "list", "--json", cwd=repo).out)
+    session = item["session"]
+    done = machine.agent("run", "--all", "--yes", cwd=repo)
+    assert session not in done.out
+    named = machine.agent("run", "--session", session, "--task", "add", "--yes", cwd=repo)
+    assert (named.code, "add done: committed" in named.out) == (0, True), named.said
+    code, said = work(machine, repo)
+    assert (repo / QUEUE / "done/add.yaml").exists(), said
+
+
+CHECKS = [
+    ("goal: x\n", 0, "input: x"),
+    ("gaol: x\n", 2, "input.yaml:1:1: unknown key 'gaol'; did you mean 'goal'?"),
+    ("goal: x\napplicable_skills: [nope]\n", 2, "input.yaml:2:21: "),
+    ("goal: [", 2, "input.yaml:1:"),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "said"), CHECKS)
+def test_a_file_is_checked_with_the_place_of_its_fault(
+    machine: Machine, repo: Path, text: str, code: int, said: str
+) -> None:
+    (repo / "input.yaml").write_text(text)
+    checked = machine.agent("worker", "check", "input.yaml", cwd=repo)
+    assert checked.code == code
+    assert said in checked.said
+    assert not (repo / "tasks").exists()
+
+
+def test_words_become_a_file_with_their_scope_and_checks(machine: Machine, repo: Path) -> None:
+    machine.environ["AGENT_TEST_COMMAND"] = "python test_calc.py"
+    added = machine.agent("worker", "add", "make add() in @calc.py add", cwd=repo)
+    assert added.code == 0, added.said
+    (file,) = (repo / QUEUE).glob("*.yaml")
+    assert added.out.split() == [file.stem, str(file.relative_to(repo))]
+    assert "- calc.py" in file.read_text()
+    again = machine.agent("worker", "add", "make add() in @calc.py add", cwd=repo)
+    assert again.out.split()[0] == f"{file.stem}-2"
+
+
+@pytest.mark.parametrize("said", ["nope.yaml", "word", ""])
+def test_what_is_neither_a_file_nor_words_is_refused(machine: Machine, repo: Path, said: str) -> None:
+    refused = machine.agent("worker", "add", said, cwd=repo)
+    assert refused.code == 2, refused.said
+    assert not (repo / "tasks").exists()
+
+
+def test_a_command_of_the_agent_queues_nothing(machine: Machine, repo: Path) -> None:
+    (repo / "add.yaml").write_text(ADD)
+    refused = machine.agent("worker", "add", "add.yaml", cwd=repo, environ={"AGENT_WORKBENCH_COMMAND": "1"})
+    assert refused.code == 4, refused.said
+    assert not (repo / "tasks").exists()
