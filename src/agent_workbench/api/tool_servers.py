@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # loaded by the calls that need it
     from agent_workbench.core.tool_server_settings import ToolServerSettings
 
 TEST_SECONDS = 60.0
+THIS_TEST = "`agent mcp test`"
 
 
 async def list_servers(invocation: Invocation) -> "tuple[tuple[ListedServer, ...], tuple[str, ...]]":
@@ -39,7 +40,7 @@ async def list_servers(invocation: Invocation) -> "tuple[tuple[ListedServer, ...
 async def run_server_tests(invocation: Invocation, names: Sequence[str], say: Say) -> "tuple[ServerTest, ...]":
     """Start the trusted servers with these names (none: all of them), list their tools, and stop them.
 
-    Raises `UsageError` for an unknown name.
+    Raises `UsageError` for an unknown name, or one without trust.
     """
     from agent_workbench.adapters.tools.schema_checker import SchemaChecker
     from agent_workbench.bootstrap.tool_servers import tool_servers
@@ -47,8 +48,10 @@ async def run_server_tests(invocation: Invocation, names: Sequence[str], say: Sa
     repo, settings = await repo_or_folder(invocation, say)
     known = [name for name, _ in settings.mcp_servers]
     if unknown := next((name for name in names if name not in known), ""):
+        if unknown in dict((await asyncio.to_thread(repo.load)).settings.mcp_servers):
+            raise UsageError(f"the MCP server {quoted(unknown)} is not trusted", advice="`agent trust` shows it")
         raise UsageError(
-            f"there is no trusted MCP server {quoted(unknown)}{did_you_mean(unknown, known)}",
+            f"there is no MCP server {quoted(unknown)}{did_you_mean(unknown, known)}",
             advice="`agent mcp list` shows them all",
         )
     servers = await asyncio.to_thread(tool_servers, settings, repo.root, invocation.environ)
@@ -75,7 +78,8 @@ async def _test(server: "McpServer", schemas: "SchemaValidator") -> "ServerTest"
     except TimeoutError:
         return ServerTest(name, notices=tuple(server.notices), error=f"it gave no answer within {TEST_SECONDS:g} s")
     except WorkbenchError as error:
-        return ServerTest(name, notices=tuple(server.notices), error=str(error), advice=error.advice)
+        advice = "" if THIS_TEST in error.advice else error.advice
+        return ServerTest(name, notices=tuple(server.notices), error=str(error), advice=advice)
     finally:
         await server.close()
 

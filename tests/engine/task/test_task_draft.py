@@ -12,7 +12,8 @@ from agent_workbench.core.intents import CompleteCode, SayToModel, StartTask
 from agent_workbench.core.intents.outcomes import CodeCompleted, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.intents.plan import AddTask, DraftTask
 from agent_workbench.core.plan import PathScope, Task, TaskDraft
-from agent_workbench.core.repo.retrieval import Chunk, Completion
+from agent_workbench.core.ports.workspace import Sources
+from agent_workbench.core.repo.retrieval import Chunk, Completion, IndexStatus
 from agent_workbench.core.settings import Permission, Settings
 from agent_workbench.engine.task.task_draft import NO_CHECKS, DraftSources, clean_words, propose_task
 from tests.adapters.plans.plan_files import content, plan_file
@@ -191,3 +192,27 @@ async def test_files_and_symbols_complete_what_is_typed_without_a_task(tmp_path:
         assert isinstance(found, CodeCompleted)
         assert found.items[0] == Completion("long.txt")
         assert await front.outcome(CompleteCode("../../etc/pas")) == CodeCompleted("../../etc/pas", ())
+
+
+class SavedIndex(GivenChunks):
+    """An index on the disk, which is there a moment after it was asked for."""
+
+    looks: int = 0
+
+    def status(self, sources: Sources) -> IndexStatus:
+        self.looks += 1
+        return super().status(sources) if self.looks > 2 else IndexStatus()
+
+
+async def test_a_saved_index_is_waited_for_before_the_scope_is_a_guess(tmp_path: Path) -> None:
+    chunks = (Chunk("src/cart.py", 1, 2, "def total():\n    return 0", 0.9),)
+    async with a_stage(tmp_path, start=CODE, retriever=SavedIndex(chunks)) as stage, in_front_of(stage) as front:
+        drafted = await front.outcome(DraftTask("count the totals"))
+        assert isinstance(drafted, TaskDrafted)
+        assert drafted.draft.remarks == (NO_CHECKS,)
+        assert "src/**" in drafted.draft.task.scope.allowed_write_globs
+    empty = tmp_path / "empty"
+    async with a_stage(empty, start=CODE, retriever=GivenChunks()) as stage, in_front_of(stage) as front:
+        drafted = await front.outcome(DraftTask("count the totals"))
+        assert isinstance(drafted, TaskDrafted)
+        assert any("first guess" in each for each in drafted.draft.remarks)

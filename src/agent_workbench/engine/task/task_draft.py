@@ -1,5 +1,6 @@
 """Task proposed from the user's words: goal, scope and checks come from the repository. No model is asked."""
 
+import asyncio
 import re
 import shlex
 from collections.abc import Collection, Sequence
@@ -12,6 +13,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import MOST_SAID_CHARS
 from agent_workbench.core.patch.globs import literal_glob
 from agent_workbench.core.plan import PathScope, Plan, Task, TaskDraft, next_id
+from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.path_kinds import is_document, is_test
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
@@ -25,6 +27,7 @@ from agent_workbench.engine.task.code_lookup import MOST_CHARS, MOST_LINES, long
 MOST_FOUND = 8
 MOST_TESTS = 4
 TITLE_CHARS = 200
+MOST_LOOKS, LOOK_SECONDS = 20, 0.05
 ANYWHERE = ("**",)
 NO_CHECKS = "no test_command is set: the model proposes a check when the task starts"
 # Commands to which paths of test files can be added.
@@ -50,8 +53,7 @@ async def draft_task(
     said = clean_words(ports.redacted(words))
     plan = await ports.plans.read() if await ports.plans.content_sha() else Plan()
     retriever = ports.retriever
-    status = retriever.status(sources)
-    built = complete or (status.complete and status.files > 0)
+    built = complete or await _is_indexed(retriever, sources)
     chunks = await retriever.search(sources, CodeQuery(said), MOST_FOUND, complete=built)
     draft = propose_task(said, next_id(plan.tasks), DraftSources(files, _paths_of(chunks), settings))
     long = await _too_long(sources, draft.mentions)
@@ -60,6 +62,18 @@ async def draft_task(
     if not built and not draft.mentions:
         remarks.append("the code is being indexed: the scope is a first guess")
     return TaskDraft(draft.task, kept, tuple(remarks))
+
+
+async def _is_indexed(retriever: Retriever, sources: Sources) -> bool:
+    """Return True if the files are indexed; an index that was saved is read in the moment that this waits for it."""
+    for look in range(MOST_LOOKS):
+        status = retriever.status(sources)
+        if status.complete and status.files:
+            return True
+        if not look:
+            retriever.prepare(sources)
+        await asyncio.sleep(LOOK_SECONDS)
+    return False
 
 
 async def _too_long(sources: Sources, asked: Sequence[str]) -> dict[str, int]:
