@@ -145,8 +145,7 @@ class TaskDialogs:
     ) -> None:
         """Open the input line. `afterwards` is submitted after whatever is entered.
 
-        `words` are in it already, and are sent `at_once` as if Enter was pressed. That of a new chat opens before the
-        session does.
+        `words` are in it already, and are sent `at_once` as if Enter was pressed. A new chat need not be open yet.
         """
         from agent_workbench.tui.dialogs.input_line import InputLine
 
@@ -157,18 +156,17 @@ class TaskDialogs:
         elif is_read_only(window):
             return
         elif window.screen.name != "line":  # a key that was queued opens no second one
+            commands = _line_commands(window, in_chat=chat)
             line = InputLine(
                 lambda said: self._send(said, afterwards),
-                window.ask,
-                _line_commands(window, in_chat=chat),
+                *(window.ask, commands),
                 words=words or self._unsent,
                 title=title,
+                update=update,
                 on_close=self._keep,
                 at_once=at_once,
                 chat=chat,
             )
-            if update is not None:
-                line.show(update)
             window.push_screen(line, self._show_draft)
 
     def make_task(self) -> None:
@@ -190,13 +188,12 @@ class TaskDialogs:
 
     async def _send(self, words: str, afterwards: Intent | None) -> Outcome | None:
         """Return the outcome of the words: said to the model while a task is worked on, else made a task."""
-        outcome = None
         if words and self._window.opens_chat:
             await self._window.opened()
-        update = self._window.update_shown
+        update, outcome = self._window.update_shown, None
         if words:
-            running = self._is_chat or (update is not None and update.state.unfinished)
-            outcome = await self._window.ask(SayToModel(words) if running else DraftTask(words))
+            said = self._is_chat or (update is not None and update.state.unfinished)
+            outcome = await self._window.ask(SayToModel(words) if said else DraftTask(words))
         if not isinstance(outcome, Refused):
             self._unsent = words if isinstance(outcome, TaskDrafted) else ""
             if afterwards is not None:
