@@ -1,5 +1,6 @@
 """Sockets that front ends listen on, and uvicorn on one of them with limits for strangers."""
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -47,7 +48,14 @@ async def serve(guard: RequestGuard, listening: socket.socket) -> None:
         h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_graceful_shutdown=CLOSE_SECONDS,
     )
-    await _Server(config).serve(sockets=[listening])
+    server = _Server(config)
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        server.should_exit = True
+        await serving
+        raise
 
 
 class _Server(uvicorn.Server):

@@ -58,9 +58,12 @@ class RequestGuard:
     `name` is what the server is called elsewhere: a proxy may serve it at another port, and over TLS.
     """
 
-    def __init__(self, app: Application, proof: SenderProof, port: int, name: str = "") -> None:
+    def __init__(
+        self, app: Application, proof: SenderProof, port: int, name: str = "", max_body_bytes: int = MAX_BODY_BYTES
+    ) -> None:
         self._app = app
         self._proof = proof
+        self._max_body_bytes = max_body_bytes
         local = {f"{host}:{port}" for host in HOSTS}
         named = {name, f"{name}:{port}"} if name else set[str]()
         self._hosts = {host.encode() for host in local | named}
@@ -71,7 +74,7 @@ class RequestGuard:
         """Answer one request."""
         try:
             self._check(scope)
-            body = await _whole_body(scope, receive)
+            body = await _whole_body(scope, receive, self._max_body_bytes)
             self._proof.check_body(scope, body)
         except Refusal as refusal:
             await _refuse(send, refusal)
@@ -95,11 +98,11 @@ def header_values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for each, value in scope["headers"] if each.lower() == name]
 
 
-async def _whole_body(scope: Scope, receive: Receive) -> bytes:
+async def _whole_body(scope: Scope, receive: Receive, most_bytes: int) -> bytes:
     """Return the body; raise `Refusal` for one that is too long, or too long on its way."""
     length = (header_values(scope, b"content-length") or [b"0"])[0]
-    if len(length) > 12 or (length.isdigit() and int(length) > MAX_BODY_BYTES):
-        raise Refusal(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
+    if len(length) > 12 or (length.isdigit() and int(length) > most_bytes):
+        raise Refusal(413, f"the body has more than {most_bytes:,} bytes")
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -108,8 +111,8 @@ async def _whole_body(scope: Scope, receive: Receive) -> bytes:
                 if message["type"] != "http.request":
                     raise Refusal(400, "the client went away")
                 body += message.get("body", b"")
-                if len(body) > MAX_BODY_BYTES:
-                    raise Refusal(413, f"the body has more than {MAX_BODY_BYTES:,} bytes")
+                if len(body) > most_bytes:
+                    raise Refusal(413, f"the body has more than {most_bytes:,} bytes")
                 if not message.get("more_body", False):
                     return bytes(body)
     except TimeoutError:

@@ -5,6 +5,7 @@ import contextlib
 import os
 import secrets
 import socket
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from agent_workbench.core.worker import WorkerState
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.queue.folder_queue import FolderQueue
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
+    from agent_workbench.api.forge.watch import ForgeWatch
     from agent_workbench.api.worker.dispatcher import Dispatcher
     from agent_workbench.api.worker.worker_loop import WorkerLoop
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -68,6 +70,8 @@ class WorkerRun:
         self._dispatcher: Dispatcher | None = None
         self._next_run = ""
         self._stops = 0
+        self.forge_called = asyncio.Event()
+        """Set when the forge has news; a look follows soon."""
 
     def stop(self) -> bool:
         """End between two steps, at once if called again; return False if nothing is open yet."""
@@ -107,6 +111,7 @@ class WorkerRun:
             await queue.close()
 
     async def _work(self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue") -> SessionEnd:
+        from agent_workbench.api.forge.watch import beside
         from agent_workbench.bootstrap.worker import worker_files
 
         self._files = await asyncio.to_thread(worker_files, repo, self._project)
@@ -116,10 +121,21 @@ class WorkerRun:
         try:
             if self._options.once:
                 return await loop.once()
-            await loop.run(self._options.schedule)
+            await beside(await self._watch(repo, settings, queue), loop.run(self._options.schedule))
         finally:
             await self._settle()
         return SessionEnd(ExitCode.INTERRUPTED, "stopped")
+
+    async def _watch(self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue") -> "ForgeWatch | None":
+        """Return the looks at the forge beside the work, None without a forge."""
+        from agent_workbench.api.forge.rounds import repo_rounds
+        from agent_workbench.api.forge.watch import ForgeWatch
+
+        rounds, log = await repo_rounds(repo, settings, queue), self._log_of_worker()
+        if rounds is None:
+            return None
+        note, caution = partial(log.note, "forge"), partial(log.caution, "forge")
+        return ForgeWatch(rounds, settings.forge.poll_seconds, self.forge_called, note, caution)
 
     async def _loop(
         self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue", most_jobs: int
