@@ -44,7 +44,8 @@ def queue_repo(machine: Machine, *names: str, policy: str = POLICY) -> tuple[Pat
 def queued(repo: Path, folder: str = "") -> list[str]:
     """Return the names of the files in the queue, or in a folder of it."""
     place = repo / QUEUE / folder
-    return sorted(each.name for each in place.iterdir() if each.is_file()) if place.exists() else []
+    names = sorted(each.name for each in place.iterdir() if each.is_file()) if place.exists() else []
+    return [name for name in names if not name.startswith(".")]
 
 
 def result_of(repo: Path, task: str, folder: str = "done") -> dict[str, object]:

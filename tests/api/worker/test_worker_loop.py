@@ -204,7 +204,7 @@ async def test_a_full_disk_is_waited_for_and_said_once() -> None:
     await bench.run_until(120)
     assert [task for task, _ in bench.began] == ["a"]
     assert bench.events("waits") == ["waiting for the disk: no space is left"]
-    assert bench.events("continues") == ["the disk is back"]
+    assert bench.events("continues") == ["the wait for the disk is over"]
 
 
 async def test_once_continues_what_was_begun_and_does_one_new_task() -> None:

@@ -53,7 +53,8 @@ _FINAL = (PlanError, ConfigError, UsageError, JournalError)
 class WorkerContext(Struct):
     """What the claimed tasks of a worker share. `waits`: an outage is waited for, instead of ending the attempt.
 
-    `changed` is called when a task begins to wait, or goes on.
+    `changed` is called when a task begins to wait, or goes on. `slots` bounds the sessions that are open at once; a
+    task that waits has none.
     """
 
     host: LocalSessionHost
@@ -64,6 +65,7 @@ class WorkerContext(Struct):
     outages: Outages
     clock: Clock
     changed: Callable[[], None]
+    slots: asyncio.Semaphore
     waits: bool
 
 
@@ -115,7 +117,8 @@ class ClaimedTask:
         context.log.note("claimed", f"{verb} (claim {self.claim.fence})", name, self.session)
         while not self._stopping.is_set():
             try:
-                return await self._attempt()
+                async with context.slots:
+                    return await self._attempt()
             except _Stopped as stopped:
                 if self._stopping.is_set():
                     return self._interrupted()
@@ -131,9 +134,11 @@ class ClaimedTask:
     async def _wait(self, stopped: _Stopped, attempt: int) -> None:
         self._waits_for = stopped.cause or "workspace"
         self._context.changed()
-        await self._context.outages.wait(stopped.cause or Cause.LOCK, stopped.end.reason, attempt, self.claim.task.id)
-        self._waits_for = ""
-        self._context.changed()
+        outages, name = self._context.outages, self.claim.task.id
+        if stopped.cause is None:
+            await outages.retry(stopped.end.reason, attempt, name)
+        else:
+            await outages.wait(stopped.cause, stopped.end.reason, attempt, name)
 
     async def _attempt(self) -> SessionEnd:
         """Work in a session to its end; raise `_Stopped` if it has to be continued later."""
@@ -169,11 +174,10 @@ class ClaimedTask:
 
         repo = (await context.host.repo()).with_plans(plan)
         opened = await context.host.open_unattended(repo, query, noted=note)
-        self._open = opened
+        self._open, self._waits_for = opened, ""
         if self._stopping.is_set():
             self.stop()
         context.changed()
-        context.outages.over(Cause.DISK, Cause.LOCK)
         await context.reports.started(task, self.session)
         return opened
 
@@ -187,14 +191,17 @@ class ClaimedTask:
             await logging
 
     async def _log_events(self, session: "LocalSession") -> None:
-        from agent_workbench.core.events import ModelAnswered
+        from agent_workbench.core.events import ActionStarted, ModelAnswered, TaskStarted
         from agent_workbench.core.events.log_lines import log_line
 
+        outages, name = self._context.outages, self.claim.task.id
         async for recorded in session.events(session.opened_seq):
             if isinstance(recorded.event, ModelAnswered):
-                self._context.outages.over(Cause.MODEL)
+                outages.over(Cause.MODEL)
+            if isinstance(recorded.event, ModelAnswered | ActionStarted | TaskStarted):
+                outages.over(Cause.DISK, Cause.LOCK, task=name)
             if line := log_line(recorded.event):
-                self._context.log.note("session", line, self.claim.task.id, self.session)
+                self._context.log.note("session", line, name, self.session)
 
     async def _settle(self, end: SessionEnd, task: Task) -> SessionEnd:
         """Finish or park a task after its session ended; raise `_Stopped` if it goes on later."""
@@ -206,8 +213,6 @@ class ClaimedTask:
         if end.exit_code is ExitCode.PARKED:
             return await self._park(end, task)
         trouble = state.trouble
-        if trouble is not None and trouble.lasting:
-            raise ModelError(trouble.what, advice=trouble.advice)
         known = _CAUSES.get(trouble.source) if trouble is not None else None
         raise _Stopped(known or _lock_cause(end.reason), end)
 
@@ -283,9 +288,7 @@ def _is_over(state: "SessionState") -> bool:
 
 
 def _stopped(error: WorkbenchError) -> _Stopped:
-    """Return the stop by an error; a model that only other settings can mend is raised as it is."""
-    if isinstance(error, ModelError) and error.lasting:
-        raise error
+    """Return the stop by an error."""
     kinds = ((ModelError, Cause.MODEL), (StorageError, Cause.DISK), (LockedError, Cause.LOCK))
     cause = next((cause for kind, cause in kinds if isinstance(error, kind)), None)
     end = SessionEnd(error.exit_code, error_text(error))

@@ -14,6 +14,8 @@ LEASE_SECONDS = 120.0
 RENEW_SECONDS = 30.0
 MORE_BEGUN = 2
 """Tasks beyond the number of jobs, if they were begun before: somebody who decided does not wait for a free job."""
+MOST_WAITING = 32
+"""Tasks that may wait for the end of an outage while others, which need nothing of it, are done."""
 
 
 class Work(Protocol):
@@ -64,13 +66,17 @@ class Dispatcher:
 
         Returns True if a new task was not free in the queue.
         """
-        while len(self._running) < self.most_jobs + MORE_BEGUN:
+        while self._has_room(self.most_jobs + MORE_BEGUN):
             if not await self._take(begun=True):
                 break
-        while new and len(self._running) < self.most_jobs:
+        while new and self._has_room(self.most_jobs):
             if not await self._take(begun=False):
                 return True
         return False
+
+    def _has_room(self, most: int) -> bool:
+        waiting = sum(bool(each.waits_for) for each in self.jobs)
+        return waiting < MOST_WAITING and len(self._running) - waiting < most
 
     async def collect(self) -> tuple[SessionEnd, ...]:
         """Return the ends since the last call; raise the error that ended one."""

@@ -6,10 +6,13 @@ from contextlib import suppress
 from enum import StrEnum
 from hashlib import sha256
 
+from msgspec import Struct, field
+
 from agent_workbench.api.worker.worker_log import WorkerLog
 
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 60.0
+OTHERS_SECONDS = 300.0
 _JITTER = 0.25
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -30,41 +33,67 @@ class Pauses:
         self.stopping = asyncio.Event()
         self._sleep = sleep
 
-    async def pause(self, seconds: float) -> None:
-        """Sleep, or return at once when the worker stops."""
-        sleeping = asyncio.ensure_future(self._sleep(seconds))
-        stopping = asyncio.ensure_future(self.stopping.wait())
+    async def pause(self, seconds: float, until: asyncio.Event | None = None) -> None:
+        """Sleep, or return at once when the worker stops, or `until` is set."""
+        ends = [asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self.stopping.wait())]
+        if until is not None:
+            ends.append(asyncio.ensure_future(until.wait()))
         try:
-            await asyncio.wait({sleeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in (sleeping, stopping):
+            for each in ends:
                 each.cancel()
                 with suppress(asyncio.CancelledError):
                     await each
 
 
 class Outages:
-    """The causes that a worker waits for; each is logged once when it begins and once when it is over."""
+    """The causes that a worker waits for; each is logged once when it begins and once when it is over.
+
+    The task that met a cause first tries again and again; the others go on when it is over, or try now and then.
+    """
 
     def __init__(self, log: WorkerLog, pauses: Pauses, worker: str) -> None:
         self._log = log
         self._pauses = pauses
         self._worker = worker
-        self._known: set[Cause] = set()
+        self._known: dict[tuple[Cause, str], _Outage] = {}
 
     async def wait(self, cause: Cause, reason: str, attempt: int, task: str = "") -> None:
         """Say once what is waited for, and pause before the next attempt (the first is number 0)."""
-        if cause not in self._known:
-            self._known.add(cause)
+        key = _key(cause, task)
+        if key not in self._known:
+            self._known[key] = _Outage(task)
             self._log.caution("waits", f"waiting for the {cause}: {reason}", task)
+        outage = self._known[key]
+        if outage.first == task:
+            await self._pauses.pause(pause_seconds(attempt, f"{self._worker} {task}"))
+        else:
+            await self._pauses.pause(OTHERS_SECONDS, outage.over)
+
+    async def retry(self, reason: str, attempt: int, task: str) -> None:
+        """Say what went wrong, and pause before the next attempt at a task that its own workspace refuses."""
+        self._log.caution("retries", f"tried again: {reason}", task)
         await self._pauses.pause(pause_seconds(attempt, f"{self._worker} {task}"))
 
-    def over(self, *causes: Cause) -> None:
-        """Say that these causes are over, if they were known."""
+    def over(self, *causes: Cause, task: str = "") -> None:
+        """Say that these causes are over, if they were known; the tasks that wait for them go on."""
         for cause in causes:
-            if cause in self._known:
-                self._known.discard(cause)
-                self._log.note("continues", f"the {cause} is back")
+            if (outage := self._known.pop(_key(cause, task), None)) is not None:
+                outage.over.set()
+                self._log.note("continues", f"the wait for the {cause} is over", task)
+
+
+def _key(cause: Cause, task: str) -> tuple[Cause, str]:
+    """Return what an outage is known by: a lock may hold one task only, everything else concerns all."""
+    return cause, task if cause is Cause.LOCK else ""
+
+
+class _Outage(Struct):
+    """An outage: the task that met it `first`, and the event of its end."""
+
+    first: str
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def pause_seconds(attempt: int, seed: str) -> float:

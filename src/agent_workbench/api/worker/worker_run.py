@@ -144,7 +144,7 @@ class WorkerRun:
         from agent_workbench.api.forge.reports import repo_reports
         from agent_workbench.api.sessions.inbox import repo_inbox
         from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
-        from agent_workbench.api.worker.dispatcher import Dispatcher
+        from agent_workbench.api.worker.dispatcher import MORE_BEGUN, Dispatcher
         from agent_workbench.api.worker.outages import Outages
         from agent_workbench.api.worker.parked_tasks import ParkedTasks
         from agent_workbench.api.worker.task_reports import TaskReports
@@ -156,7 +156,16 @@ class WorkerRun:
         reporter = await asyncio.to_thread(repo_reports, repo, settings) if settings.forge.active else None
         reports = TaskReports(reporter, report_outbox(repo, self._project), log)
         context = WorkerContext(
-            self._host, queue, self._project, reports, log, outages, self._clock, self._changed, not self._options.once
+            self._host,
+            queue,
+            self._project,
+            reports,
+            log,
+            outages,
+            self._clock,
+            self._changed,
+            asyncio.Semaphore(most_jobs + MORE_BEGUN),
+            waits=not self._options.once,
         )
         self._dispatcher = Dispatcher(queue, self._name, lambda claim: ClaimedTask(context, claim), most_jobs)
         sessions = await asyncio.to_thread(repo.sessions, settings)
