@@ -11,6 +11,7 @@ from agent_workbench.core.hook_settings import HookPoint
 from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal
+from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.strict_json import JsonValue
 
@@ -61,6 +62,7 @@ def proposal_document(state: SessionState, point: HookPoint, hook: str, proposal
         "paths": parts.texts("proposal.paths", proposal.paths),
         "special": parts.texts("proposal.special", proposal.special),
         "purpose": proposal.purpose.value if proposal.purpose is not None else None,
+        "objections": parts.texts("proposal.objections", map(describe_objection, objections(state, proposal))),
         "reference": str(reference) if reference is not None else None,
     }
     beside = proposal.tool == OFFER_NOTES or state.open_planning is not None
@@ -106,6 +108,7 @@ def _document(
             "id": run.task,
             "description": parts.text("task.description", run.definition.description),
             "source": parts.text("task.source", run.definition.source),
+            "origin": run.definition.origin.value,
             "branch": run.workspace.branch,
             "base": run.workspace.base,
         }

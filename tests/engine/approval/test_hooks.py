@@ -310,6 +310,16 @@ async def test_a_proposal_that_waits_is_told_once(tmp_path: Path) -> None:
     assert "diff" in json.dumps(read)
 
 
+async def test_what_a_hook_asked_is_told_with_the_proposal_that_waits(tmp_path: Path) -> None:
+    hooks = ScriptedHooks({SECRETS: [ASKS]})
+    settings = hooked(HookPoint.DIFF_PROPOSED, HookPoint.WAITS_FOR_PERSON)
+    async with a_stage(tmp_path, [RIGHT], approvals=OPEN, headless=True, hooks=hooks, settings=settings) as stage:
+        await run_unattended(stage.session, stage.recorder, (T1,))
+    told = hooks.told[-1]
+    assert told[1] is HookPoint.WAITS_FOR_PERSON
+    assert told[2]["proposal"]["objections"] == ["hook secrets asks: a key is in it"]  # type: ignore[index,call-overload]
+
+
 async def test_a_hook_that_hangs_ends_with_the_session(tmp_path: Path) -> None:
     hooks = ScriptedHooks(slow=[SECRETS])
     settings = hooked(HookPoint.TASK_DONE, seconds=0.01)
