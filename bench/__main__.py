@@ -17,6 +17,7 @@ from bench import (
     index_scale,
     journal,
     knowledge,
+    night,
     patches,
     prompt,
     prompt_tokens,
@@ -44,6 +45,7 @@ BENCHES: dict[str, Measure] = {
     "index-scale": index_scale.measure,
     "skills": skills.measure,
     "knowledge": knowledge.measure,
+    "night": night.measure,
 }
 # The same at sizes that take a few seconds in all; good for seeing that they work, and for little else.
 QUICK: dict[str, Measure] = {
@@ -61,6 +63,7 @@ QUICK: dict[str, Measure] = {
     "index-scale": lambda: index_scale.measure(chunks=600, queries=20),
     "skills": lambda: skills.measure(skills=10, rounds=1),
     "knowledge": lambda: knowledge.measure(notes=200, rounds=2),
+    "night": lambda: night.measure(night.SHORT, night.Chaos(kills=1, restarts=1, full_disks=0, last_event=60), tasks=3),
 }
 
 

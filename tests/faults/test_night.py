@@ -1,0 +1,33 @@
+"""A short night: workers are killed, the model's server and the disk go away, and every task ends where it belongs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.machine import Machine
+from tests.fakes.gitea_server import bare_remote, gitea_server
+from tests.faults.night import Chaos, Night
+from tests.faults.night_chaos import model_server
+from tests.faults.night_forge import ForgeSide
+from tests.faults.night_scene import Counts
+
+SHORT = Counts(edits=4, model=2, person=1, forge=1, broken=2, slow=1)
+
+
+@pytest.fixture
+def night(tmp_path: Path, tiny_model_path: Path) -> Iterator[Night]:
+    with model_server(tiny_model_path) as model, gitea_server(bare_remote(tmp_path / "remote.git")) as server:
+        forge = ForgeSide(server)
+        machine = Machine(tmp_path / "machine", {**model.environ, **forge.environ}, forks=True)
+        night = Night(machine, model, forge, SHORT)
+        yield night
+        machine.end()
+        night.disk.end()
+
+
+def test_a_short_night(night: Night) -> None:
+    night.work(Chaos(kills=2, restarts=1, full_disks=1, seed=15, first_event=10, last_event=120))
+    night.check_night()
+
+    night.settle()
