@@ -63,7 +63,7 @@ QUICK: dict[str, Measure] = {
     "index-scale": lambda: index_scale.measure(chunks=600, queries=20),
     "skills": lambda: skills.measure(skills=10, rounds=1),
     "knowledge": lambda: knowledge.measure(notes=200, rounds=2),
-    "night": lambda: night.measure(night.SHORT, night.Chaos(kills=1, restarts=1, full_disks=0, last_event=60), tasks=3),
+    "night": lambda: night.measure(night.SHORT, night.SHORT_CHAOS, tasks=3),
 }
 
 

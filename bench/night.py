@@ -26,6 +26,7 @@ from tests.faults.night_scene import Counts, night_scene, queue_all
 
 FIRST_TASKS = 10
 SHORT = Counts(edits=1, model=1, person=1, forge=0, broken=1, slow=0)
+SHORT_CHAOS = Chaos(kills=1, restarts=1, full_disks=0, last_event=60)
 WAIT_SECONDS = 1800.0
 SEED = int(os.environ.get("BENCH_SEED", "0"))
 

@@ -13,6 +13,7 @@ from tests.faults.night_audit import check_effects, check_ends, check_journals, 
 from tests.faults.night_chaos import Disk, ModelServer, Workers
 from tests.faults.night_forge import ForgeSide
 from tests.faults.night_scene import Counts, night_scene, queue_all
+from tests.faults.night_screen import approve_on_screen
 
 NIGHT_SECONDS = 1800.0
 OURS = ("memory", "tasks/queue")
@@ -138,14 +139,18 @@ class Night:
         assert fingerprint(self.scene.repo, OURS) == self.before
 
     def settle(self) -> list[float]:
-        """Decide what waits, in the shell and in comments, and wait for the ends; then end the workers.
+        """Decide what waits, on the screen, in the shell and in comments, and wait for the ends; then end the workers.
 
         Return the seconds from each decision until a worker had recorded it.
         """
         delays = []
+        in_shell = self.scene.tasks["person"][-1:]
         for task in self.scene.person:
             if task in self.scene.tasks["forge"]:
                 self.forge.approve(self.machine, self.scene, task)
+            elif task not in in_shell:
+                approve_on_screen(self.machine, self.scene, task)
+                continue  # the screen shows for a while that the worker went on
             else:
                 self._approve(task)
             decided = time.monotonic()

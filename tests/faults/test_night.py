@@ -12,7 +12,7 @@ from tests.faults.night_chaos import model_server
 from tests.faults.night_forge import ForgeSide
 from tests.faults.night_scene import Counts
 
-SHORT = Counts(edits=4, model=2, person=1, forge=1, broken=2, slow=1)
+SHORT = Counts(edits=3, model=1, person=2, forge=1, broken=2, slow=1)
 
 
 @pytest.fixture

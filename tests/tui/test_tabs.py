@@ -41,6 +41,24 @@ async def test_an_update_that_comes_while_the_app_ends_is_not_shown() -> None:
     assert tab.show_newest() is None
 
 
+async def test_a_tab_that_is_left_before_it_has_its_session_leaves_it_then() -> None:
+    late = ScriptedSession(*runs.opening())
+    async with driving(ScriptedSession(*runs.opening()), LARGE, others=[late]) as bench:
+        mounted, plain = asyncio.Event(), bench.app.switch_mode
+
+        async def switch_slowly(mode: str) -> None:
+            await plain(mode)
+            await mounted.wait()
+
+        bench.app.switch_mode = switch_slowly  # type: ignore[method-assign,assignment]
+        opening = asyncio.create_task(bench.app.tabs.open(SessionRequest(OpenMode.NEW)))
+        await bench.until(lambda: len(bench.app.tabs.all) == 2)
+        await bench.app.leave("done")
+        mounted.set()
+        await opening
+        await bench.until(lambda: late.intents == [Leave("done")])
+
+
 async def test_a_tab_that_waits_says_so_and_has_a_gate_and_dialogues_of_its_own() -> None:
     other = ScriptedSession(*runs.opening())
     async with driving(ScriptedSession(*runs.up_to_reflexion()), LARGE, others=[other]) as bench:

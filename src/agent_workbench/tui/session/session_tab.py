@@ -65,6 +65,8 @@ class SessionTab:
         self._notices_shown = 0
         self._opened = asyncio.Event()
         self._submitted: set[asyncio.Future[Outcome]] = set()
+        self._connected = False
+        self._left_early = ""
 
     @property
     def in_front(self) -> bool:
@@ -84,7 +86,10 @@ class SessionTab:
     def connect(self, session: "SessionHandle") -> None:
         """Take updates of the session until it has ended; the panes are mounted."""
         self.session = session
+        self._connected = True
         self._app.run_worker(carry_updates(session, self._take, self._app.idle_seconds), name="bridge")
+        if self._left_early:
+            self._submitted.add(asyncio.ensure_future(session.submit(Leave(self._left_early))))
 
     def _take(self, update: SessionUpdate) -> None:
         """Keep the newest update; no second message is posted while one waits to be shown."""
@@ -165,9 +170,12 @@ class SessionTab:
             self.tell(outcome.note)
 
     async def leave(self, reason: str = "left by the user") -> None:
-        """Leave the session; the tab is closed when the session has ended."""
+        """Leave the session, as soon as there is one; the tab is closed when the session has ended."""
         self.leaving = True
-        await self.want(Leave(reason))
+        if self._connected:
+            await self.want(Leave(reason))
+        else:
+            self._left_early = reason
 
     def tell(self, text: str, severity: "SeverityLevel" = "information") -> None:
         """Show a notice in a corner for a while, with the tab's name if another one is in front."""
