@@ -24,7 +24,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.session.window import SessionWindow, has_open_task, is_read_only
+from agent_workbench.tui.session.window import SessionWindow, has_open_task, is_chat, is_read_only
 from agent_workbench.views.diff.lines import diff_stat
 from agent_workbench.views.sessions.read_only import read_only_reason
 
@@ -45,12 +45,6 @@ class TaskDialogs:
     def _run(self) -> TaskRun | None:
         update = self._window.update_shown
         return update.state.run if update is not None else None
-
-    @property
-    def _is_chat(self) -> bool:
-        """True for a chat, also before it is open."""
-        update = self._window.update_shown
-        return self._window.opens_chat or (update is not None and update.state.chat is not None)
 
     def abort(self) -> None:
         """Ask whether the task is aborted."""
@@ -150,7 +144,7 @@ class TaskDialogs:
         from agent_workbench.tui.dialogs.input_line import InputLine
 
         window, update = self._window, self._window.update_shown
-        chat = self._is_chat
+        chat = is_chat(window)
         if not chat and (update is None or not update.state.session):
             window.tell("the session is not open yet", "warning")
         elif is_read_only(window):
@@ -162,11 +156,12 @@ class TaskDialogs:
                 *(window.ask, commands),
                 words=words or self._unsent,
                 title=title,
-                update=update,
                 on_close=self._keep,
                 at_once=at_once,
                 chat=chat,
             )
+            if update is not None:
+                line.show(update)
             window.push_screen(line, self._show_draft)
 
     def make_task(self) -> None:
@@ -192,7 +187,7 @@ class TaskDialogs:
             await self._window.opened()
         update, outcome = self._window.update_shown, None
         if words:
-            said = self._is_chat or (update is not None and update.state.unfinished)
+            said = is_chat(self._window) or (update is not None and update.state.unfinished)
             outcome = await self._window.ask(SayToModel(words) if said else DraftTask(words))
         if not isinstance(outcome, Refused):
             self._unsent = words if isinstance(outcome, TaskDrafted) else ""

@@ -140,3 +140,9 @@ def has_open_task(window: SessionWindow) -> bool:
         window.tell("no task is being worked on", "warning")
         return False
     return True
+
+
+def is_chat(window: SessionWindow) -> bool:
+    """Return True for a chat, also before it is open."""
+    update = window.update_shown
+    return window.opens_chat or (update is not None and update.state.chat is not None)
