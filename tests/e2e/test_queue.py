@@ -1,4 +1,4 @@
-"""The queue from the shell: a task is queued, checked and done without a model, and nothing else of the user changes."""
+"""The queue from the shell: a task is queued, checked and done without a model; nothing else of the user changes."""
 
 import json
 from pathlib import Path

@@ -155,6 +155,51 @@ async def test_a_file_that_is_removed_meanwhile_is_written_to_done(place: Place)
     assert (place.queue / "done/a.yaml").read_text() == "goal: first\n"
 
 
+@pytest.mark.parametrize("how", ["parked", "resumed", "dead"])
+async def test_a_task_whose_file_is_removed_is_withdrawn(place: Place, how: str) -> None:
+    path = place.write("a.yaml")
+    queue = place.open()
+    claim = await taken(queue)
+    await queue.renew(claim, LEASE, SESSION)
+    if how != "dead":
+        await queue.park(claim, "a diff waits")
+    if how == "resumed":
+        await queue.resume("a")
+    await queue.close()
+    path.unlink()
+    other = place.open()
+    for _ in range(2):
+        assert [(each.id, each.state) for each in await other.tasks()] == [("a", QueueState.WITHDRAWN)]
+        assert await other.claim("two", LEASE) is None
+    assert place.listed("failed") == []
+    place.write("a.yaml", "goal: again\n")
+    again = await taken(other)
+    assert (again.task.definition, again.task.session) == ("goal: again\n", "")
+
+
+async def test_a_file_that_is_only_replaced_withdraws_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = place.write("a.yaml")
+    queue = place.open()
+    claim = await taken(queue)
+    await queue.renew(claim, LEASE, SESSION)
+    await queue.park(claim, "a diff waits")
+    await queue.resume("a")
+    path.unlink()
+    # What the queue waits for is an editor here.
+    monkeypatch.setattr(time, "sleep", lambda _: place.write("a.yaml"))
+    assert await queue.claim("one", LEASE) is None
+    assert (await taken(queue)).task.session == SESSION
+
+
+async def test_without_its_folder_no_task_is_withdrawn(place: Place) -> None:
+    place.write("a.yaml")
+    queue = place.open()
+    await queue.park(await taken(queue), "a diff waits")
+    place.queue.rename(place.queue.with_name("away"))
+    assert await queue.claim("one", LEASE) is None
+    assert [each.state for each in await queue.tasks()] == [QueueState.PARKED]
+
+
 BROKEN = {
     "syntax.yaml": ("goal: [", "syntax.yaml:1:"),
     "key.yaml": ("gaol: x\n", "key.yaml:1:1: unknown key 'gaol'; did you mean 'goal'?"),
@@ -178,6 +223,8 @@ async def test_what_is_no_task_goes_to_failed_with_the_reason_and_the_next_one_i
     stem = name.removesuffix(".yaml")
     assert place.listed("failed") == [f"{stem}.result.json", name]
     assert reason in place.refusal(stem)
+    ((told, why),) = queue.refused()
+    assert (told, reason in why, queue.refused()) == (name, True, ())
     assert await place.open().claim("two", LEASE) is None
 
 

@@ -7,17 +7,17 @@ An end is recorded first, and then the file is moved: after a crash in between n
 import asyncio
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import TypeVar
 
 from msgspec.structs import replace
 
+from agent_workbench.adapters.queue.leases import QueueLeases
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_names import SUFFIXES, key_of, name_problem, shown_name, stem_of, stored_name
 from agent_workbench.adapters.queue.queue_owner import QueueOwner
 from agent_workbench.adapters.queue.queue_records import QueueRecord, QueueRecords
 from agent_workbench.adapters.queue.waiting_tasks import ReadPriority, TrackedNames, WaitingTasks, has_no_file, is_draft
-from agent_workbench.core.errors import LockedError, UsageError
+from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
@@ -42,6 +42,8 @@ class FolderQueue:
         self._files = files
         self._records = records
         self._clock = clock
+        self._leases = QueueLeases(records, clock)
+        self._refused: list[tuple[str, str]] = []
         self._owner = QueueOwner(files, records.folder)
         self._waiting = WaitingTasks(files, records, read_priority, tracked_names)
 
@@ -69,13 +71,13 @@ class FolderQueue:
 
     async def renew(self, claim: TaskClaim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
         def renew() -> None:
-            record = self._checked(claim)
-            self._records.save(replace(self._leased(record, lease_seconds), session=session or record.session))
+            record = self._leases.checked(claim)
+            self._records.save(replace(self._leases.leased(record, lease_seconds), session=session or record.session))
 
         await self._locked(renew)
 
     async def park(self, claim: TaskClaim, reason: str) -> None:
-        await self._locked(lambda: self._records.save(_freed(self._checked(claim), QueueState.PARKED, reason)))
+        await self._locked(lambda: self._records.save(_freed(self._leases.checked(claim), QueueState.PARKED, reason)))
 
     async def resume(self, task: str) -> None:
         def resume() -> None:
@@ -93,12 +95,17 @@ class FolderQueue:
 
         def finish() -> None:
             document = "" if result is None else encode_result(result)
-            self._end(replace(_freed(self._checked(claim), state, reason), result=document))
+            self._end(replace(_freed(self._leases.checked(claim), state, reason), result=document))
 
         await self._locked(finish)
 
     async def tasks(self) -> tuple[QueuedTask, ...]:
         return await asyncio.to_thread(self._tasks)
+
+    def refused(self) -> tuple[tuple[str, str], ...]:
+        """Return the names of files that were no tasks, each with the reason: those since the last call."""
+        found, self._refused = tuple(self._refused), []
+        return found
 
     async def close(self) -> None:
         """Free the claims of this object."""
@@ -137,13 +144,15 @@ class FolderQueue:
     def _claim(self, worker: str, lease_seconds: float, *, begun: bool) -> TaskClaim | None:
         self._owner.hold()
         for record in self._records.all():
-            if record.ended and not record.filed:
+            if record.to_file:
                 self._end(record)
         free = []
         for record, problem in self._waiting.all():
             if problem:
                 self._refuse(record, problem)
-            elif (record.session or not begun) and (record.state is QueueState.QUEUED or self._is_over(record)):
+            elif self._is_withdrawn(record):
+                self._withdraw(record)
+            elif (record.session or not begun) and (record.state is QueueState.QUEUED or self._leases.is_over(record)):
                 free.append(record)
         first = min(free, key=lambda each: (-each.priority, each.id), default=None)
         if first is None:
@@ -151,23 +160,37 @@ class FolderQueue:
         if first.state is QueueState.CLAIMED and self._records.is_dead(first):
             self._records.forget(first)
         taken = replace(first, state=QueueState.CLAIMED, worker=worker, fence=first.fence + 1, reason="")
-        self._records.save(self._leased(taken, lease_seconds))
+        self._records.save(self._leases.leased(taken, lease_seconds))
         return TaskClaim(_task_of(taken), worker, taken.fence)
 
     def _tasks(self) -> tuple[QueuedTask, ...]:
         ended = [_task_of(record) for record in self._records.all() if record.ended]
-        waiting = [
-            replace(_task_of(record), reason=problem or record.reason) for record, problem in self._waiting.all()
-        ]
+        waiting = []
+        for record, problem in self._waiting.all():
+            gone = self._is_withdrawn(record)
+            waiting.append(_task_of(_withdrawn(record) if gone else replace(record, reason=problem or record.reason)))
         known = {each.id for each in waiting}
         everything = (*waiting, *(each for each in ended if each.id not in known))
         return tuple(sorted(everything, key=lambda each: (-each.priority, each.id)))
+
+    def _is_withdrawn(self, record: QueueRecord) -> bool:
+        """Return True if a task's file was removed and nobody works on it now."""
+        if has_no_file(record) or self._files.fingerprint(record.name) or not self._files.exists():
+            return False
+        return record.state is not QueueState.CLAIMED or self._leases.is_over(record)
+
+    def _withdraw(self, record: QueueRecord) -> None:
+        """Record that a task is not wanted any more, unless its file was only being replaced."""
+        time.sleep(WRITING_SECONDS)
+        if self._is_withdrawn(record):
+            self._records.save(_withdrawn(record))
 
     def _refuse(self, record: QueueRecord, problem: str) -> None:
         """Move a file that is no task to `failed/`, with the reason; one that is still being written stays."""
         result = encode_result(no_task(shown_name(record.name), problem, self._clock.now(), record.origin))
         if has_no_file(record):
             self._end(replace(_freed(record, QueueState.FAILED, problem), result=result))
+            self._refused.append((shown_name(record.name), problem))
             return
         before = self._files.fingerprint(record.name)
         time.sleep(WRITING_SECONDS)
@@ -175,6 +198,7 @@ class FolderQueue:
             return
         # Without a record: after a crash the file is refused again.
         self._files.file_away("failed", record.name, stored_name(record.name), None, result)
+        self._refused.append((shown_name(record.name), problem))
 
     def _end(self, record: QueueRecord) -> None:
         """Record the end of a task, then move its file."""
@@ -183,37 +207,9 @@ class FolderQueue:
         filed = self._files.file_away(end, record.name, record.name, record.definition.encode(), record.result)
         self._records.save(replace(record, filed=filed))
 
-    def _leased(self, record: QueueRecord, lease_seconds: float) -> QueueRecord:
-        until_utc = datetime.fromisoformat(self._clock.now()) + timedelta(seconds=lease_seconds)
-        return replace(
-            record,
-            holder=self._records.hold(),
-            boot=self._records.boot,
-            until=self._clock.monotonic_seconds() + lease_seconds,
-            until_utc=until_utc.isoformat(),
-        )
 
-    def _is_over(self, record: QueueRecord) -> bool:
-        """Return True if a claim ran out, or its process is known to be dead."""
-        return record.state is QueueState.CLAIMED and (self._is_late(record) or self._records.is_dead(record))
-
-    def _is_late(self, record: QueueRecord) -> bool:
-        if record.boot == self._records.boot:
-            return record.until <= self._clock.monotonic_seconds()
-        return datetime.fromisoformat(record.until_utc) <= datetime.fromisoformat(self._clock.now())
-
-    def _checked(self, claim: TaskClaim) -> QueueRecord:
-        """Return the record of a claim; raise `LockedError` if the claim counts no more."""
-        record = self._records.find(claim.task.id)
-        held = record is not None and (record.state, record.worker, record.fence) == (
-            QueueState.CLAIMED,
-            claim.worker,
-            claim.fence,
-        )
-        if record is None or not held or self._is_late(record):
-            holder = record.worker if record is not None else ""
-            raise LockedError(f"{claim.task.id} is not {claim.worker}'s any more", holder=holder)
-        return record
+def _withdrawn(record: QueueRecord) -> QueueRecord:
+    return _freed(record, QueueState.WITHDRAWN, "its file was removed")
 
 
 def _freed(record: QueueRecord, state: QueueState, reason: str) -> QueueRecord:

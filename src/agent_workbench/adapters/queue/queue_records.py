@@ -54,8 +54,13 @@ class QueueRecord(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def ended(self) -> bool:
-        """True if the task is done or failed."""
-        return self.state in {QueueState.DONE, QueueState.FAILED}
+        """True if the task is done, failed or withdrawn."""
+        return self.state in {QueueState.DONE, QueueState.FAILED, QueueState.WITHDRAWN}
+
+    @property
+    def to_file(self) -> bool:
+        """True if the task's end is recorded and its file was not moved yet."""
+        return self.ended and self.state is not QueueState.WITHDRAWN and not self.filed
 
 
 class QueueRecords:

@@ -11,13 +11,14 @@ from agent_workbench.core.queue.result import TaskResult
 
 
 class QueueState(StrEnum):
-    """State of a queued task."""
+    """State of a queued task. `withdrawn`: who queued it took it back before it ended."""
 
     QUEUED = "queued"
     CLAIMED = "claimed"
     PARKED = "parked"
     DONE = "done"
     FAILED = "failed"
+    WITHDRAWN = "withdrawn"
 
 
 class QueuedTask(Struct, frozen=True):
