@@ -125,13 +125,23 @@ def test_a_parked_task_goes_on_when_it_is_decided(machine: Machine) -> None:
     parked.until_halted()
     parked.send(signal.SIGKILL)
     still = machine.agent(*ONCE, policy, cwd=repo)
-    assert (still.code, still.out.splitlines()[-1]) == (0, "No tasks in queue"), "nobody decided"
+    waits = "No task is free; 1 waiting for a person: `agent inbox`"
+    assert (still.code, still.out.splitlines()[-1]) == (0, waits), "nobody decided"
     status = json.loads(machine.agent("worker", "status", "--json", cwd=repo).out)
     assert [(each["task"], each["what"][:5]) for each in status["parked"]] == [("a", "diff:")]
     reference = machine.agent("inbox", "show", "a", cwd=repo).out.splitlines()[-1]
     assert machine.agent("inbox", "approve", reference, cwd=repo).code == 0
     decided = machine.agent(*ONCE, policy, cwd=repo)
     assert decided.code == 0, decided.said
+    check_done_once(machine, repo, "a")
+
+
+def test_a_parked_task_goes_on_under_a_policy_that_decides_it(machine: Machine) -> None:
+    repo, policy = queue_repo(machine, "a.yaml", policy=ASKS)
+    assert machine.agent(*ONCE, policy, cwd=repo).code == 3
+    Path(policy).write_text(POLICY)
+    done = machine.agent(*ONCE, policy, cwd=repo)
+    assert done.code == 0, done.said
     check_done_once(machine, repo, "a")
 
 

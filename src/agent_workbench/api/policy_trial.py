@@ -44,28 +44,12 @@ async def explain_task(invocation: Invocation, named: str) -> PolicyTrial:
 
     Raises `ConfigError` for a faulty policy, `PlanError` for an unknown task or a faulty file.
     """
-    from agent_workbench.bootstrap.commands import command_shell
-    from agent_workbench.bootstrap.stores import rule_store
     from agent_workbench.engine.approval.trial import tasks_of, try_proposal, try_session
     from agent_workbench.engine.tools.check_runs import check_list
 
     repo, settings = await trusted_repo(invocation)
     task = await _task(repo, settings, named)
-    shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
-    sandbox = await shell.observe()
-    sessions_dir = await asyncio.to_thread(repo.sessions_dir, settings)
-    policy = SessionConfigured(
-        approvals=settings.approvals,
-        limits=settings.limits,
-        tools=settings.tools_allowed,
-        test_command=settings.test_command,
-        lint_command=settings.lint_command,
-        answer_tokens=settings.model.answer_tokens,
-        answer_seconds=settings.model.answer_seconds,
-        sandbox=sandbox,
-        headless=True,
-        own_rules=await rule_store(repo.root, invocation, sessions_dir).kept(),
-    )
+    policy = await policy_in_force(repo, settings)
     commands = check_list(task, settings).commands
     checks = Proposal(
         ProposalId("P-0"), Permission.CHECK, CHECKS, "", 0, commands=commands, purpose=CheckPurpose.BASELINE
@@ -81,10 +65,32 @@ async def explain_task(invocation: Invocation, named: str) -> PolicyTrial:
 
     return PolicyTrial(
         task,
-        sandbox,
+        policy.sandbox,
         try_proposal(_begun(task, commands), checks, policy, task) if commands else None,
         await asyncio.to_thread(tried),
         similar,
+    )
+
+
+async def policy_in_force(repo: "RepoContext", settings: "Settings") -> SessionConfigured:
+    """Return what an unattended session that is opened now would go by."""
+    from agent_workbench.bootstrap.commands import command_shell
+    from agent_workbench.bootstrap.stores import rule_store
+
+    shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
+    sandbox = await shell.observe()
+    sessions_dir = await asyncio.to_thread(repo.sessions_dir, settings)
+    return SessionConfigured(
+        approvals=settings.approvals,
+        limits=settings.limits,
+        tools=settings.tools_allowed,
+        test_command=settings.test_command,
+        lint_command=settings.lint_command,
+        answer_tokens=settings.model.answer_tokens,
+        answer_seconds=settings.model.answer_seconds,
+        sandbox=sandbox,
+        headless=True,
+        own_rules=await rule_store(repo.root, repo.invocation, sessions_dir).kept(),
     )
 
 

@@ -64,6 +64,7 @@ class NobodyDecides:
     def __init__(self, queue: MemoryTaskQueue) -> None:
         self.queue = queue
         self.decided: list[str] = []
+        self.count = 0
 
     async def reject_expired(self) -> None:
         """Reject nothing."""

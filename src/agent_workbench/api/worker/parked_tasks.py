@@ -1,8 +1,12 @@
 """Parked tasks of a queue: those that a person decided, or went on with, are made free again."""
 
+import asyncio
+
 from agent_workbench.api.sessions.inbox import RepoInbox
 from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core.errors import JournalError, UsageError
+from agent_workbench.core.events import SessionConfigured
+from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ports.stores import Inbox, SessionStore
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
 
@@ -33,6 +37,30 @@ class ParkedTasks:
             self._log.note("decided", "the proposal that it waited for is decided", task.id, task.session)
         self._parked = tuple(each for each in self._parked if each not in resumed)
         return len(resumed)
+
+    @property
+    def count(self) -> int:
+        """Tasks that wait for a person, as of the last thorough look."""
+        return len(self._parked)
+
+    async def resume_passed(self, policy: SessionConfigured) -> None:
+        """Free the tasks whose waiting proposals this policy decides; raise `StorageError`.
+
+        They were parked under another one.
+        """
+        from agent_workbench.engine.approval.trial import is_passed
+
+        for task in await self._queue.tasks():
+            if task.state is not QueueState.PARKED or not task.session:
+                continue
+            try:
+                events = await self._sessions.read(task.session)
+            except (JournalError, UsageError):
+                continue
+            state = await asyncio.to_thread(fold_all, events)
+            if is_passed(state, policy):
+                await self._queue.resume(task.id)
+                self._log.note("passed", "the policy of this start decides what it waited for", task.id, task.session)
 
     async def reject_expired(self) -> None:
         """Reject what nobody decided in time; raise `StorageError`."""

@@ -34,4 +34,5 @@ class WorkerLog:
         self._line(LogLevel.ERROR, event, text, task, session)
 
     def _line(self, level: LogLevel, event: str, text: str, task: str, session: SessionId) -> None:
-        self._write(WorkerLine(self._clock.now(), level, event, self._redacted(text), self._redacted(task), session))
+        said = self._redacted(text.removeprefix(f"{task} "))
+        self._write(WorkerLine(self._clock.now(), level, event, said, self._redacted(task), session))

@@ -68,6 +68,10 @@ class WorkerLoop:
             if not begun or (end is not None and end.exit_code in _ENDS_ALL):
                 break
             begun = end is not None
+        if not ends and parts.parked.count:
+            return SessionEnd(
+                ExitCode.DONE, f"No task is free; {parts.parked.count} waiting for a person: `agent inbox`"
+            )
         return sum_up(ends)
 
     async def run(self, schedule: Schedule | None = None) -> None:

@@ -142,6 +142,7 @@ class WorkerRun:
     ) -> "WorkerLoop":
         """Return the parts of the worker, put together."""
         from agent_workbench.api.forge.reports import repo_reports
+        from agent_workbench.api.policy_trial import policy_in_force
         from agent_workbench.api.sessions.inbox import repo_inbox
         from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
         from agent_workbench.api.worker.dispatcher import MORE_BEGUN, Dispatcher
@@ -171,6 +172,7 @@ class WorkerRun:
         sessions = await asyncio.to_thread(repo.sessions, settings)
         parked = ParkedTasks(queue, local_inbox(), sessions, await repo_inbox(repo.invocation), log)
         await reports.send_again()
+        await parked.resume_passed(await policy_in_force(repo, settings))
         jobs = "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
         log.note("started", f"{self._name} works on {queue.path}{jobs}")
         parts = LoopParts(

@@ -29,6 +29,12 @@ def try_proposal(state: SessionState, proposal: Proposal, policy: SessionConfigu
     return TriedProposal(proposal, found.verdict, found.reason or found.by)
 
 
+def is_passed(state: SessionState, policy: SessionConfigured) -> bool:
+    """Return True if a policy decides what waits in a session, whatever it decides; nothing waits: False."""
+    configured = fold(state, Recorded(state.seq + 1, state.time, policy))
+    return configured.waiting is not None and ruling(configured, configured.waiting) is not None
+
+
 def try_session(events: Iterable[Recorded], policy: SessionConfigured, task: Task) -> tuple[TriedProposal, ...]:
     """Return the decisions about the proposals of a session's tasks; if it worked on `task`, of that one alone."""
     tried: list[tuple[TaskRun, TriedProposal]] = []
