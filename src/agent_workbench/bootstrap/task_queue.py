@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.ports.task_queue import QueuedTask
     from agent_workbench.core.skills.entries import SkillEntry
     from agent_workbench.core.state.session_state import SessionState
+    from agent_workbench.core.yaml_documents.json_schema import JsonSchema
 
 DEFAULT_PROJECT = "default"
 _PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -98,6 +99,13 @@ def render_definition(task: "Task") -> str:
     from agent_workbench.adapters.plans.queued_task import render_queued
 
     return render_queued(task)
+
+
+def task_schema() -> "JsonSchema":
+    """Return the JSON Schema of a queue file."""
+    from agent_workbench.adapters.plans.queue_schema import queue_task_schema
+
+    return queue_task_schema()
 
 
 def queued_plan(task: "QueuedTask", project: str = DEFAULT_PROJECT) -> "QueuedPlan":

@@ -17,8 +17,8 @@ from agent_workbench.core.yaml_documents.typed_values import expected, is_nothin
 SUBTASK = re.compile(r"[1-9]\d*/[1-9]\d*", re.ASCII)
 MAX_EDITS = 100
 VERIFY = "verify"
-EDIT_FORMS = "{path, find, replace}, {path, content} or {diff}"
-_FORMS = ({"path", "find", "replace"}, {"path", "content"}, {"diff"})
+EDITEDIT_KEYS = "{path, find, replace}, {path, content} or {diff}"
+EDIT_KEYS = ({"path", "find", "replace"}, {"path", "content"}, {"diff"})
 
 
 class VerifyCommand(Struct, frozen=True):
@@ -107,9 +107,9 @@ def _verify_command(node: Node, path: str) -> str:
 def _check_edit(node: Node, edit: TaskEdit, path: str) -> None:
     """Refuse an edit that has none of the forms, or that changes nothing."""
     given = {key.text for key, value in node.entries if not is_nothing(value)} if isinstance(node, YamlMapping) else {}
-    if set(given) not in _FORMS:
+    if set(given) not in EDIT_KEYS:
         names = ", ".join(sorted(given)) or "nothing"
-        raise DocumentError(node.start, f"{path}: expected {EDIT_FORMS}, found {names}")
+        raise DocumentError(node.start, f"{path}: expected {EDITEDIT_KEYS}, found {names}")
     for key in ("path", "find", "diff"):
         if key in given and not (getattr(edit, key) or "").strip():
             raise expected(child(node, key), "some text", f"{path}.{key}")

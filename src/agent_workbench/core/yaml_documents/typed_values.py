@@ -75,10 +75,10 @@ def read_mapping(node: Node, wanted: type[Value], path: str) -> Value:
     """Return a mapping as a value of class `wanted`: its fields are the known keys; missing ones take defaults."""
     if not isinstance(node, YamlMapping):
         raise expected(node, "a mapping", path)
-    marked = typing.get_type_hints(wanted, include_extras=True)
+    marked = mapping_fields(wanted)
     numbers = {name for name, hint in marked.items() if hint == OrNumber}
-    hints = {name: hint for name, hint in typing.get_type_hints(wanted).items() if marked[name] != Unwritten}
-    needed = {each.name for each in fields(wanted) if each.required}
+    hints = {name: hint for name, hint in typing.get_type_hints(wanted).items() if name in marked}
+    needed = required_fields(wanted)
     values: dict[str, object] = {}
     for key, value in node.entries:
         if key.text not in hints:
@@ -90,6 +90,17 @@ def read_mapping(node: Node, wanted: type[Value], path: str) -> Value:
     if missing := sorted(needed - set(values)):
         raise DocumentError(node.start, f"{prefix(path)}expected the key {missing[0]!r}, found none")
     return wanted(**values)
+
+
+def mapping_fields(wanted: type[Struct]) -> dict[str, object]:
+    """Return the keys of a mapping that is read as `wanted`, with their types and marks."""
+    marked = typing.get_type_hints(wanted, include_extras=True)
+    return {name: hint for name, hint in marked.items() if hint != Unwritten}
+
+
+def required_fields(wanted: type[Struct]) -> frozenset[str]:
+    """Return the keys that such a mapping must have."""
+    return frozenset(each.name for each in fields(wanted) if each.required)
 
 
 def unknown_key(key: YamlScalar, known: typing.Iterable[str], path: str) -> DocumentError:
