@@ -23,7 +23,7 @@ def test_a_goal_alone_is_a_task_with_narrow_bounds() -> None:
     assert task.scope == PathScope(("src/**",), ("src/**", "tests/**"))
     limits = task.constraints
     assert (limits.max_files_changed, limits.max_diff_bytes, limits.timeout_seconds) == (10, 50_000, 300.0)
-    assert limits.denylisted_commands == ("rm -rf", "git push*--force")
+    assert limits.denylisted_commands == ("rm -rf", "git push.*--force")
     assert task.budget.minutes == 5.0
     assert not any(matches_glob("docs/x.md", glob) for glob in task.scope.allowed_write_globs)
 
@@ -56,7 +56,7 @@ constraints:
   max_files_changed: 10
   max_diff_bytes: 50000
   timeout_seconds: 300
-  denylisted_commands: ["rm -rf", "git push*--force"]
+  denylisted_commands: ["rm -rf", "git push.*--force"]
 edits:
   - {path: src/a.py, find: "x = 1", replace: "x = 2"}
   - path: src/b.py
