@@ -145,24 +145,24 @@ async def test_a_proposal_that_changed_since_is_not_decided(scene: Scene, server
     assert len([each for each in server.texts(7) if "/approve" in each]) == 2, "the changed one is shown too"
 
 
-async def test_a_comment_of_ours_that_an_admin_rewrote_shows_nothing(scene: Scene, server: GiteaServer) -> None:
+@pytest.mark.parametrize("restored", [False, True])
+async def test_a_comment_of_ours_that_an_admin_rewrote_shows_nothing(
+    scene: Scene, server: GiteaServer, *, restored: bool
+) -> None:
+    """Whoever may write to all issues could show harmless text above a reference that approves something else."""
     item = await scene.parked()
     shown = server.said[7][0]
-    harmless = shown["body"].replace('print("```")', "# a comment")
-    assert harmless != shown["body"]
-    rounds = await scene.rounds()
-    comments = rounds._link.forge.comments  # the rewriting happens between our writing and our reading
-
-    async def rewritten(number: int, after: int = 0) -> object:
-        if shown["body"] != harmless:
-            server.edit_comment(7, shown["id"], harmless)
-            server.say(7, "ada", f"/approve {item.reference}")
-        return await comments(number, after)
-
-    rounds._link.forge.comments = rewritten  # type: ignore[method-assign, assignment] # a moment that no test could hit
-    await rounds.round()
-    await rounds.close()
+    whole, harmless = shown["body"], shown["body"].replace('print("```")', "# a comment")
+    assert harmless != whole
+    server.edit_comment(7, shown["id"], harmless)
+    server.say(7, "ada", f"/approve {item.reference}")
+    if restored:
+        server.edit_comment(7, shown["id"], whole)
     await refused(scene, server, item.session, "not as the agent wrote it")
+    assert [each.split("<!--")[0] for each in server.texts(7)].count(whole.split("<!--")[0]) == 1 + restored
+    server.say(7, "ada", f"/approve {item.reference}")
+    await scene.round()
+    assert len(await scene.decisions(item.session)) == 1
 
 
 @pytest.mark.parametrize(

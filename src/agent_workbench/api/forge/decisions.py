@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.api.forge.link import needs_local_person
-from agent_workbench.api.forge.proposals import shown_proposal
+from agent_workbench.api.forge.proposals import as_written, comments_about, shown_proposal
 from agent_workbench.core.errors import DecisionRefused, WorkbenchError, error_text
 from agent_workbench.core.forge.commands import CommandVerb, CommentCommand, read_command
 from agent_workbench.core.inbox import InboxChoice, Reference
@@ -96,8 +96,9 @@ class CommentDecisions:
 
     def _problem(self, reference: Reference, comment: "ForgeComment", comments: "Sequence[ForgeComment]") -> str:
         """Return why the reference does not name what this issue shows, empty if it does or is not known any more."""
-        shown = [each for each in comments if each.own and each.key == f"proposal:{reference}"]
-        if not any(each.id < comment.id for each in shown):
+        key = f"proposal:{reference}"
+        before = [each for each in comments if each.id < comment.id]
+        if not comments_about(before, key):
             return NOT_SHOWN
         waiting = self._waiting.get(reference.session)
         if waiting is None or waiting.item.reference != reference:
@@ -105,7 +106,7 @@ class CommentDecisions:
         if why := needs_local_person(waiting.state, self._link.all_settings):
             return why
         whole = shown_proposal(self._link, waiting.item, waiting.state)
-        if not whole.decidable or shown[0].text != whole.text.strip():
+        if not whole.decidable or not as_written(before, key, whole.text):
             return "the comment that shows the proposal is not as the agent wrote it"
         return ""
 

@@ -71,7 +71,8 @@ class Reports:
         async def report(link: "ForgeLink", issue: int) -> str:
             from agent_workbench.api.forge.proposals import show_proposal
 
-            await show_proposal(link, issue, item, await link.state(session))
+            comments = await link.forge.comments(issue)
+            await show_proposal(link, issue, item, await link.state(session), comments)
             await link.comment(issue, progress_key(task.id), waiting_comment(task.id, session))
             return ""
 

@@ -148,8 +148,6 @@ class ForgeRounds:
         """Show what waits for an issue, and carry out its new comments; a failure is this issue's alone."""
         link = self._link
         try:
-            for waiting in known.waiting:
-                await show_proposal(link, number, waiting.item, waiting.state)
             comments = await link.forge.comments(number)
             by_session = {each.item.session: each for each in known.waiting}
             decisions = CommentDecisions(link, by_session, self._inbox, partial(self._retry, number, known))
@@ -159,6 +157,9 @@ class ForgeRounds:
                     text = answer_comment(comment.id, answer.outcome, accepted=answer.accepted)
                     await link.comment(number, answer_key(comment.id), text)
                     yield f"issue {number}, comment of {comment.author}: {answer.outcome}"
+            # Behind the decisions: what is shown only now was not seen by whoever decided.
+            for waiting in known.waiting:
+                await show_proposal(link, number, waiting.item, waiting.state, comments)
         except ForgeError as error:
             yield f"issue {number}: {error_text(error)}"
 

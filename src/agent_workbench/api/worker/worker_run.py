@@ -99,7 +99,7 @@ class WorkerRun:
         if not sandbox.holds:
             self._log.caution("unconfined", f"tests and commands are not confined here: {sandbox.why}")
         queue = await task_queue(repo, self._project, self._options.queue)
-        if not await queue.exists():
+        if not settings.forge.active and not await queue.exists():
             raise StorageError(
                 f"Queue directory not found: {queue.path}", advice='make it, or `agent worker add "…"` does'
             )
