@@ -147,3 +147,13 @@ async def test_inspector(judges: Path, machine: Machine) -> None:
     assert "Make add() add" in json.dumps(called)
     read = await asked("--method", "resources/read", "--uri", "agent://plan")
     assert "Make add() add" in json.dumps(read)
+
+
+async def test_inspector_over_http(judges: Path, machine: Machine) -> None:
+    with served_over_http(machine, machine.new_repo("calc", FILES)) as (_, address, token):
+        said = ("--cli", address, "--transport", "http", "--method", "tools/list")
+        code, out = await ran(judges, "mcp-inspector", *said, "--header", f"Authorization: Bearer {token}")
+        assert code == 0, out
+        assert "run_task" in out
+        refused, told = await ran(judges, "mcp-inspector", *said, "--header", "Authorization: Bearer wrong")
+    assert refused != 0, told
