@@ -152,3 +152,29 @@ def test_a_command_decides_nothing(kind: str, request: pytest.FixtureRequest) ->
     assert not (machine.state / "inbox").exists()
     (item,) = json.loads(machine.agent("inbox", "--task", "T-2", "--json", cwd=repo).out)
     assert item["decided"] == ""
+
+
+TWO = PLAN.replace("python attack.py", "python test_calc.py")
+
+
+def test_a_run_goes_on_with_what_was_decided_while_it_worked_on_another_task(served: Machine) -> None:
+    repo = calc_repo(served, {"memory/plans/PLAN.yaml": TWO})
+    shown = served.folder / "shown"
+    notifier = served.folder / "bin" / "notify-send"
+    notifier.parent.mkdir()
+    notifier.write_text(f'#!/bin/sh\necho "$*" >> {shown}\n')
+    notifier.chmod(0o755)
+    environ = {"AGENT_UI__NOTIFY": "[desktop]", "PATH": f"{notifier.parent}:{served.environ['PATH']}"}
+    running = served.start(
+        "run", "--all", cwd=repo, scripts={**SCRIPTS, "T-2": SCRIPTS["T-1"]}, halt="ActionProposed#2", environ=environ
+    )
+    running.until_halted()
+    assert served.agent("inbox", "approve", reference(served, repo), cwd=repo).code == 0
+    running.release()
+    done = running.wait()
+    assert done.code == 3, done.said
+    assert "T-1 waits for a person: diff" in done.out
+    assert "T-2 waits for a person: check" in done.out
+    told = [line.partition("-- Agent Workbench ")[2] for line in shown.read_text().splitlines()]
+    assert [line.count("waits for a person: ") for line in told] == [1, 2, 2], told
+    assert "T-1 waits for a person: diff" in told[2]

@@ -81,6 +81,20 @@ async def test_the_proposal_of_a_session_that_is_still_opening_is_not_counted() 
         assert "1 proposal waits in other sessions" in bench.text()
 
 
+async def test_what_comes_to_wait_later_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_workbench.tui.session.inbox_watch.LOOK_SECONDS", 0.01)
+    async with driving(ScriptedSession(*runs.opening()), LARGE) as bench:
+        told: list[str] = []
+        monkeypatch.setattr(bench.app, "tell", lambda text, *_: told.append(text))
+        monkeypatch.setattr(bench.app.notifier, "call", told.append)
+        bench.host.waiting = [waiting()]
+        await bench.until(lambda: len(told) == 2)
+        assert told == ["T-1: diff waits; ! goes to it"] * 2, "on the screen, and for who looks elsewhere"
+        bench.host.waiting += [waiting(session=THIRD), waiting(session=SessionId(f"{OTHER[:-1]}7"))]
+        await bench.until(lambda: len(told) == 4)
+        assert told[-1] == "2 proposals wait in other sessions; I opens the inbox"
+
+
 async def test_nothing_is_told_where_nothing_waits() -> None:
     async with driving(ScriptedSession(*runs.opening()), LARGE) as bench:
         await bench.press("I")
@@ -255,7 +269,7 @@ async def test_a_decision_waits_for_whoever_goes_on_and_the_session_can_be_opene
     itself = ScriptedSession(*runs.opening())
     async with driving(ScriptedSession(*runs.opening()), LARGE, waiting=[(item, there)], others=[itself]) as bench:
         await opened(bench)
-        assert "a worker or the next `agent run` goes on with it" in bench.text()
+        assert "the next `agent run` goes on with it" in bench.text()
         await bench.press("0", "a")
         assert not there.intents, "it is decided"
         await bench.press("enter")

@@ -3,12 +3,17 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.core.settings import CallBy
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.sessions.tabs import NOTIFICATION_TITLE
+
 if TYPE_CHECKING:  # loaded when a screen asks for them
     from agent_workbench.core.ports.machine import Clock, Desktop
+    from agent_workbench.core.settings import Settings
 
 
 async def edit_text(text: str, suffix: str) -> str:
@@ -36,6 +41,17 @@ def desktop(environ: Mapping[str, str]) -> "Desktop":
     from agent_workbench.adapters.desktop.notifications import DesktopNotifications
 
     return DesktopNotifications(environ)
+
+
+def tell_parked(settings: "Settings", environ: Mapping[str, str]) -> "Callable[[str], Awaitable[None]] | None":
+    """Return the function that tells a user's desktop what was parked, None unless `ui.notify` has the desktop."""
+    if CallBy.DESKTOP not in settings.ui.notify:
+        return None
+
+    async def tell(text: str) -> None:
+        await desktop(environ).notify(NOTIFICATION_TITLE, sanitize_line(text, 200))
+
+    return tell
 
 
 async def parent_gone(parent: int) -> None:

@@ -13,6 +13,7 @@ from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.palette import key_commands
+from agent_workbench.tui.session.inbox_watch import InboxWatch
 from agent_workbench.tui.session.session_app import SessionApp
 from agent_workbench.tui.session.tabs import MODE, Tabs
 from agent_workbench.tui.styles import DIALOG_STYLES, STYLES
@@ -139,7 +140,7 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
             return
         if update.state.session and not self._inbox_told:  # before, the session's own proposal would be counted
             self._inbox_told = True
-            self.run_worker(tab.dialogs.inbox.tell_waiting(), group="inbox")
+            self.run_worker(InboxWatch(self, self.tabs).run(), group="inbox")
         wanted = update.live.ui
         if wanted is not None and wanted != self._ui_settings:
             self._ui_settings = wanted

@@ -1,12 +1,12 @@
 """Handle of a session in this process: its driver, its feeds, and the task it lives in."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Protocol
 
 from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.update_feed import UpdateFeed
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import ExitCode, WorkbenchError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import Intent
@@ -28,8 +28,16 @@ class Driver(Protocol):
 class LocalSession:
     """Implements `core.ports.session_host.SessionHandle`."""
 
-    def __init__(self, driver: Driver, updates: UpdateFeed, events: EventFeed) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        updates: UpdateFeed,
+        events: EventFeed,
+        tell_parked: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        """Handle the session of `driver`; `tell_parked` gets the reason if it ends because it waits for a person."""
         self._driver: Driver = driver
+        self._tell_parked = tell_parked
         self._updates = updates
         self._events = events
         self._ended = asyncio.Event()
@@ -69,6 +77,8 @@ class LocalSession:
         """Run the session to its end. The host awaits this; a defect is raised here too."""
         try:
             self._end = await self._driver.run()
+            if self._tell_parked is not None and self._end.exit_code is ExitCode.PARKED:
+                await self._tell_parked(self._end.reason)
         except WorkbenchError as error:
             self._failure = error
         except BaseException as defect:

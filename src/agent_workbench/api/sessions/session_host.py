@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from contextlib import aclosing
 from pathlib import Path
 
+from agent_workbench.api.screen_services import tell_parked
 from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_opening import AttendedRepo, open_session, replayed_session
@@ -117,7 +118,8 @@ class LocalSessionHost:
             await recorder.close()
             raise
         driver = UnattendedSession(session, recorder, query.tasks, tuple(before), elsewhere)
-        return self._start(LocalSession(driver, updates, events))
+        tell = tell_parked(session.settings, self.invocation.environ)
+        return self._start(LocalSession(driver, updates, events, tell))
 
     async def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         """Yield the events of a session that any process writes, then each new one, until the caller stops."""

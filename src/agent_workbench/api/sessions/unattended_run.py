@@ -9,14 +9,16 @@ from msgspec.structs import replace
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.trusted_repo import require_trust
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
+from agent_workbench.bootstrap.stores import local_inbox
 from agent_workbench.core.errors import task_locked
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.intents import Leave
-from agent_workbench.core.session_end import SessionEnd, TaskOutcome
+from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.ports.session_host import SessionHandle
+    from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.settings import Settings
 
 
@@ -81,9 +83,19 @@ class UnattendedRun:
             self.end = await self._session.wait()
             if self.end.exit_code not in OF_TASKS:
                 return
-            before = settled(self.end.outcomes)
+            before = await self._undecided(sessions, settled(self.end.outcomes))
             over = {each.id for each in (await plans.read()).tasks if not each.open}
             query = replace(query, name="", passing=frozenset(over.union(each.task for each in before)))
+
+    async def _undecided(self, sessions: "SessionStore", outcomes: tuple[TaskOutcome, ...]) -> tuple[TaskOutcome, ...]:
+        """Return the outcomes without tasks that were parked and decided since: they go on before the run ends."""
+        inbox, decided = local_inbox(), set[TaskId]()
+        for summary in await sessions.summaries():
+            if summary.ours and summary.waits and summary.tasks and await inbox.pending(summary.id):
+                decided.add(summary.tasks[-1])
+        return tuple(
+            each for each in outcomes if each.outcome is not TaskOutcomeKind.PARKED or each.task not in decided
+        )
 
     async def _already_over(
         self, repo: RepoContext, settings: "Settings", tasks: tuple[TaskId, ...]

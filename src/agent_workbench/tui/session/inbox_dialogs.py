@@ -1,9 +1,7 @@
 """Dialogs of the inbox: what waits in all sessions of the repository, and decisions about it."""
 
-from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.inbox import InboxFilter, InboxItem
 from agent_workbench.core.session_request import SessionRequest
-from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.session.window import SessionWindow
 
 
@@ -12,21 +10,6 @@ class InboxDialogs:
 
     def __init__(self, window: SessionWindow) -> None:
         self._window = window
-
-    async def tell_waiting(self) -> None:
-        """Tell the user how many proposals wait in other sessions, if any do and the repository is trusted."""
-        from agent_workbench.views.inbox import inbox_summary
-
-        try:
-            items = await self._window.host.inbox(InboxFilter())
-        except WorkbenchError:
-            return  # the session's own start says what is wrong
-        update = self._window.update_shown
-        here = update.state.session if update is not None else ""
-        summary = inbox_summary([item for item in items if item.session != here])
-        if summary:
-            key = self._window.keymap.first(Scope.EVERYWHERE, "inbox")
-            self._window.tell(f"{summary} in other sessions; {key} opens the inbox")
 
     def show(self) -> None:
         """List what waits; a session that is chosen opens in a tab."""

@@ -103,6 +103,10 @@ class Tabs:
                 return tab
         return None
 
+    def shows(self, session: str) -> bool:
+        """Return True if a tab shows a session as it is now."""
+        return any(tab.update_shown is not None and tab.update_shown.live.replay is None for tab in self._of(session))
+
     def _of(self, session: str) -> list[SessionTab]:
         """Return the tabs that show a session."""
         shown = [(tab, tab.update_shown) for tab in self._all if session and not tab.leaving]

@@ -7,7 +7,7 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.settings import CallBy, UiSettings
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.terminal.terminal_app import TerminalApp
-from agent_workbench.views.sessions.tabs import TabNotification, should_notify
+from agent_workbench.views.sessions.tabs import NOTIFICATION_TITLE, TabNotification, should_notify
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Desktop
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 MOMENT_SECONDS = 1.0
 """Seconds a proposal must wait before the user is notified; the policy answers most of them sooner."""
-TITLE = "Agent Workbench"
 
 
 class NotifyingTab(Protocol):
@@ -62,13 +61,19 @@ class Notifier:
         if wanted:
             self._notify(sanitize_line(notification.text, 200))
 
-    def _notify(self, text: str) -> None:
-        if CallBy.BELL in self.ways:
+    def call(self, text: str) -> None:
+        """Notify a user who looks elsewhere of what another process does, which notifies the desktop itself."""
+        if self._app.terminal_focused is False:
+            self._notify(sanitize_line(text, 200), frozenset({CallBy.BELL, CallBy.TERMINAL}))
+
+    def _notify(self, text: str, ways: frozenset[CallBy] = frozenset(CallBy)) -> None:
+        wanted = ways.intersection(self.ways)
+        if CallBy.BELL in wanted:
             self._app.bell()
-        if CallBy.TERMINAL in self.ways:
+        if CallBy.TERMINAL in wanted:
             self._app.write_control(terminal_notification(text, in_tmux=self._in_tmux))
-        if CallBy.DESKTOP in self.ways and self._desktop is not None:
-            task = in_background(self._desktop.notify(TITLE, text))
+        if CallBy.DESKTOP in wanted and self._desktop is not None:
+            task = in_background(self._desktop.notify(NOTIFICATION_TITLE, text))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
 
@@ -76,5 +81,5 @@ class Notifier:
 def terminal_notification(text: str, *, in_tmux: bool) -> str:
     """Return OSC 9 with an inert line, wrapped for tmux, which hands it on. Terminals that do not know it drop it."""
     # A number and a semicolon at the beginning are other commands of some terminals.
-    sequence = f"\x1b]9;{TITLE}: {text}\x07"
+    sequence = f"\x1b]9;{NOTIFICATION_TITLE}: {text}\x07"
     return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\" if in_tmux else sequence

@@ -13,6 +13,7 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
 
 MAX_NAME_CHARS = 16
+NOTIFICATION_TITLE = "Agent Workbench"
 GAP = 1
 
 
