@@ -133,6 +133,17 @@ async def test_nothing_leads_back_to_the_workbenchs_user(work: Path, open_folder
     assert "not permitted" in outcome.output
 
 
+async def test_private_folders_of_the_workbench_can_be_entered_but_not_listed(open_folder: Path, work: Path) -> None:
+    state = open_folder / "state" / "agent-workbench"
+    tree = state / "worktrees" / "repo" / "agent-T-1"
+    await asyncio.to_thread(tree.mkdir, parents=True)
+    for each in (state, tree.parent):
+        each.chmod(0o700)
+    outcome = await run(f"cd {tree} && touch made && ls {tree.parent}; ls {work}", tree)
+    assert outcome.output.count("ermission denied") == 1
+    assert await asyncio.to_thread(os.listdir, tree) == ["made"]
+
+
 async def test_a_user_who_cannot_work_there_runs_nothing(
     other: ProcessUser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,6 @@ def _probe_folder(user: ProcessUser) -> Iterator[str]:
     """Yield a folder that belongs to the user, with a file beside it that only the workbench may read."""
     make_directories(state_dir())
     with tempfile.TemporaryDirectory(prefix="agent-canary-", dir=state_dir()) as above:
-        Path(above).chmod(0o755)
         folder = Path(above) / "work"
         folder.mkdir()
         secret = Path(f"{folder}.private")
@@ -91,8 +90,13 @@ async def _probe(words: list[str], folder: str, user: ProcessUser) -> list[str]:
 def hand_over(folder: str, user: ProcessUser) -> None:
     """Give a folder with its folders and files to the user; raise `OSError`. Blocks.
 
-    Links are not followed. A file with a second name stays as it is: it may be one of the host's.
+    The workbench's own folders above it can be entered then, not listed. Links are not followed. A file with a second
+    name stays as it is: it may be one of the host's.
     """
+    for above in Path(folder).parents:
+        mode = above.stat().st_mode
+        if above.is_relative_to(state_dir()) and not mode & stat.S_IXOTH:
+            above.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fchown(top, user.uid, user.gid)
