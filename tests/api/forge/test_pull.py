@@ -103,3 +103,28 @@ async def test_a_forge_that_fails_is_told_of_and_asked_again(scene: Scene, serve
     assert (await rounds.round()).done
     await rounds.close()
     assert [each.state for each in await scene.queue.tasks()] == [QueueState.QUEUED]
+
+
+async def test_an_issue_that_cannot_be_read_hides_no_other_and_stops_no_decision(
+    scene: Scene, server: GiteaServer
+) -> None:
+    server.open_issue(7, "Round prices", "Half up.")
+    item = await scene.parked()
+    server.say(7, "ada", f"/approve {item.reference}")
+    for number in (8, 9):
+        server.open_issue(number, "Another", "Text.")
+        server.label(number, "ada")
+    bad = f"GET /api/v1/repos/{REPO}/issues/8/timeline"
+    server.fail[bad] = 500
+    done = await scene.round()
+    assert [line.split(",")[0] for line in done] == ["task-9 is queued from issue 9", "issue 7"]
+    assert len(await scene.decisions(item.session)) == 1
+
+    server.say(7, "ada", f"/reject {item.reference}")
+    rounds = await scene.rounds()
+    outcome = await rounds.round()
+    await rounds.close()
+    assert "500" in str(outcome.problem), "nothing else was new, so it is told"
+    assert [line.split(",")[0] for line in outcome.done] == ["issue 7"]
+    server.fail = {f"POST /api/v1/repos/{REPO}/issues/8/comments": 403}
+    assert [line.partition(":")[0] for line in await scene.round()] == ["issue 8"]

@@ -47,14 +47,20 @@ class GiteaForge:
         label = self._settings.label
         found = await self._pages(GiteaIssue, f"{self._repo}/issues", state="open", type="issues", labels=label)
         issues: list[ForgeIssue] = []
+        failed: ForgeError | None = None
         for each in found:
             named = any(one.name == label for one in each.labels or ())
             if named and each.pull_request is None and each.state == "open" and each.number not in known:
                 at, issue = self._looked.get(each.number, (None, None))
-                if at != each.updated_at:
-                    issue = await self._labelled(each)
-                    self._looked[each.number] = (each.updated_at, issue)
+                try:
+                    if at != each.updated_at:
+                        issue = await self._labelled(each)
+                        self._looked[each.number] = (each.updated_at, issue)
+                except ForgeError as error:  # such as a history that somebody flooded: it hides no other issue
+                    failed, issue = error, None
                 issues += [issue] if issue is not None else []
+        if failed is not None and not issues:
+            raise failed
         return tuple(sorted(issues, key=lambda issue: issue.number))
 
     async def comments(self, issue: int, after: int = 0) -> tuple[ForgeComment, ...]:

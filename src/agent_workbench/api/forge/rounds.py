@@ -112,9 +112,15 @@ class ForgeRounds:
         await self._link.close()
 
     async def _steps(self) -> AsyncIterator[str]:
+        """Do what there is to do; one issue that cannot be read or answered keeps no other from it."""
         found = _by_issue(await self._queue.tasks())
-        for issue in await self._link.forge.issues(known=found):
-            if line := await self._take(issue):
+        problem: ForgeError | None = None
+        try:
+            new = await self._link.forge.issues(known=found)
+        except ForgeError as error:
+            new, problem = (), error
+        for issue in new:
+            if line := await self._take_or_tell(issue):
                 yield line
         for waiting in await self._inbox().waiting():
             run = waiting.state.run
@@ -124,8 +130,21 @@ class ForgeRounds:
                 found[number] = replace(known, waiting=(*known.waiting, waiting))
         active = (number for number, known in found.items() if known.undecided)
         for number in sorted(active, reverse=True)[:MOST_ISSUES]:
-            async for line in self._read_issue(number, found[number]):
-                yield line
+            try:
+                async for line in self._read_issue(number, found[number]):
+                    yield line
+            except ForgeError as error:
+                yield f"issue {number}: {error_text(error)}"
+                if problem is not None:  # it is the forge, and not this issue
+                    break
+        if problem is not None:
+            raise problem
+
+    async def _take_or_tell(self, issue: "ForgeIssue") -> str:
+        try:
+            return await self._take(issue)
+        except ForgeError as error:
+            return f"issue {issue.number}: {error_text(error)}"
 
     async def _take(self, issue: "ForgeIssue") -> str:
         """Queue an issue's task with its text as it is now, or say on the issue why not."""
@@ -145,23 +164,20 @@ class ForgeRounds:
         return f"{name} is queued from issue {issue.number}, which {issue.labelled_by} labelled"
 
     async def _read_issue(self, number: int, known: IssueTasks) -> AsyncIterator[str]:
-        """Show what waits for an issue, and carry out its new comments; a failure is this issue's alone."""
+        """Show what waits for an issue, and carry out its new comments; raise `ForgeError`."""
         link = self._link
-        try:
-            comments = await link.forge.comments(number)
-            by_session = {each.item.session: each for each in known.waiting}
-            decisions = CommentDecisions(link, by_session, self._inbox, partial(self._retry, number, known))
-            for comment in new_comments(link, comments):
-                answer = await decisions.answer(comment, comments)
-                if answer is not None:
-                    text = answer_comment(comment.id, answer.outcome, accepted=answer.accepted)
-                    await link.comment(number, answer_key(comment.id), text)
-                    yield f"issue {number}, comment of {comment.author}: {answer.outcome}"
-            # Behind the decisions: what is shown only now was not seen by whoever decided.
-            for waiting in known.waiting:
-                await show_proposal(link, number, waiting.item, waiting.state, comments)
-        except ForgeError as error:
-            yield f"issue {number}: {error_text(error)}"
+        comments = await link.forge.comments(number)
+        by_session = {each.item.session: each for each in known.waiting}
+        decisions = CommentDecisions(link, by_session, self._inbox, partial(self._retry, number, known))
+        for comment in new_comments(link, comments):
+            answer = await decisions.answer(comment, comments)
+            if answer is not None:
+                text = answer_comment(comment.id, answer.outcome, accepted=answer.accepted)
+                await link.comment(number, answer_key(comment.id), text)
+                yield f"issue {number}, comment of {comment.author}: {answer.outcome}"
+        # Behind the decisions: what is shown only now was not seen by whoever decided.
+        for waiting in known.waiting:
+            await show_proposal(link, number, waiting.item, waiting.state, comments)
 
     async def _retry(self, number: int, known: IssueTasks, comment: int) -> CommentAnswer:
         """Queue the issue's failed task again, with the text that was frozen first."""
