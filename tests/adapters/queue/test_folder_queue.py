@@ -408,6 +408,13 @@ async def test_the_task_of_a_killed_process_is_free_at_once_and_that_of_a_living
         child.wait()
     again = await taken(queue)
     assert (again.task.id, again.fence) == ("a", 2)
+    # What the dead left behind is removed by the next worker that begins; the living keep theirs.
+    assert len(list((place.state / "workers").iterdir())) == 2
+    place.write("c.yaml")
+    other = place.open()
+    assert (await taken(other, "two")).task.id == "c"
+    assert len(list((place.state / "workers").iterdir())) == 2
+    assert await place.open().claim("three", LEASE) is None
 
 
 async def test_a_closed_queue_gives_its_claims_back(place: Place) -> None:

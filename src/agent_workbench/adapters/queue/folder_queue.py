@@ -143,7 +143,7 @@ class FolderQueue:
 
     def _claim(self, worker: str, lease_seconds: float, *, begun: bool) -> TaskClaim | None:
         self._owner.hold()
-        for record in self._records.all():
+        for record in self._records.open():
             if record.to_file:
                 self._end(record)
         free = []
@@ -157,20 +157,19 @@ class FolderQueue:
         first = min(free, key=lambda each: (-each.priority, each.id), default=None)
         if first is None:
             return None
-        if first.state is QueueState.CLAIMED and self._records.is_dead(first):
-            self._records.forget(first)
         taken = replace(first, state=QueueState.CLAIMED, worker=worker, fence=first.fence + 1, reason="")
         self._records.save(self._leases.leased(taken, lease_seconds))
         return TaskClaim(_task_of(taken), worker, taken.fence)
 
     def _tasks(self) -> tuple[QueuedTask, ...]:
-        ended = [_task_of(record) for record in self._records.all() if record.ended]
+        past = (*self._records.settled(), *(each for each in self._records.open() if each.ended))
+        ended = {record.id: _task_of(record) for record in past}
         waiting = []
         for record, problem in self._waiting.all():
             gone = self._is_withdrawn(record)
             waiting.append(_task_of(_withdrawn(record) if gone else replace(record, reason=problem or record.reason)))
         known = {each.id for each in waiting}
-        everything = (*waiting, *(each for each in ended if each.id not in known))
+        everything = (*waiting, *(each for each in ended.values() if each.id not in known))
         return tuple(sorted(everything, key=lambda each: (-each.priority, each.id)))
 
     def _is_withdrawn(self, record: QueueRecord) -> bool:

@@ -68,6 +68,7 @@ class QueueRecords:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._settled = folder / "settled"
         self._workers = folder / "workers"
         self._lock: FileLock | None = None
         self.holder = ""
@@ -102,36 +103,45 @@ class QueueRecords:
         finally:
             os.close(descriptor)
 
-    def all(self) -> list[QueueRecord]:
-        """Return all records."""
-        try:
-            paths = sorted(path for path in self.folder.iterdir() if path.suffix == ".json")
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise storage_error(f"{self.folder} could not be read", error) from error
-        return [record for path in paths if (record := _read(path)) is not None]
+    def open(self) -> list[QueueRecord]:
+        """Return the records of the tasks that have not ended, or whose file is still to be moved."""
+        return _all(self.folder)
+
+    def settled(self) -> list[QueueRecord]:
+        """Return the records of all other tasks. No claim reads them, so that a long past costs it nothing."""
+        return _all(self._settled)
 
     def find(self, task: str) -> QueueRecord | None:
-        """Return the record of a task, None if it has none."""
-        return _read(self._path(task))
+        """Return the newest record of a task, None if it has none."""
+        name = _file_name(task)
+        return _read(self.folder / name) or _read(self._settled / name)
 
     def save(self, record: QueueRecord) -> None:
         """Write a record durably."""
-        write_atomically(self._path(record.id), msgspec.json.encode(record), mode=0o600)
-
-    def drop(self, task: str) -> None:
-        """Remove the record of a task that was never claimed."""
-        self._path(task).unlink(missing_ok=True)
+        name, document = _file_name(record.id), msgspec.json.encode(record)
+        if not record.ended or record.to_file:
+            write_atomically(self.folder / name, document, mode=0o600)
+            return
+        try:
+            make_directories(self._settled)
+            write_atomically(self._settled / name, document, mode=0o600)
+            # After a crash in between, the end is recorded again from the open record.
+            (self.folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise storage_error(f"{self.folder / name} could not be removed", error) from error
 
     def hold(self) -> str:
-        """Return the name of the file lock that this object holds until `release`, or until its process dies."""
+        """Return the name of the file lock that this object holds until `release`, or until its process dies.
+
+        Called under `locked`.
+        """
         if self._lock is None:
             name = f"{secrets.token_hex(16)}.lock"
             try:
                 make_directories(self._workers)
             except OSError as error:
                 raise storage_error(f"{self._workers} could not be created", error) from error
+            self._forget_dead()
             lock = FileLock(self._workers / name, describe_holder())
             lock.acquire()
             self._lock, self.holder = lock, name
@@ -143,10 +153,12 @@ class QueueRecords:
             return False
         return not lock_holder(self._workers / Path(record.holder).name)
 
-    def forget(self, record: QueueRecord) -> None:
-        """Remove the file lock of a dead process."""
+    def _forget_dead(self) -> None:
+        """Remove the file locks of dead processes: what is missing counts as free. Nobody else makes one meanwhile."""
         with suppress(OSError):
-            (self._workers / Path(record.holder).name).unlink(missing_ok=True)
+            for path in self._workers.iterdir():
+                if not lock_holder(path):
+                    path.unlink(missing_ok=True)
 
     def release(self) -> None:
         """Release the file lock; the claims of this object are free then."""
@@ -157,8 +169,19 @@ class QueueRecords:
             lock.release()
             self.holder = ""
 
-    def _path(self, task: str) -> Path:
-        return self.folder / f"{sha256(task.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+
+def _file_name(task: str) -> str:
+    return f"{sha256(task.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
+
+
+def _all(folder: Path) -> list[QueueRecord]:
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".json")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise storage_error(f"{folder} could not be read", error) from error
+    return [record for path in paths if (record := _read(path)) is not None]
 
 
 def _read(path: Path) -> QueueRecord | None:

@@ -42,24 +42,24 @@ class WaitingTasks:
 
     def all(self) -> Iterator[tuple[QueueRecord, str]]:
         """Yield the record of each task that has not ended, as it is or would be; with why it is no task."""
-        records = {record.id: record for record in self._records.all()}
         queued = self._files.names()
+        self._known = {name: known for name, known in self._known.items() if name in queued}
         active = {
             key_of(each.name): each
-            for each in records.values()
+            for each in self._records.open()
             if not each.ended and (not is_draft(each) or each.name in queued)
         }
         tracked = _Tracked(self._tracked_names, self._files)
         names: dict[str, str] = {}
         for name in queued:
-            key, task = key_of(name), stem_of(name)
+            key = key_of(name)
             record = active.get(key)
             twin = names.setdefault(key, name) if record is None else record.name
             if twin != name:
                 yield QueueRecord(f"{name}", name), f"{name}: {twin} is queued too, and has the same name"
                 continue
             if record is None:
-                yield self._new(name, records.get(task), tracked)
+                yield self._new(name, self._records.find(stem_of(name)), tracked)
         # Claimed and parked tasks go on without their files; those from elsewhere never had one.
         for record in active.values():
             if has_no_file(record) and record.fence == 0:

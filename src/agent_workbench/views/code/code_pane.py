@@ -211,6 +211,8 @@ def _nothing(state: SessionState) -> str:
     found = [each.event for each in run.history if isinstance(each.event, CodeRetrieved)] if run is not None else []
     if found:
         return f"the search for “{sanitize_line(found[-1].query, 100)}” found nothing"
+    if run is not None and run.definition.edits:
+        return "the task names its edits, so no code is searched"
     if run is not None and run.phase in (Phase.BASELINE, Phase.RETRIEVING):
         return "code for the task is searched after the first checks"
     return "the code in the prompt appears here once a task runs"
