@@ -45,7 +45,8 @@ class ServerCapabilities(Struct, frozen=True):
     """Capabilities of a server: the facts, the model's name for requests, how it marks thoughts, how it counts tokens.
 
     `fields` may be in a request besides OpenAI's own. `heard` is the server's description of itself, from which the
-    rest was detected. A `plain` server has no description but its list of models.
+    rest was detected. A `plain` server has no description but its list of models. `slots` is how many answers it gives
+    at the same time, 0 if it does not tell.
     """
 
     facts: ModelFacts
@@ -55,6 +56,7 @@ class ServerCapabilities(Struct, frozen=True):
     fields: frozenset[str]
     heard: str
     plain: bool = False
+    slots: int = 0
 
 
 async def detect_capabilities(
@@ -90,8 +92,9 @@ async def _llama_cpp(
     said = props.json or {}
     template = text_at(said, "chat_template")
     context_tokens = number_at(object_at(said, "default_generation_settings"), "n_ctx")
+    slots = number_at(said, "total_slots")
     heard = repr(
-        (context_tokens, template, *(text_at(said, key) for key in ("model_alias", "model_path", "build_info")))
+        (context_tokens, slots, template, *(text_at(said, key) for key in ("model_alias", "model_path", "build_info")))
     )
     if known and known.heard == heard:
         return known
@@ -106,7 +109,7 @@ async def _llama_cpp(
     )
     thinking = await _thinking(endpoint, template, asked_for, deadline)
     facts = replace(facts, thinks=thinking is not Thinking.NONE)
-    return ServerCapabilities(facts, asked_for, thinking, tokenizer, _OWN, heard)
+    return ServerCapabilities(facts, asked_for, thinking, tokenizer, _OWN, heard, slots=slots)
 
 
 def _build(told: str) -> str:

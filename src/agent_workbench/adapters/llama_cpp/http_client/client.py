@@ -23,6 +23,7 @@ from agent_workbench.adapters.llama_cpp.http_client.request_body import (
 )
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token, TokenCounts
+from agent_workbench.adapters.llama_cpp.http_client.turns import ServerTurns
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, PromptProgress, Purpose
 
@@ -38,7 +39,7 @@ class LlamaCppModel:
     """The port `Model` for the server at `url`. The API key is sent and never shown.
 
     `model_name` selects a model of a server with several. `on_status` gets status lines while a request waits. A server
-    may take `ready_seconds` to load its model.
+    may take `ready_seconds` to load its model. `turns` are those of all sessions that ask this server.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class LlamaCppModel:
         model_name: str = "",
         on_status: OnStatus = say_nothing,
         ready_seconds: float = READY_SECONDS,
+        turns: ServerTurns | None = None,
     ) -> None:
         self._endpoint = Endpoint(url, api_key)
         self._model_name = model_name
         self._on_status = on_status
         self._ready_seconds = ready_seconds
+        self._turns = turns or ServerTurns()
         self._counts: TokenCounts | None = None
         self._known: ServerCapabilities | None = None
         self._refused: set[str] = set()
@@ -82,6 +85,14 @@ class LlamaCppModel:
         Raises `ModelUnavailable` (with the partial answer), `ModelRefused`, `ContextOverflow`.
         """
         known = self._known or await self._introduced()
+        async with (
+            self._turns.turn(known.slots, self._on_status),
+            contextlib.aclosing(self._answer(request, known)) as items,
+        ):
+            async for item in items:
+                yield item
+
+    async def _answer(self, request: ModelRequest, known: ServerCapabilities) -> AsyncGenerator[AnswerItem]:
         waits_until = asyncio.get_running_loop().time() + request.answer_seconds
         patience = Backoff(self._endpoint.address, waits_until, self._on_status, patient=request.patient)
         dropped: set[str] = set()

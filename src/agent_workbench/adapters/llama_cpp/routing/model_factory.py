@@ -33,7 +33,8 @@ def model_from_settings(
     url = settings.url or ("" if settings.path else environ.get(URL_VARIABLE, ""))
     if url:
         key = environ.get(settings.api_key_env, "") if settings.api_key_env else ""
-        return LlamaCppModel(url, api_key=key.strip(), model_name=settings.name, on_status=on_status)
+        turns = shared.turns(url) if shared is not None else None
+        return LlamaCppModel(url, api_key=key.strip(), model_name=settings.name, on_status=on_status, turns=turns)
     if settings.path:
 
         def make(say: OnStatus) -> EmbeddedModel:

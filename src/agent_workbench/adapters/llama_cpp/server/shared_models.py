@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
+from agent_workbench.adapters.llama_cpp.http_client.turns import ServerTurns
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 
@@ -13,10 +14,15 @@ BUSY = "the model is answering another session; this one is next"
 
 
 class SharedModels:
-    """Shared models with a server of ours; each is closed when its last holder closes it."""
+    """Shared models with a server of ours, each closed by its last holder, and the turns at other servers."""
 
     def __init__(self) -> None:
         self._held: dict[Hashable, _HeldModel] = {}
+        self._turns: dict[str, ServerTurns] = {}
+
+    def turns(self, url: str) -> ServerTurns:
+        """Return the turns at a server that is not ours."""
+        return self._turns.setdefault(url, ServerTurns())
 
     def take(self, key: Hashable, make: Callable[[OnStatus], EmbeddedModel], on_status: OnStatus) -> "SharedModel":
         """Return the model of `key`; `make` creates it for the first holder.
