@@ -30,6 +30,7 @@ FLAGS = {"model.path": "--model", "model.url": "--model-url", "roles": "--endpoi
 """Flag of a key, or of the keys of a group, if there is one."""
 NO_KEYS = "keep keys out of files: name the environment variable that holds it in {}"
 KEY_NAME = "api_key_env"
+FORGE_KEY = "forge.token_env"
 SECRET_WORDS = {"key", "apikey", "token", "secret", "password", "bearer", "authorization", "credentials"}
 
 
@@ -181,7 +182,9 @@ def _unknown(key: YamlScalar, path: str, known: KnownKeys) -> DocumentError:
     proposal = did_you_mean(key.text, here)
     # `context_token` is a typing error, not a secret.
     if _names_a_secret(key.text) and "_tokens" not in proposal:
-        belongs = join(path if KEY_NAME in here else "model", KEY_NAME)
+        belongs = (
+            FORGE_KEY if FORGE_KEY.startswith(f"{path}.") else join(path if KEY_NAME in here else "model", KEY_NAME)
+        )
         return DocumentError(key.start, f"{quoted(dotted)} does not belong in a file", NO_KEYS.format(belongs))
     if dotted in NOT_YET or dotted.startswith("retrieval.chunker."):
         return DocumentError(key.start, f"{dotted} is not supported yet by this version", "remove the key")

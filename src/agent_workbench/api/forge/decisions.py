@@ -12,7 +12,6 @@ from agent_workbench.core.errors import DecisionRefused, WorkbenchError, error_t
 from agent_workbench.core.forge.commands import CommandVerb, CommentCommand, read_command
 from agent_workbench.core.inbox import InboxChoice, Reference
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.views.inbox import receipt_text
 
 if TYPE_CHECKING:
     from agent_workbench.api.forge.link import ForgeLink
@@ -114,12 +113,13 @@ class CommentDecisions:
         person = f"{comment.author} on {self._link.host} (comment {comment.id})"
         inbox = self._inbox_of(person)
         waiting = self._waiting.get(reference.session)
-        if waiting is not None and waiting.item.decided is not None and waiting.item.decided.made_by == person:
-            return f"{waiting.item.decided.verdict.past} {reference.proposal}"  # the answer was lost in a crash
+        kept = waiting.item.decided if waiting is not None else None
+        if kept is not None and kept.made_by == person:
+            return f"{kept.verdict.past} {reference.proposal}"  # the answer was lost in a crash
         try:
             receipt = await inbox.decide(reference, InboxChoice(VERDICTS[command.verb], command.reason))
         except DecisionRefused as refused:
             if person in str(refused):
                 return str(refused)  # recorded before a crash
             raise
-        return receipt_text(receipt)
+        return f"{receipt.decision.verdict.past} {reference.proposal}"
