@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from agent_workbench.api.worker import dispatcher
 from agent_workbench.api.worker.dispatcher import Dispatcher
 from agent_workbench.api.worker.outages import Outages, Pauses, pause_seconds
+from agent_workbench.api.worker.refused_files import RefusedFiles
 from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.api.worker.worker_loop import EMPTY, LoopParts, WorkerLoop, sum_up
 from agent_workbench.core.errors import ExitCode, StorageError
@@ -91,6 +92,9 @@ class Bench:
         self.log = WorkerLog(self.lines.append, self.clock, str)
         self.parked = NobodyDecides(self.queue)
         self.dispatcher = Dispatcher(self.queue, "w", lambda claim: TimedWork(self, claim), jobs)
+        self.bad: list[tuple[str, str]] = []
+        self.told: list[tuple[str, str]] = []
+        self.refused = RefusedFiles(self.take_bad, self.tell, self.log)
         parts = LoopParts(
             self.dispatcher,
             self.parked,  # type: ignore[arg-type]  # a fake of what looks into journals
@@ -101,8 +105,17 @@ class Bench:
             lambda: self.clock.seconds,
             lambda due: None,
             lambda: None,
+            self.refused,
         )
         self.loop = WorkerLoop(parts, UTC)
+
+    def take_bad(self) -> tuple[tuple[str, str], ...]:
+        bad, self.bad = tuple(self.bad), []
+        return bad
+
+    async def tell(self, name: str, reason: str) -> str:
+        self.told.append((name, reason))
+        return "hook log failed"
 
     async def run_until(self, seconds: float, *, schedule: bool = False) -> None:
         """Run the loop until the clock is there."""
@@ -234,3 +247,18 @@ def test_pauses_grow_to_a_limit_and_differ_between_workers() -> None:
     assert 0.75 <= pauses[0] <= 1.25
     assert all(45 <= each <= 75 for each in pauses[6:])
     assert pause_seconds(3, "w") == pauses[3] != pause_seconds(3, "other")
+
+
+async def test_a_file_that_is_no_task_is_told_of_once_and_fails_a_worker_that_has_nothing_else() -> None:
+    bench = Bench()
+    bench.bad = [("a.yaml", "a.yaml:1:7: no YAML")]
+    end = await bench.loop.once()
+    await bench.refused.settle()
+    assert (end.exit_code, end.reason) == (ExitCode.FAILED, "a.yaml is no task: a.yaml:1:7: no YAML")
+    assert bench.told == [("a.yaml", "a.yaml:1:7: no YAML")]
+    assert (bench.events("refused"), bench.events("hook")) == (["no task: a.yaml:1:7: no YAML"], ["hook log failed"])
+    assert (await bench.loop.once()).exit_code is ExitCode.DONE
+
+    bench.bad = [("b.yaml", "empty")]
+    await bench.run_until(60)
+    assert [name for name, _ in bench.told] == ["a.yaml", "b.yaml"]

@@ -9,6 +9,7 @@ from msgspec import Struct
 from agent_workbench.api.worker.dispatcher import Dispatcher
 from agent_workbench.api.worker.outages import Cause, Outages, Pauses
 from agent_workbench.api.worker.parked_tasks import ParkedTasks
+from agent_workbench.api.worker.refused_files import RefusedFiles
 from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core.errors import ExitCode, StorageError, error_text
 from agent_workbench.core.ports.machine import Clock
@@ -40,6 +41,7 @@ class LoopParts(Struct, frozen=True):
     mark: Callable[[], object]
     next_run: Callable[[str], None]
     changed: Callable[[], None]
+    refused: RefusedFiles
 
 
 class WorkerLoop:
@@ -68,6 +70,7 @@ class WorkerLoop:
             if not begun or (end is not None and end.exit_code in _ENDS_ALL):
                 break
             begun = end is not None
+        ends = ends or list(parts.refused.take())
         if not ends and parts.parked.count:
             return SessionEnd(
                 ExitCode.DONE, f"No task is free; {parts.parked.count} waiting for a person: `agent inbox`"
@@ -109,6 +112,7 @@ class WorkerLoop:
             if thorough:
                 self._looked = now
             empty = await parts.dispatcher.take(new=new) if resumed or thorough else False
+            parts.refused.take()
         except StorageError as error:
             await parts.outages.wait(Cause.DISK, error_text(error), self._disk_attempt)
             self._disk_attempt += 1

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
     from agent_workbench.api.forge.watch import ForgeWatch
     from agent_workbench.api.worker.dispatcher import Dispatcher
+    from agent_workbench.api.worker.refused_files import RefusedFiles
     from agent_workbench.api.worker.worker_loop import WorkerLoop
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.ports.machine import Clock
@@ -68,6 +69,7 @@ class WorkerRun:
         self._log: WorkerLog | None = None
         self._files: WorkerFiles | None = None
         self._dispatcher: Dispatcher | None = None
+        self._refused: RefusedFiles | None = None
         self._next_run = ""
         self._stops = 0
         self.forge_called = asyncio.Event()
@@ -148,6 +150,7 @@ class WorkerRun:
         from agent_workbench.api.worker.dispatcher import MORE_BEGUN, Dispatcher
         from agent_workbench.api.worker.outages import Outages
         from agent_workbench.api.worker.parked_tasks import ParkedTasks
+        from agent_workbench.api.worker.refused_files import RefusedFiles
         from agent_workbench.api.worker.task_reports import TaskReports
         from agent_workbench.api.worker.worker_loop import LoopParts, WorkerLoop
         from agent_workbench.bootstrap.worker import report_outbox
@@ -173,6 +176,7 @@ class WorkerRun:
         parked = ParkedTasks(queue, local_inbox(), sessions, await repo_inbox(repo.invocation), log)
         await reports.send_again()
         await parked.resume_passed(await policy_in_force(repo, settings))
+        self._refused = RefusedFiles(queue.refused, partial(_tell_hooks, repo, settings), log)
         jobs = "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
         log.note("started", f"{self._name} works on {queue.path}{jobs}")
         parts = LoopParts(
@@ -185,6 +189,7 @@ class WorkerRun:
             queue.mark,
             self._set_next_run,
             self._changed,
+            self._refused,
         )
         return WorkerLoop(parts)
 
@@ -194,6 +199,8 @@ class WorkerRun:
             return
         self._dispatcher.stop(now=self._stops > 1)
         await self._dispatcher.settle()
+        if self._refused is not None:
+            await self._refused.settle()
         self._log_of_worker().note("ended", f"{self._name} ends")
 
     def _set_next_run(self, due: str) -> None:
@@ -215,3 +222,12 @@ class WorkerRun:
 
     def _log_of_worker(self) -> WorkerLog:
         return self._log or WorkerLog(self._write, self._clock, str)
+
+
+async def _tell_hooks(repo: "RepoContext", settings: "Settings", name: str, reason: str) -> str:
+    """Tell the hooks of a file that is no task; return what went wrong."""
+    from agent_workbench.api.hooks import tell_hooks
+    from agent_workbench.core.hook_settings import HookPoint
+
+    redact = redactor_of(repo.invocation, settings).redact
+    return await tell_hooks(repo, HookPoint.TASK_FAILED, redact(name), redact(reason))
