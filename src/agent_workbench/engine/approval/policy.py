@@ -43,7 +43,7 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
         by = f"policy:{proposal.kind}={approval}"
         return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
     for run in objections(state, proposal):
-        return _hook_ruling(state, run)
+        return _hook_ruling(state, proposal, run)
     by = _opened_by(state, approval, proposal)
     if not by and _is_put_aside(state, proposal):
         return PolicyDecision(Verdict.REJECT, UNATTENDED, PUT_ASIDE)
@@ -57,16 +57,18 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
     return None if refusal else PolicyDecision(Verdict.APPROVE, by)
 
 
-def _hook_ruling(state: SessionState, run: HookRun) -> PolicyDecision | None:
+def _hook_ruling(state: SessionState, proposal: Proposal, run: HookRun) -> PolicyDecision | None:
     """Return the decision after the objection of a hook: it refused, or it wants a person."""
     refused = run.answer is not None and run.answer.verdict is HookVerdict.REFUSE
     if refused or _is_lone_chat(state):
         return PolicyDecision(Verdict.REJECT, f"{POLICY}hook={run.hook}", describe_objection(run))
-    return None
+    return PolicyDecision(Verdict.REJECT, UNATTENDED, PUT_ASIDE) if _is_put_aside(state, proposal) else None
 
 
 def parking_reason(state: SessionState, proposal: Proposal) -> str:
     """Return why a proposal waits for a person, where `ruling` decides nothing about it."""
+    if against := objections(state, proposal):
+        return "; ".join(map(describe_objection, against))
     facts = PERMISSIONS[proposal.kind]
     if facts.unattended is UnattendedRule.PARKED:
         return f"{facts.plural} always wait for a person"
