@@ -76,6 +76,19 @@ def test_a_parked_task_is_taken_up_by_its_name_alone(machine: Machine, repo: Pat
     assert (repo / QUEUE / "done/add.yaml").exists(), said
 
 
+@pytest.mark.parametrize("name", ["T-1", "t-1"])
+def test_the_id_of_a_task_of_the_plan_is_refused(machine: Machine, repo: Path, name: str) -> None:
+    (repo / f"{name}.yaml").write_text(ADD)
+    refused = machine.agent("worker", "add", f"{name}.yaml", cwd=repo)
+    assert (refused.code, f"the plan has a task {name} too" in refused.err) == (2, True), refused.said
+    (repo / QUEUE).mkdir(parents=True)
+    (repo / QUEUE / f"{name}.yaml").write_text(ADD)
+    code, said = work(machine, repo)
+    assert (code, f"the plan has a task {name} too" in said) == (2, True), said
+    assert (repo / QUEUE / f"failed/{name}.yaml").exists()
+    assert machine.run(["git", "branch", "--list", "agent/*"], repo).out == ""
+
+
 CHECKS = [
     ("goal: x\n", 0, "input: x"),
     ("gaol: x\n", 2, "input.yaml:1:1: unknown key 'gaol'; did you mean 'goal'?"),

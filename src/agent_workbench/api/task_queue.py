@@ -13,7 +13,13 @@ from agent_workbench.api.trusted_repo import settings_to_check
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.stores import check_person
-from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, read_definition, render_definition, task_queue
+from agent_workbench.bootstrap.task_queue import (
+    DEFAULT_PROJECT,
+    check_unplanned,
+    read_definition,
+    render_definition,
+    task_queue,
+)
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.patch.globs import literal_glob, matches_glob
@@ -124,8 +130,10 @@ async def _put(invocation: Invocation, text: str, name: str, place: QueuePlace) 
     await asyncio.to_thread(check_person, invocation)
     repo = await find_repo(invocation)
     queue = await task_queue(repo, place.project, place.folder)
+    plans = repo.plans(await settings_to_check(repo))
     for number in range(1, MOST_NAMES):
         stem = name if number == 1 else f"{name}-{number}"
+        await check_unplanned((read_definition(text, TaskOrigin.LOCAL, f"{stem}.yaml").task,), plans)
         if await queue.put(QueuedTask(stem, text)):
             return AddedTask(read_definition(text, TaskOrigin.LOCAL, f"{stem}.yaml").task, f"{queue.path}/{stem}.yaml")
     raise StorageError(f"{queue.path} has {MOST_NAMES} tasks named {name}", advice="give this one another `id`")

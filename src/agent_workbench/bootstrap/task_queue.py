@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.errors import UsageError
+from agent_workbench.core.errors import PlanError, StorageError, UsageError
 from agent_workbench.core.plan import QUEUE_FOLDER
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.queue.queued_plan import QueuedPlan
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.plan import Task, TaskOrigin
+    from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.ports.task_queue import QueuedTask
     from agent_workbench.core.skills.entries import SkillEntry
     from agent_workbench.core.state.session_state import SessionState
@@ -116,6 +117,22 @@ def queued_plan(task: "QueuedTask", project: str = DEFAULT_PROJECT) -> "QueuedPl
     name = f"{task.id}.yaml"
     definition = read_definition(task.definition, task.origin, name).task
     return QueuedPlan(Plan((definition,)), str(Path(queue_folder(project)) / name))
+
+
+async def check_unplanned(tasks: "Sequence[Task]", plans: "Plans") -> None:
+    """Raise `PlanError` for a queued task with the id of a task of the plan.
+
+    Their branches have the same name: a task of the plan that depends on the other would begin with the queued one's
+    commit, whoever queued it.
+    """
+    try:
+        planned = {task.id.casefold() for task in (await plans.read()).tasks}
+    except (PlanError, StorageError):
+        return  # without a plan nothing depends on a commit
+    for task in tasks:
+        if task.id.casefold() in planned:
+            advice = "give the queued task another `id`, or its file another name"
+            raise PlanError(f"the plan has a task {task.id} too", advice=advice)
 
 
 def is_queued(plan_path: str) -> bool:

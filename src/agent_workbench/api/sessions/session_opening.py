@@ -14,7 +14,7 @@ from agent_workbench.api.sessions.start_conditions import check_confined
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
-from agent_workbench.bootstrap.task_queue import is_queued, recorded_plan
+from agent_workbench.bootstrap.task_queue import check_unplanned, is_queued, recorded_plan
 from agent_workbench.core.version import __version__
 
 if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
 
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.history.session_choice import SessionQuery
-    from agent_workbench.core.ports.repo_files import Setup, Trust
+    from agent_workbench.core.ports.repo_files import Plans, Setup, Trust
     from agent_workbench.core.ports.stores import HeldSession
     from agent_workbench.core.state.session_state import SessionState
     from agent_workbench.engine.recorder import Recorder
@@ -88,6 +88,7 @@ async def open_session(
         ports = await asyncio.to_thread(repo.ports, settings, say or publisher.show_activity)
         stack.push_async_callback(ports.model.close)
         stack.push_async_callback(ports.retriever.close)
+        label = await _label(query, ports.plans, repo.plans(settings))
         sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
         if headless and not query.chat:
             check_confined(sandbox, repo.invocation, settings)
@@ -113,7 +114,6 @@ async def open_session(
             mode=ApprovalMode.ASK if headless else settings.ui.mode,
             hooks=tuple(configured(name, hook) for name, hook in settings.hooks),
         )
-        label = ports.plans.path if is_queued(ports.plans.path) else query.label
         header = SessionStarted(opened.id, facts.root, facts.head, __version__, label=label)
         recorder = _recorder(opened, publisher, events)
         ports = replace(ports, plans=recorded_plan(recorder.state) or ports.plans)
@@ -121,6 +121,15 @@ async def open_session(
         await begin(recorder, header, config, opened.torn_bytes)
         stack.pop_all()
         return SessionContext(ports, settings, recorder, publisher, session_tools(ports)), recorder
+
+
+async def _label(query: "SessionQuery", tasks: "Plans", plan: "Plans") -> str:
+    """Return the label of a session: of a queued task the path of its file. Raises `PlanError` for its id."""
+    if not is_queued(tasks.path):
+        return query.label
+    if not query.name:
+        await check_unplanned((await tasks.read()).tasks, plan)
+    return tasks.path
 
 
 def _recorder(opened: "HeldSession", publisher: "UpdatePublisher", events: EventFeed) -> "Recorder":
