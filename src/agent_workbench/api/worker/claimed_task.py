@@ -9,6 +9,7 @@ from msgspec import Struct
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.dispatcher import LEASE_SECONDS
 from agent_workbench.api.worker.outages import Cause, Outages
+from agent_workbench.api.worker.session_records import log_events, recorded_state
 from agent_workbench.api.worker.task_reports import TaskReports
 from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.bootstrap.task_queue import queued_plan
@@ -145,7 +146,7 @@ class ClaimedTask:
         try:
             plan = queued_plan(self.claim.task, self._context.project)
             (task,) = (await plan.read()).tasks
-            if self.session and _is_over(state := await self._recorded()):
+            if self.session and _is_over(state := await recorded_state(self._context.host, self.session)):
                 return await self._finish(state)
             session = await self._open_session(plan, task)
         except LockedError as error:
@@ -183,29 +184,16 @@ class ClaimedTask:
 
     async def _end_of(self, session: "LocalSession") -> SessionEnd:
         """Log the events of a session and wait for its end; raise the error that ended it."""
-        logging = asyncio.create_task(self._log_events(session))
+        logging = asyncio.create_task(log_events(session, self.claim.task.id, self._context.log, self._context.outages))
         try:
             return await session.wait()
         finally:
             self._open = None
             await logging
 
-    async def _log_events(self, session: "LocalSession") -> None:
-        from agent_workbench.core.events import ActionStarted, ModelAnswered, TaskStarted
-        from agent_workbench.core.events.log_lines import log_line
-
-        outages, name = self._context.outages, self.claim.task.id
-        async for recorded in session.events(session.opened_seq):
-            if isinstance(recorded.event, ModelAnswered):
-                outages.over(Cause.MODEL)
-            if isinstance(recorded.event, ModelAnswered | ActionStarted | TaskStarted):
-                outages.over(Cause.DISK, Cause.LOCK, task=name)
-            if line := log_line(recorded.event):
-                self._context.log.note("session", line, name, self.session)
-
     async def _settle(self, end: SessionEnd, task: Task) -> SessionEnd:
         """Finish or park a task after its session ended; raise `_Stopped` if it goes on later."""
-        state = await self._recorded()
+        state = await recorded_state(self._context.host, self.session)
         if _is_over(state):
             return await self._finish(state)
         if end.exit_code is ExitCode.INTERRUPTED:
@@ -264,15 +252,6 @@ class ClaimedTask:
         )
         await context.reports.ended(result)
         return SessionEnd(ExitCode(result.exit_code), f"{name} {result.status}: {result.reason}")
-
-    async def _recorded(self) -> "SessionState":
-        """Return the state that the claim's session recorded; raise `JournalError`, `StorageError`."""
-        from agent_workbench.core.fold import fold_all
-
-        repo = await self._context.host.repo()
-        settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
-        store = await asyncio.to_thread(repo.sessions, settings)
-        return await asyncio.to_thread(fold_all, await store.read(self.session))
 
     async def _held(self, change: Awaitable[None]) -> None:
         """Make a change with the claim; raise `_Stopped` if another worker has it."""

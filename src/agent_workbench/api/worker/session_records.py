@@ -1,0 +1,37 @@
+"""Records of a claimed task's session: its events as lines of the log, and the state that its journal tells."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.worker.outages import Cause, Outages
+from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.core.ids import SessionId
+
+if TYPE_CHECKING:  # loaded with the first session
+    from agent_workbench.core.state.session_state import SessionState
+
+
+async def log_events(session: LocalSession, task: str, log: WorkerLog, outages: Outages) -> None:
+    """Log the events of a session until it ends; what it gets done shows which outages are over."""
+    from agent_workbench.core.events import ActionStarted, ModelAnswered, TaskStarted
+    from agent_workbench.core.events.log_lines import log_line
+
+    async for recorded in session.events(session.opened_seq):
+        if isinstance(recorded.event, ModelAnswered):
+            outages.over(Cause.MODEL)
+        if isinstance(recorded.event, ModelAnswered | ActionStarted | TaskStarted):
+            outages.over(Cause.DISK, Cause.LOCK, task=task)
+        if line := log_line(recorded.event):
+            log.note("session", line, task, session.session)
+
+
+async def recorded_state(host: LocalSessionHost, session: SessionId) -> "SessionState":
+    """Return the state that a session's journal tells; raise `JournalError`, `StorageError`."""
+    from agent_workbench.core.fold import fold_all
+
+    repo = await host.repo()
+    settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+    store = await asyncio.to_thread(repo.sessions, settings)
+    return await asyncio.to_thread(fold_all, await store.read(session))
