@@ -25,6 +25,7 @@ from agent_workbench.core.worker import WorkerState
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.queue.folder_queue import FolderQueue
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
+    from agent_workbench.api.forge.reports import Reports
     from agent_workbench.api.forge.watch import ForgeWatch
     from agent_workbench.api.worker.dispatcher import Dispatcher
     from agent_workbench.api.worker.refused_files import RefusedFiles
@@ -70,6 +71,7 @@ class WorkerRun:
         self._files: WorkerFiles | None = None
         self._dispatcher: Dispatcher | None = None
         self._refused: RefusedFiles | None = None
+        self._reports: Reports | None = None
         self._next_run = ""
         self._stops = 0
         self.forge_called = asyncio.Event()
@@ -110,6 +112,8 @@ class WorkerRun:
         finally:
             if self._files is not None:
                 await asyncio.to_thread(self._files.end)
+            if self._reports is not None:
+                await self._reports.close()
             await queue.close()
 
     async def _work(self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue") -> SessionEnd:
@@ -157,8 +161,9 @@ class WorkerRun:
 
         log = self._log_of_worker()
         outages = Outages(log, self._pauses, self._name)
-        reporter = await asyncio.to_thread(repo_reports, repo, settings) if settings.forge.active else None
-        reports = TaskReports(reporter, report_outbox(repo, self._project), log)
+        if settings.forge.active:
+            self._reports = await asyncio.to_thread(repo_reports, repo, settings)
+        reports = TaskReports(self._reports, report_outbox(repo, self._project), log)
         context = WorkerContext(
             self._host,
             queue,
