@@ -13,6 +13,7 @@ from agent_workbench.core.events import (
     HookStarted,
     SessionConfigured,
     SessionLeft,
+    TaskFinished,
 )
 from agent_workbench.core.hook_answers import (
     INTERRUPTED,
@@ -28,6 +29,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.inbox import InboxDecision, reference_to
 from agent_workbench.core.intents import AbortTask, ApproveProposal, EditProposal, Leave, RejectProposal
 from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
@@ -295,6 +297,17 @@ async def test_events_are_told_once_and_in_their_order(tmp_path: Path) -> None:
     assert told.count(HookPoint.TASK_DONE) == 1
     assert answers(stage)[0].failed
     assert isinstance(stage.events[-1], SessionLeft)
+
+
+async def test_a_hook_is_told_what_the_journal_has_and_no_secret(tmp_path: Path) -> None:
+    hooks = ScriptedHooks()
+    settings = hooked(HookPoint.TASK_FAILED)
+    async with a_stage(tmp_path, secrets={"MY_TOKEN": "hunter2-and-more"}, hooks=hooks, settings=settings) as stage:
+        await stage.session.record(TaskFinished(T1, TaskStatus.FAILED, "it printed hunter2-and-more"))
+        await stage.session.hooks.finish()
+    ((_, _, read),) = hooks.told
+    assert str(read["reason"]).startswith("it printed ")
+    assert "hunter2" not in json.dumps(read)
 
 
 async def test_a_proposal_that_waits_is_told_once(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ class SessionContext:
 
     async def record(self, event: Event, *, after: int | None = None) -> None:
         """Record an event; raise `Overtaken` if `after` is given and is not the number of the last event."""
-        await self._recorder.record(event, after=after)
-        self.hooks.tell(event, self.state)
+        recorded = await self._recorder.record(event, after=after)
+        self.hooks.tell(recorded.event, self.state)  # as the journal has it: without secrets
 
     async def take_workspace(self, request: WorkspaceRequest) -> Workspace:
         """Open another workspace; the one that is open is released first."""
