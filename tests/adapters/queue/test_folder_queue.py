@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.plans.queued_task import read_queued
-from agent_workbench.adapters.queue import folder_queue
+from agent_workbench.adapters.queue import folder_queue, waiting_tasks
 from agent_workbench.adapters.queue.folder_queue import FolderQueue
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_records import QueueRecords
@@ -235,6 +235,17 @@ async def test_a_file_that_is_still_being_written_stays(place: Place, monkeypatc
     queue = place.open()
     assert await queue.claim("one", LEASE) is None
     assert (await taken(queue)).task.definition == "goal: whole now\n"
+
+
+async def test_many_files_are_looked_at_in_turn(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_tasks, "MOST_FILES", 3)
+    for name in ("a.yaml", "b.yaml", "c.yaml", "d.yaml"):
+        place.write(name, "gaol: x\n")
+    place.write("e.yaml")
+    queue = place.open()
+    assert await queue.claim("one", LEASE) is None
+    assert (await taken(queue)).task.id == "e"
+    assert len(queue.refused()) == 4
 
 
 async def test_links_pipes_and_folders_are_moved_and_never_opened(place: Place, tmp_path: Path) -> None:

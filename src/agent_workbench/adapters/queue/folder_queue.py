@@ -24,7 +24,7 @@ from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskCl
 from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
 
 WRITING_SECONDS = 0.1
-"""Time in which a file that is no task must not change before it is refused."""
+"""Time in which a file that is no task must not change before it is refused, or one that is gone not come back."""
 Result = TypeVar("Result")
 
 
@@ -146,14 +146,17 @@ class FolderQueue:
         for record in self._records.open():
             if record.to_file:
                 self._end(record)
-        free = []
+        free, doubtful = [], []
         for record, problem in self._waiting.all():
-            if problem:
-                self._refuse(record, problem)
-            elif self._is_withdrawn(record):
-                self._withdraw(record)
+            if problem or self._is_withdrawn(record):
+                doubtful.append((record, problem, self._files.fingerprint(record.name)))
             elif (record.session or not begun) and (record.state is QueueState.QUEUED or self._leases.is_over(record)):
                 free.append(record)
+        if doubtful:
+            time.sleep(WRITING_SECONDS)
+        for record, problem, before in doubtful:
+            if before == self._files.fingerprint(record.name):
+                self._put_aside(record, problem)
         first = min(free, key=lambda each: (-each.priority, each.id), default=None)
         if first is None:
             return None
@@ -178,25 +181,17 @@ class FolderQueue:
             return False
         return record.state is not QueueState.CLAIMED or self._leases.is_over(record)
 
-    def _withdraw(self, record: QueueRecord) -> None:
-        """Record that a task is not wanted any more, unless its file was only being replaced."""
-        time.sleep(WRITING_SECONDS)
-        if self._is_withdrawn(record):
+    def _put_aside(self, record: QueueRecord, problem: str) -> None:
+        """Move what is no task to `failed/`, with the problem; without one the task was withdrawn."""
+        if not problem:
             self._records.save(_withdrawn(record))
-
-    def _refuse(self, record: QueueRecord, problem: str) -> None:
-        """Move a file that is no task to `failed/`, with the reason; one that is still being written stays."""
+            return
         result = encode_result(no_task(shown_name(record.name), problem, self._clock.now(), record.origin))
         if has_no_file(record):
             self._end(replace(_freed(record, QueueState.FAILED, problem), result=result))
-            self._refused.append((shown_name(record.name), problem))
-            return
-        before = self._files.fingerprint(record.name)
-        time.sleep(WRITING_SECONDS)
-        if not before or before != self._files.fingerprint(record.name):
-            return
-        # Without a record: after a crash the file is refused again.
-        self._files.file_away("failed", record.name, stored_name(record.name), None, result)
+        else:
+            # Without a record: after a crash the file is refused again.
+            self._files.file_away("failed", record.name, stored_name(record.name), None, result)
         self._refused.append((shown_name(record.name), problem))
 
     def _end(self, record: QueueRecord) -> None:

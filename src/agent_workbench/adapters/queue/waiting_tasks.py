@@ -13,6 +13,8 @@ from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.task_queue import QueueState
 from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
 
+MOST_FILES = 1000
+"""Files that are looked at, by name; the others come when these are done."""
 ReadPriority = Callable[[str, str], int]
 """Return the priority of a definition, of which the second text is the file's name; raise `PlanError`."""
 TrackedNames = Callable[[], Collection[str] | None]
@@ -42,7 +44,7 @@ class WaitingTasks:
 
     def all(self) -> Iterator[tuple[QueueRecord, str]]:
         """Yield the record of each task that has not ended, as it is or would be; with why it is no task."""
-        queued = self._files.names()
+        queued = self._files.names()[:MOST_FILES]
         self._known = {name: known for name, known in self._known.items() if name in queued}
         active = {
             key_of(each.name): each
@@ -58,8 +60,8 @@ class WaitingTasks:
             if twin != name:
                 yield QueueRecord(f"{name}", name), f"{name}: {twin} is queued too, and has the same name"
                 continue
-            if record is None:
-                yield self._new(name, self._records.find(stem_of(name)), tracked)
+            if record is None and (file := self._look(name)) is not None:
+                yield self._new(file, self._records.find(stem_of(name)), tracked)
         # Claimed and parked tasks go on without their files; those from elsewhere never had one.
         for record in active.values():
             if has_no_file(record) and record.fence == 0:
@@ -71,20 +73,12 @@ class WaitingTasks:
                 priority = record.priority or file.priority
                 yield replace(record, definition=file.definition, priority=priority, origin=origin), file.problem
 
-    def _new(self, name: str, former: QueueRecord | None, tracked: "_Tracked") -> tuple[QueueRecord, str]:
+    def _new(self, file: "_Queued", former: QueueRecord | None, tracked: "_Tracked") -> tuple[QueueRecord, str]:
         """Return the record that a file gets with its first claim; the number of claims of the name goes on."""
-        queued = self._look(name) or _Queued(name, problem=f"{name} is gone")
-        return (
-            QueueRecord(
-                stem_of(name),
-                name,
-                queued.definition,
-                TaskOrigin.REPOSITORY if tracked.has(name) else TaskOrigin.LOCAL,
-                queued.priority,
-                fence=former.fence if former is not None else 0,
-            ),
-            queued.problem,
-        )
+        origin = TaskOrigin.REPOSITORY if tracked.has(file.name) else TaskOrigin.LOCAL
+        fence = former.fence if former is not None else 0
+        record = QueueRecord(stem_of(file.name), file.name, file.definition, origin, file.priority, fence=fence)
+        return record, file.problem
 
     def _text_problem(self, record: QueueRecord) -> str:
         try:
