@@ -53,13 +53,13 @@ def launched(
 
 @asynccontextmanager
 async def client(
-    machine: Machine, repo: Path, mode: str = "auto", environ: Mapping[str, str] | None = None
+    machine: Machine, repo: Path, mode: str = "auto", environ: Mapping[str, str] | None = None, halt: str = ""
 ) -> AsyncIterator[Any]:
     """Start `agent mcp` in a repo and give a client of it."""
     from mcp import Client, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
-    (command, *arguments), usual = launched(machine, {} if environ else SCRIPTS)
+    (command, *arguments), usual = launched(machine, {} if environ else SCRIPTS, halt)
     server = StdioServerParameters(command=command, args=arguments, env={**usual, **(environ or {})}, cwd=repo)
     async with Client(stdio_client(server), mode=mode) as talking:
         yield talking
@@ -118,6 +118,18 @@ async def test_a_task_is_started_once_parked_and_told_of(served: Machine) -> Non
         assert f"agent://sessions/{session}" in uris
         (page,) = (await talking.read_resource(f"agent://sessions/{session}")).contents
         assert "T-1" in page.text
+
+
+async def test_a_run_is_stopped_by_who_started_it_and_goes_on_later(served: Machine) -> None:
+    repo = calc_repo(served)
+    async with client(served, repo, halt="TaskStarted") as talking:
+        session = (await told(talking, "run_task", task="T-1"))["session"]
+        stopped = await told(talking, "run_stop", session=session)
+        assert (stopped["state"], stopped["session"]) == ("stopped", session)
+        again = await talking.call_tool("run_stop", {"session": session})
+        assert again.is_error
+        assert f"no run of this process is in session {session}" in again.content[0].text
+        assert (await told(talking, "run_task", task="T-1"))["state"] == "running"
 
 
 async def test_consultants_get_their_discipline_and_exactly_their_lines(machine: Machine) -> None:

@@ -83,21 +83,26 @@ class TaskRuns:
             run.work.add_done_callback(lambda _: self._runs.pop(task, None))
         return await run.opened()
 
-    async def stop(self) -> None:
-        """Have every run leave its session, and wait for their ends."""
-        runs = tuple(self._runs.values())
+    async def stop(self, session: SessionId | None = None) -> None:
+        """Have every run leave its session, or the run of one session, and wait for the ends.
+
+        Raises `UsageError` if no run is in that session here.
+        """
+        runs = tuple(run for run in self._runs.values() if session in {None, run.session})
+        if session is not None and not runs:
+            raise UsageError(f"no run of this process is in session {session}", advice="only who started it stops it")
         for run in runs:
             run.stop()
         await asyncio.gather(*(run.work for run in runs), return_exceptions=True)
 
 
 class _Run:
-    """One run: `work` goes on until its session has ended."""
+    """One run: `work` goes on until its `session` has ended."""
 
     def __init__(self, host: LocalSessionHost, task: TaskId) -> None:
         self._task = task
         self._run = UnattendedRun(host, SessionQuery(tasks=(task,)))
-        self._session = NO_SESSION
+        self.session = NO_SESSION
         self._open = asyncio.Event()
         self.work = in_background(self._work(), expected=(WorkbenchError,))
 
@@ -109,7 +114,7 @@ class _Run:
         finally:
             opening.cancel()
         if self._open.is_set():
-            return StartedRun(self._task, self._session)
+            return StartedRun(self._task, self.session)
         await self.work
         return StartedRun(self._task, end=self._run.end)
 
@@ -121,7 +126,7 @@ class _Run:
     async def _work(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             async for session in self._run.sessions():
-                self._session = session.session
+                self.session = session.session
                 self._open.set()
 
 

@@ -1,4 +1,4 @@
-"""Tools that start a task of the plan and tell how its run goes; a session's name is the handle."""
+"""Tools that start and stop a task of the plan and tell how its run goes; a session's name is the handle."""
 
 from functools import partial
 
@@ -27,6 +27,13 @@ def run_tools(invocation: Invocation, runs: TaskRuns) -> tuple[ServedTool, ...]:
             schema_of(session, {}),
             partial(_run_status, invocation),
         ),
+        ServedTool(
+            "run_stop",
+            "Stop a run that this server started, and tell how it stands. Nothing is lost: run_task continues it.",
+            schema_of(session, {}),
+            partial(_run_stop, invocation, runs),
+            reads=False,
+        ),
     )
 
 
@@ -39,6 +46,12 @@ async def _run_task(runs: TaskRuns, arguments: Arguments) -> JsonObject:
 
 async def _run_status(invocation: Invocation, arguments: Arguments) -> JsonObject:
     return _document(await run_report(invocation, session_id(arguments.text("session"))))
+
+
+async def _run_stop(invocation: Invocation, runs: TaskRuns, arguments: Arguments) -> JsonObject:
+    session = session_id(arguments.text("session"))
+    await runs.stop(session)
+    return _document(await run_report(invocation, session))
 
 
 def _document(report: RunReport) -> JsonObject:
