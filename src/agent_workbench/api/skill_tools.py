@@ -49,7 +49,7 @@ async def call_skill_tool(invocation: Invocation, tool: str, arguments: str) -> 
 
 async def _run_script(repo: RepoContext, settings: "Settings", arguments: str) -> SourceResult:
     """Propose a script in the session of such calls, decide about it as in a chat without a person, and run it."""
-    from agent_workbench.engine.chat.recorded_call import make_recorded_call
+    from agent_workbench.engine.session.recorded_call import make_recorded_call
 
     if settings.approvals.script is not Approval.AUTO:
         raise ToolError(

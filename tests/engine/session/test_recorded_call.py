@@ -9,7 +9,7 @@ from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Approval, Permission
-from agent_workbench.engine.chat.recorded_call import make_recorded_call
+from agent_workbench.engine.session.recorded_call import make_recorded_call
 from tests.engine.stage import Stage, a_stage, reopened
 from tests.engine.tools.test_tool_sources import calls_of, open_for, sources
 
