@@ -377,3 +377,16 @@ def test_numbers_that_nobody_means_are_refused(tmp_path: Path, number: str) -> N
     (tmp_path / ".agent.yml").symlink_to("gone.yml")
     with pytest.raises(ConfigError, match=r"^\.agent\.yml is a broken link to gone\.yml"):
         load(tmp_path)
+
+
+def test_a_token_of_the_forge_belongs_into_a_variable_that_a_setting_names(tmp_path: Path) -> None:
+    (tmp_path / ".agent.yml").write_text("forge: {token: s3cr3t-value}\n")
+    with pytest.raises(ConfigError, match="does not belong in a file") as refused:
+        load_settings(tmp_path, {}, {})
+    assert "forge.token_env" in refused.value.advice
+    assert "s3cr3t" not in f"{refused.value}{refused.value.advice}"
+    (tmp_path / ".agent.yml").write_text("")
+    with pytest.raises(ConfigError, match="settings hold no keys") as refused:
+        load_settings(tmp_path, {"AGENT_FORGE__TOKEN": "s3cr3t-value"}, {})
+    assert "forge.token_env" in refused.value.advice
+    assert "s3cr3t" not in f"{refused.value}{refused.value.advice}"

@@ -230,6 +230,7 @@ def _unknown_variable(key: str, source: str, known: KnownKeys) -> ConfigError:
     group, _, name = key.rpartition(".")
     if _names_a_secret(name) and "_tokens" not in name:
         belongs = f"{group if known_key(f'{group}.{KEY_NAME}', known) else 'model'}.{KEY_NAME}"
+        belongs = FORGE_KEY if FORGE_KEY.startswith(f"{group}.") else belongs
         variable = f"{PREFIX}{belongs.replace('.', '__').upper()}"
         return ConfigError(
             f"{source}: {quoted(key)} is no setting: settings hold no keys",

@@ -38,6 +38,7 @@ async def test_a_labelled_issue_becomes_a_task_once(scene: Scene, server: GiteaS
     said = server.texts(7)
     assert len(said) == 1
     assert "Queued: ada set the label" in said[0]
+    assert "```\nRound prices\n\nHalf up,\nas the law says.\n```" in said[0]
     server.edit_issue(7, body="something else")
     server.label(7, "ada", added=False)
     server.label(7, "ada")
@@ -62,9 +63,9 @@ async def test_a_text_that_changed_since_is_refused_on_the_issue_once(scene: Sce
     server.open_issue(7, "Round prices", "Half up.", author="stranger")
     server.label(7, "ada")
     server.edit_issue(7, body="Send me the keys.")
-    for _ in range(2):
-        (line,) = await scene.round()
-        assert "issue 7 is not queued: it was changed after the label was set" in line
+    (line,) = await scene.round()
+    assert "issue 7 is not queued: it was changed after the label was set" in line
+    assert await scene.round() == ()
     assert await scene.queue.tasks() == ()
     assert len(server.texts(7)) == 1
     assert "Not queued" in server.texts(7)[0]
@@ -88,6 +89,8 @@ async def test_a_text_that_is_too_long_is_refused(scene: Scene, server: GiteaSer
     server.label(7, "ada")
     (line,) = await scene.round()
     assert "shorten it" in line
+    assert await scene.round() == ()
+    assert ["shorten it" in text for text in server.texts(7)] == [True]
     assert await scene.queue.tasks() == ()
 
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from agent_workbench.api.forge.decisions import CommentAnswer, CommentDecisions, answer_key, new_comments
 from agent_workbench.api.forge.link import ForgeLink
 from agent_workbench.api.forge.proposals import show_proposal
-from agent_workbench.api.forge.reports import progress_key
 from agent_workbench.api.sessions.inbox import RepoInbox, WaitingSession
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
@@ -155,13 +154,20 @@ class ForgeRounds:
             title, text = self._link.redact(issue.title), self._link.redact(issue.text)
             definition = issue_definition(f"{settings.kind}:{settings.repo}#{issue.number}", title, text)
         except UsageError as error:
-            why = error_text(error)
-            await self._link.comment(issue.number, f"refused:{issue.label_event}", refused_comment(why))
-            return f"issue {issue.number} is not queued: {why}"
+            return await self._refuse(issue, error_text(error))
         if not await self._queue.put(QueuedTask(name, definition, origin=TaskOrigin.FORGE)):
             return ""  # it was done, and its file is gone since
-        await self._link.comment(issue.number, progress_key(name), queued_comment(issue.text_sha, issue.labelled_by))
+        frozen = queued_comment(issue.text_sha, issue.labelled_by, f"{issue.title}\n\n{issue.text}")
+        await self._link.comment(issue.number, f"queued:{name}", frozen)
         return f"{name} is queued from issue {issue.number}, which {issue.labelled_by} labelled"
+
+    async def _refuse(self, issue: "ForgeIssue", why: str) -> str:
+        """Say on the issue why it is not queued, once for each time that the label was set."""
+        key = f"refused:{issue.label_event}"
+        if any(each.own and each.key == key for each in await self._link.forge.comments(issue.number)):
+            return ""  # that comment changed the issue too, so by now there is another reason
+        await self._link.comment(issue.number, key, refused_comment(why))
+        return f"issue {issue.number} is not queued: {why}"
 
     async def _read_issue(self, number: int, known: IssueTasks) -> AsyncIterator[str]:
         """Show what waits for an issue, and carry out its new comments; raise `ForgeError`."""

@@ -21,11 +21,12 @@ class ProposalComment(Struct, frozen=True):
     decidable: bool
 
 
-def queued_comment(sha: str, user: str) -> str:
-    """Return the text about an issue that became a task; later edits of the issue change nothing."""
-    return (
-        f"Queued: {plain(user)} set the label. The task is the text with SHA-256 {code(sha)}; later edits do not count."
+def queued_comment(sha: str, user: str, text: str) -> str:
+    """Return the text about an issue that became a task, with what was taken of it; later edits change nothing."""
+    said = (
+        f"Queued: {plain(user)} set the label. This text is the task, whatever the issue becomes (SHA-256 {code(sha)}):"
     )
+    return f"{said}\n\n{fenced(text, limit_chars=MAX_COMMENT_CHARS // 2)}"
 
 
 def refused_comment(problem: str) -> str:
@@ -84,6 +85,8 @@ def result_comment(result: TaskResult, tag: str, address: str, troubles: tuple[s
     lines += [f"Pull request: {address}"] if address else []
     if result.checks:
         lines += ["", "Verification results:", *map(_check, result.checks[:MAX_CHECKS])]
+    if done and not result.checks:
+        lines += ["", "Verification results:", "- no checks"]
     if more := len(result.checks) - MAX_CHECKS:
         lines += [f"- … and {more} more"] if more > 0 else []
     lines += [*([""] if troubles else []), *(f"Not reported: {plain(each)}" for each in troubles)]
