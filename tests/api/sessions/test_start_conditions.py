@@ -33,6 +33,7 @@ async def started(
     settings: Settings,
     *,
     unconfined: bool = False,
+    jobs: int = 1,
 ) -> str:
     """Return the kind of confinement, or the text of the refusal."""
 
@@ -44,7 +45,7 @@ async def started(
     invocation = Invocation(Path(user.root), {"HOME": str(folder), **environ}, {}, unconfined=unconfined)
     repo: RepoContext = await find_repo(invocation)
     try:
-        return (await check_worker_start(repo, settings)).kind
+        return (await check_worker_start(repo, settings, jobs)).kind
     except ShellError as error:
         return f"{error} | {error.advice}"
 
@@ -91,3 +92,11 @@ async def test_unconfined_and_with_credentials_it_does_not_start(
 
 async def test_unconfined_and_without_credentials_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert await started(tmp_path, monkeypatch, BARE, {"EMPTY_TOKEN": ""}, TOLD) == "none"
+
+
+@pytest.mark.parametrize(("found", "refused"), [(OTHER, True), (HOLDS, False), (BARE, False)])
+async def test_tasks_at_the_same_time_do_not_share_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Sandbox, *, refused: bool
+) -> None:
+    said = await started(tmp_path, monkeypatch, found, {}, TOLD, jobs=2)
+    assert ("--jobs 1" in said) is refused

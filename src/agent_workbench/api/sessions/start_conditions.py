@@ -22,11 +22,12 @@ def check_confined(sandbox: SandboxFacts, invocation: Invocation, settings: "Set
         raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
 
 
-async def check_worker_start(repo: "RepoContext", settings: "Settings") -> SandboxFacts:
+async def check_worker_start(repo: "RepoContext", settings: "Settings", jobs: int = 1) -> SandboxFacts:
     """Return the confinement of a worker's commands; `settings` are those with trust.
 
     Raises `ShellError` where a worker must not start: without a sandbox and without being told so, or where its
-    commands run as its own user while it holds credentials, which they could read in `/proc`.
+    commands run as its own user while it holds credentials, which they could read in `/proc`. Where they run as another
+    user, also for more `jobs` than one at the same time: that user could change the files of each of them.
     """
     shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
     sandbox = await shell.observe()
@@ -41,5 +42,10 @@ async def check_worker_start(repo: "RepoContext", settings: "Settings") -> Sandb
             f"this worker holds credentials that its unconfined commands could read in /proc: {named}",
             advice="make a sandbox work; or start it as root with AGENT_SANDBOX__USER=NAME, another user for commands; "
             "or start it without them (`agent worker pull` as another user holds the forge's token)",
+        )
+    if sandbox.kind == "user" and jobs > 1:
+        raise ShellError(
+            f"{jobs} tasks at the same time would share the user {settings.sandbox.user}, and their files",
+            advice="say --jobs 1, and start a further worker with a user of its own",
         )
     return sandbox

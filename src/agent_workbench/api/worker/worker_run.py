@@ -99,7 +99,7 @@ class WorkerRun:
         await require_trust(repo)
         settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
         self._log = WorkerLog(self._write, self._clock, redactor_of(repo.invocation, settings).redact)
-        sandbox = await check_worker_start(repo, settings)
+        sandbox = await check_worker_start(repo, settings, self._options.jobs or settings.worker.jobs)
         if not sandbox.holds:
             self._log.caution("unconfined", f"tests and commands are not confined here: {sandbox.why}")
         queue = await task_queue(repo, self._project, self._options.queue)
