@@ -115,9 +115,11 @@ class ScriptedSession:
         recording = Recording(events, Marks(last + 1, marks_of(events).places))
         return self.show(Live(replay=ReplayPosition(state.seq, last, playing, 1.0, recording), decidable=False))
 
-    def as_followed(self, *, holder: str = "", decided: InboxDecision | None = None) -> "ScriptedSession":
+    def as_followed(
+        self, *, holder: str = "", decided: InboxDecision | None = None, about: tuple[str, ...] = ()
+    ) -> "ScriptedSession":
         """Show what was recorded as a session that is not open here."""
-        return self.show(Live(followed=Followed(holder, decided), decidable=False))
+        return self.show(Live(followed=Followed(holder, decided, about), decidable=False))
 
     @property
     def session(self) -> SessionId:

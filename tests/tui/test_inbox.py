@@ -332,6 +332,7 @@ async def test_how_the_inbox_looks(pytestconfig: pytest.Config, tmp_path: Path) 
     ]
     last = five[-1][0]
     assert last.reference is not None
+    five[0][1].as_followed(about=("high risk", "from gitea:ada/shop#7", "rejected by itself in 5 h"))
     five[-1] = (replace(last, decided=InboxDecision(last.reference, Verdict.APPROVE)), five[-1][1])
     async with driving(ScriptedSession(*runs.opening()), THREE_SIZES[0][0], waiting=five) as bench:
         await bench.until(lambda: "opens the inbox" in bench.text())

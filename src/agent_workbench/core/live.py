@@ -71,10 +71,14 @@ class ReplayPosition(Struct, frozen=True):
 
 
 class Followed(Struct, frozen=True):
-    """A session that is only followed: who has it open (empty: nobody), and the decision that is not recorded yet."""
+    """A session that is only followed: who has it open (empty: nobody), and what the inbox says of its proposal.
+
+    `decided` is a decision that is not recorded yet. `about` are remarks, such as where the task comes from.
+    """
 
     holder: str = ""
     decided: InboxDecision | None = None
+    about: tuple[str, ...] = ()
 
 
 class Notice(Struct, frozen=True):

@@ -102,11 +102,22 @@ def _state(item: InboxItem, now: str) -> tuple[str, Tone]:
     if item.decided is not None:
         return f"{item.decided.verdict.past}, not recorded yet", Tone.DIM
     if item.expires:
-        left = age_text(now, item.expires) if now < item.expires else ""
-        return f"rejected by itself {f'in {left}' if left else 'at the next look of a worker'}", Tone.WARN
+        return _expiry(item, now), Tone.WARN
     if item.reference is None:
         return "too long to be shown in full", Tone.WARN
     return ("open", Tone.GOOD) if item.holder else ("", Tone.PLAIN)
+
+
+def _expiry(item: InboxItem, now: str) -> str:
+    left = age_text(now, item.expires) if now < item.expires else ""
+    return f"rejected by itself {f'in {left}' if left else 'at the next look of a worker'}"
+
+
+def item_remarks(item: InboxItem, now: str) -> tuple[str, ...]:
+    """Return what the inbox knows of an item beside its proposal: a risk above the lowest, source and expiry."""
+    risk = f"{item.risk} risk" if item.risk is not Risk.LOW else ""
+    source = f"from {sanitize_line(item.source, SOURCE_CHARS)}" if item.source else ""
+    return tuple(filter(None, (risk, source, _expiry(item, now) if item.expires else "")))
 
 
 def age_text(since: str, now: str) -> str:

@@ -79,7 +79,7 @@ async def test_a_decision_is_put_into_the_inbox_and_the_session_stays_free(repo:
         assert "approved" in outcome.note
         (kept,) = await repo.decisions.pending(session)
         assert (kept.verdict, kept.left, kept.made_by) == (Verdict.APPROVE, left, "ada@laptop")
-        assert (await newest(handle)).live.followed == Followed(decided=kept)
+        assert (await newest(handle)).live.followed == Followed(decided=kept, about=("high risk",))
         opened = await repo.store.open(SessionQuery(session))  # as a worker does
         await repo.append(opened, e.ActionDecided(CHANGE.id, Verdict.APPROVE, "user", via=kept.via))
         async for update in handle.live():

@@ -19,7 +19,6 @@ from agent_workbench.core.inbox import InboxChoice, reference_to
 from agent_workbench.core.intents import ApproveProposal, Intent, Leave, RejectProposal, SkipProposal
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.live import Followed
 from agent_workbench.core.proposals import OFFER_NOTES, Verdict, shown_sha
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.state.session_state import SessionState
@@ -92,11 +91,7 @@ class FollowedSession:
 
     async def look(self) -> None:
         """Publish who has the session open, and the decision about what waits that is not recorded yet."""
-        holder, pending = await self._inbox.outlook(self._state.session)
-        waiting = answerable(self._state)
-        reference = reference_to(self._state.session, waiting) if waiting is not None else None
-        decided = next((each for each in pending if each.reference == reference), None)
-        self._publisher.show_followed(Followed(holder, decided))
+        self._publisher.show_followed(await self._inbox.follow_up(self._state))
 
     async def _follow(self) -> None:
         async with aclosing(self._sessions.follow(self._state.session, self._state.seq)) as events:

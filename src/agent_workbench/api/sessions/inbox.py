@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
 from agent_workbench.core.errors import DecisionRefused, JournalError, PatchError, StorageError, TrustError, UsageError
-from agent_workbench.core.events import ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.history.summaries import SessionSummary
-from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import (
     EXPIRED,
     InboxChoice,
@@ -29,13 +29,15 @@ from agent_workbench.core.inbox import (
     time_after,
 )
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.live import Followed
 from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, OFFER_NOTES, Proposal, Verdict
-from agent_workbench.core.risk import risk_of
+from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, Proposal, Verdict
 from agent_workbench.core.settings import ParkedEnd, Permission, WorkerSettings
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.waiting_items import may_expire, waiting_item
 from agent_workbench.views.gate.gate_bar import DECIDABLE, acts_for
+from agent_workbench.views.inbox import item_remarks
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock
@@ -111,9 +113,14 @@ class RepoInbox:
             raise UsageError(f"{len(found)} pending proposals are called {name!r}", advice=f"one of {names}")
         return found[0]
 
-    async def outlook(self, session: SessionId) -> tuple[str, tuple[InboxDecision, ...]]:
-        """Return who has a session open, empty for nobody, and the decisions that are kept for it."""
-        return (await self._sessions.summary(session)).holder, await self._inbox.pending(session)
+    async def follow_up(self, state: SessionState) -> Followed:
+        """Return who has the session of this state open, and what the inbox says of what waits there."""
+        summary = await self._sessions.summary(state.session)
+        waiting = waiting_item(state, reversed(state.latest_events), summary.holder)
+        if waiting is None:
+            return Followed(summary.holder)
+        item = self._expiring(_with_decision(waiting, await self._inbox.pending(state.session)), state)
+        return Followed(summary.holder, item.decided, item_remarks(item, self.now()))
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
         """Put a decision into the inbox and return what became of it; a process that has the session open records it.
@@ -193,16 +200,16 @@ class RepoInbox:
             except (JournalError, StorageError):
                 continue  # `agent sessions list` says what is wrong with it
             if waiting is not None:
-                found.append(self._expiring(_with_decision(waiting, pending)))
+                item = self._expiring(_with_decision(waiting.item, pending), waiting.state)
+                found.append(replace(waiting, item=item))
         return found
 
-    def _expiring(self, waiting: WaitingSession) -> WaitingSession:
-        """Return what waits with the time at which it is rejected: only what an unattended session parked ever is."""
-        item, config, seconds = waiting.item, waiting.state.config, self._worker.park_seconds
-        parked = config is not None and config.headless and item.task and not item.holder
-        if not parked or seconds is None or self._worker.then is not ParkedEnd.REJECT or not _rejectable(item.proposal):
-            return waiting
-        return replace(waiting, item=replace(item, expires=time_after(item.since, seconds)))
+    def _expiring(self, item: InboxItem, state: SessionState) -> InboxItem:
+        """Return an item with the time at which it is rejected, if it ever is."""
+        seconds, rejects = self._worker.park_seconds, self._worker.then is ParkedEnd.REJECT
+        if seconds is None or not rejects or not may_expire(item, state):
+            return item
+        return replace(item, expires=time_after(item.since, seconds))
 
     async def _summary(self, session: SessionId) -> SessionSummary:
         summary = await self._sessions.summary(session)
@@ -215,38 +222,14 @@ class RepoInbox:
 
 
 def _waiting(summary: SessionSummary, events: tuple[Recorded, ...]) -> WaitingSession | None:
-    """Return what waits in a session. The merge of a task that is over waits only while somebody has it open."""
+    """Return what waits in a session."""
     state = fold_all(events)
-    run, proposal = state.run, state.waiting
-    if proposal is None or (run is not None and run.undoing is not None):
-        return None
-    if not (state.at_work or summary.holder):
-        return None
-    beside = state.open_planning is not None or proposal.tool == OFFER_NOTES
-    task = TaskId("") if run is None or beside else run.task
-    since = next(each.time for each in reversed(events) if _proposes(each, proposal))
-    confined = state.config is not None and state.config.sandbox.holds
-    source = run.definition.source if run is not None and not beside else ""
-    risk = risk_of(proposal, foreign=False, confined=confined)
-    return WaitingSession(
-        InboxItem(state.session, task, proposal, since, summary.holder, risk=risk, source=source), state
-    )
+    item = waiting_item(state, reversed(events), summary.holder)
+    return WaitingSession(item, state) if item is not None else None
 
 
-def _rejectable(proposal: Proposal) -> bool:
-    """Return True if a rejection lets the task go on: without a summary it may have no room to."""
-    return proposal.kind is not Permission.SUMMARY
-
-
-def _proposes(recorded: Recorded, proposal: Proposal) -> bool:
-    event = recorded.event
-    return isinstance(event, ActionProposed | ProposalReplaced) and event.proposal.id == proposal.id
-
-
-def _with_decision(waiting: WaitingSession, pending: tuple[InboxDecision, ...]) -> WaitingSession:
-    item = waiting.item
-    kept = next((each for each in pending if each.reference == item.reference), None)
-    return replace(waiting, item=replace(item, decided=kept))
+def _with_decision(item: InboxItem, pending: tuple[InboxDecision, ...]) -> InboxItem:
+    return replace(item, decided=next((each for each in pending if each.reference == item.reference), None))
 
 
 def _has_name(item: InboxItem, name: str) -> bool:

@@ -50,4 +50,6 @@ def _waiting(update: SessionUpdate, opens: tuple[GateAct, ...]) -> GateView:
         more = " · ".join(filter(None, (own.more, TOO_LONG)))
         return replace(own, acts=opens, more=more, paused=None, accepts=False, followed=True)
     acts = tuple(act for act in own.acts if act in DECIDABLE)
-    return replace(own, acts=acts, paused=None, accepts=False, followed=True)
+    about = update.live.followed.about if update.live.followed is not None else ()
+    more = " · ".join(filter(None, (*about, own.more)))
+    return replace(own, acts=acts, more=more, paused=None, accepts=False, followed=True)

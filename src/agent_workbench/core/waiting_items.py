@@ -1,0 +1,55 @@
+"""Items of the inbox from the state of a session: what waits there, since when, with which risk, and from where."""
+
+from collections.abc import Iterable
+
+from agent_workbench.core.events import ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inbox import InboxItem
+from agent_workbench.core.plan import QUEUE_FOLDER, Task, TaskOrigin
+from agent_workbench.core.proposals import OFFER_NOTES, Proposal
+from agent_workbench.core.risk import risk_of
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.session_state import SessionState
+
+
+def waiting_item(state: SessionState, latest_first: Iterable[Recorded], holder: str) -> InboxItem | None:
+    """Return what waits in a session, None if nothing does that can be decided now.
+
+    `latest_first` are its events, `holder` is who has it open. The merge of a task that is over waits only while
+    somebody has the session open.
+    """
+    run, proposal = state.run, state.waiting
+    if proposal is None or (run is not None and run.undoing is not None) or not (state.at_work or holder):
+        return None
+    beside = state.open_planning is not None or proposal.tool == OFFER_NOTES
+    task = run.definition if run is not None and not beside else None
+    return InboxItem(
+        state.session,
+        run.task if run is not None and task is not None else TaskId(""),
+        proposal,
+        next(each.time for each in latest_first if _proposes(each, proposal)),
+        holder,
+        risk=risk_of(
+            proposal,
+            foreign=task is not None and task.origin is not TaskOrigin.LOCAL,
+            confined=state.config is not None and state.config.sandbox.holds,
+        ),
+        source=_source(task, state.plan_path) if task is not None else "",
+    )
+
+
+def may_expire(item: InboxItem, state: SessionState) -> bool:
+    """Return True for what an unattended session parked and nobody has open. Without a summary there may be no room."""
+    parked = state.config is not None and state.config.headless and not item.holder
+    return parked and bool(item.task) and item.proposal.kind is not Permission.SUMMARY
+
+
+def _source(task: Task, plan_path: str) -> str:
+    """Return where a task comes from, empty for one of the plan."""
+    origin = "" if task.origin is TaskOrigin.LOCAL else str(task.origin)
+    return task.source or origin or (plan_path if plan_path.startswith(f"{QUEUE_FOLDER}/") else "")
+
+
+def _proposes(recorded: Recorded, proposal: Proposal) -> bool:
+    event = recorded.event
+    return isinstance(event, ActionProposed | ProposalReplaced) and event.proposal.id == proposal.id
