@@ -7,13 +7,17 @@ import pytest
 
 from agent_workbench.api.demo import write_demo
 from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.bootstrap.task_queue import queued_plan
 from agent_workbench.core.errors import ExitCode, TrustError, UsageError
-from agent_workbench.core.events import SessionLeft, SessionResumed
+from agent_workbench.core.events import ActionDecided, SessionLeft, SessionResumed
+from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.intents import ApproveProposal, Leave, StepReplay
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
 from agent_workbench.core.settings import Permission
@@ -79,6 +83,57 @@ async def test_what_was_parked_waits_in_the_inbox_and_goes_on_when_it_is_resumed
         assert isinstance(new[0], SessionResumed)
         assert isinstance(new[-1], SessionLeft)
         assert await host.inbox(InboxFilter(task="T-9")) == ()
+
+
+QUEUED = """\
+id: T-1
+goal: Make the cart's total count quantities
+verify: [{command: python -m unittest tests/test_cart.py}]
+scope: {allowed_write_globs: ["shop/**"]}
+"""
+
+
+@pytest.mark.xdist_group("llama")
+async def test_a_queued_task_is_followed_decided_opened_forked_and_replayed_like_any_other(demo: Invocation) -> None:
+    parking = Invocation(demo.folder, demo.environ, PARKING, unconfined=True, demo=True)
+    plan = (demo.folder / "memory/plans/PLAN.yaml").read_bytes()
+    queued, task = T1, queued_plan(QueuedTask("T-1", QUEUED))
+    async with LocalSessionHost(parking) as host:
+        repo = await host.repo()
+        parked = await host.open_unattended(repo.with_plans(task), SessionQuery(fresh=True, tasks=(queued,)))
+        assert (await parked.wait()).exit_code is ExitCode.PARKED
+        name = parked.session
+        (item,) = await host.inbox(InboxFilter())
+        assert (item.task, item.source, item.proposal.kind) == (queued, "tasks/queue/default/T-1.yaml", Permission.DIFF)
+
+        followed = await host.open(SessionRequest(OpenMode.FOLLOW, name))
+        screen = Front(followed)
+        shown = await screen.until(lambda it: it.state.waiting and it.live.followed)
+        assert [each.id for each in shown.state.plan.tasks] == [queued]
+        approval = ApproveProposal(item.proposal.id, shown_sha(item.proposal))
+        assert isinstance(await screen.outcome(approval), Accepted)
+        # Nobody holds the session: a worker goes on with it while the screen still shows it.
+        working = await host.open_unattended(repo, SessionQuery(name=name, tasks=(queued,)))
+        assert (await working.wait()).exit_code is ExitCode.PARKED
+        await screen.until(lambda it: it.state.waiting and it.state.waiting.id != item.proposal.id)
+
+        fork = await host.open(SessionRequest(OpenMode.FORK, name))
+        assert await Front(fork).gate(Permission.DIFF)
+        await Front(fork).outcome(Leave())
+        replay = await host.open(SessionRequest(OpenMode.REPLAY, name))
+        recorded = [each.event async for each in replay.events()]
+        assert sum(isinstance(each, ActionDecided) and each.via.startswith("inbox: ") for each in recorded) == 1
+
+        opened = await host.open(SessionRequest(session=name))
+        front = Front(opened)
+        for kind in (Permission.DIFF, Permission.COMMIT):
+            proposal = await front.gate(kind)
+            await front.outcome(ApproveProposal(proposal.id, shown_sha(proposal)))
+        await front.until(lambda it: it.state.run and it.state.run.status is TaskStatus.DONE)
+        await front.outcome(Leave())
+        await screen.until(lambda it: it.state.run and it.state.run.status is TaskStatus.DONE)
+        assert await screen.outcome(Leave()) == Accepted()
+    assert (demo.folder / "memory/plans/PLAN.yaml").read_bytes() == plan
 
 
 async def test_an_unattended_session_needs_trust(demo: Invocation) -> None:
