@@ -118,7 +118,7 @@ async def test_a_queued_task_is_followed_decided_opened_forked_and_replayed_like
         await screen.until(lambda it: it.state.waiting and it.state.waiting.id != item.proposal.id)
 
         fork = await host.open(SessionRequest(OpenMode.FORK, name))
-        assert await Front(fork).gate(Permission.DIFF)
+        assert (await Front(fork).gate(Permission.DIFF)).kind is Permission.DIFF
         await Front(fork).outcome(Leave())
         replay = await host.open(SessionRequest(OpenMode.REPLAY, name))
         recorded = [each.event async for each in replay.events()]
