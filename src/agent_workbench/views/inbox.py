@@ -8,6 +8,7 @@ from msgspec import Struct
 from agent_workbench.core.inbox import InboxItem, InboxReceipt
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.risk import Risk
+from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.views.blocks import Tone
@@ -75,7 +76,13 @@ def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
     notes = [f"\n{block.text}" if block.space_before else block.text for block in view.notes]
     text = sanitize_whole(view.diff, keep_returns=True)
     diff = ["", *(_numbered(text) if view.by_hunk else text.removesuffix("\n").split("\n"))] if text else []
-    return "\n".join([head, "", *notes, *diff, "", *_ending(item, state)])
+    return "\n".join([head, *_objections(item, state), "", *notes, *diff, "", *_ending(item, state)])
+
+
+def _objections(item: InboxItem, state: SessionState) -> Iterator[str]:
+    """Yield which hooks asked for a person, and why; nothing while one has not answered."""
+    if not awaited_hook(state, item.proposal):
+        yield from (sanitize_line(describe_objection(run), EFFECT_CHARS) for run in objections(state, item.proposal))
 
 
 def _row(item: InboxItem, now: str) -> InboxRow:
