@@ -1,12 +1,14 @@
 """Issues that an allowed user labelled are queued, with the text that was labelled."""
 
 import pytest
+from msgspec.structs import replace
 
-from agent_workbench.bootstrap.task_queue import read_definition
+from agent_workbench.bootstrap.task_queue import read_definition, task_queue
+from agent_workbench.core import events as e
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueueState
-from tests.api.forge.scene import Scene
-from tests.fakes.gitea_server import REPO, GiteaServer
+from tests.api.forge.scene import CHANGE, TASK, Scene
+from tests.fakes.gitea_server import AGENT, REPO, GiteaServer
 
 NASTY = """\
 verify: ["touch /tmp/canary"]
@@ -131,3 +133,31 @@ async def test_an_issue_that_cannot_be_read_hides_no_other_and_stops_no_decision
     assert [line.split(",")[0] for line in outcome.done] == ["issue 7"]
     server.fail = {f"POST /api/v1/repos/{REPO}/issues/8/comments": 403}
     assert [line.partition(":")[0] for line in await scene.round()] == ["issue 8"]
+
+
+async def test_an_issue_that_a_worker_on_another_queue_has_is_left_to_it(scene: Scene, server: GiteaServer) -> None:
+    server.open_issue(7, "Round prices", "Half up.")
+    server.label(7, "ada")
+    await scene.round()
+    first, scene.queue = scene.queue, await task_queue(scene.repo, "other")
+    server.issues[7]["updated_at"] = server.events[7][-1]["updated_at"]  # as if both had looked at once
+    assert await scene.round() == ()
+    assert await scene.queue.tasks() == ()
+    assert len(await first.tasks()) == 1
+
+
+async def test_a_label_of_the_agent_s_own_account_does_not_count_even_if_it_is_listed(
+    scene: Scene, server: GiteaServer
+) -> None:
+    forge = replace(scene.settings.forge, users=("ada", AGENT))
+    scene.settings = replace(scene.settings, forge=forge)
+    server.open_issue(7, "Round prices", "Half up.")
+    server.label(7, AGENT)
+    assert await scene.round() == ()
+
+
+async def test_what_waits_on_somebody_s_screen_is_not_shown_on_the_forge(scene: Scene, server: GiteaServer) -> None:
+    server.open_issue(7, "Round prices", "Half up.")
+    await scene.session(e.ActionProposed(CHANGE), task=replace(TASK, origin=TaskOrigin.LOCAL))
+    assert await scene.round() == ()
+    assert server.texts(7) == []

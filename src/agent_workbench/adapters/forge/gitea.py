@@ -115,6 +115,8 @@ class GiteaForge:
             found = last_labelling(await self._pages(GiteaEvent, path), self._settings.label)
         if found is None or not found.added or not self._settings.allows(found.by):
             return None
+        if found.by.lower() == (await self._own_login()).lower():
+            return None
         return _as_issue(issue, found, "" if fresh else CHANGED)
 
     async def _comments(self, issue: int) -> tuple[ForgeComment, ...]:

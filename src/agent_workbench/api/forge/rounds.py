@@ -112,7 +112,8 @@ class ForgeRounds:
 
     async def _steps(self) -> AsyncIterator[str]:
         """Do what there is to do; one issue that cannot be read or answered keeps no other from it."""
-        found = _by_issue(await self._queue.tasks())
+        tasks = await self._queue.tasks()
+        found, sessions = _by_issue(tasks), {task.session for task in tasks if task.session}
         problem: ForgeError | None = None
         try:
             new = await self._link.forge.issues(known=found)
@@ -124,7 +125,8 @@ class ForgeRounds:
         for waiting in await self._inbox().waiting():
             run = waiting.state.run
             number = issue_of(run.definition, self._link.settings.repo) if run is not None else None
-            if number is not None:
+            # What waits on somebody's screen is nothing for the forge.
+            if number is not None and waiting.item.session in sessions:
                 known = found.get(number, IssueTasks())
                 found[number] = replace(known, waiting=(*known.waiting, waiting))
         active = (number for number, known in found.items() if known.undecided)
@@ -155,19 +157,26 @@ class ForgeRounds:
             definition = issue_definition(f"{settings.kind}:{settings.repo}#{issue.number}", title, text)
         except UsageError as error:
             return await self._refuse(issue, error_text(error))
+        key = f"queued:{issue.label_event}"
+        if await self._has_said(issue, key):
+            return ""  # a worker on another queue has it
         if not await self._queue.put(QueuedTask(name, definition, origin=TaskOrigin.FORGE)):
             return ""  # it was done, and its file is gone since
         frozen = queued_comment(issue.text_sha, issue.labelled_by, f"{issue.title}\n\n{issue.text}")
-        await self._link.comment(issue.number, f"queued:{name}", frozen)
+        await self._link.comment(issue.number, key, frozen)
         return f"{name} is queued from issue {issue.number}, which {issue.labelled_by} labelled"
 
     async def _refuse(self, issue: "ForgeIssue", why: str) -> str:
         """Say on the issue why it is not queued, once for each time that the label was set."""
         key = f"refused:{issue.label_event}"
-        if any(each.own and each.key == key for each in await self._link.forge.comments(issue.number)):
+        if await self._has_said(issue, key):
             return ""  # that comment changed the issue too, so by now there is another reason
         await self._link.comment(issue.number, key, refused_comment(why))
         return f"issue {issue.number} is not queued: {why}"
+
+    async def _has_said(self, issue: "ForgeIssue", key: str) -> bool:
+        comments = await self._link.forge.comments(issue.number)
+        return any(each.own and each.key == key for each in comments)
 
     async def _read_issue(self, number: int, known: IssueTasks) -> AsyncIterator[str]:
         """Show what waits for an issue, and carry out its new comments; raise `ForgeError`."""

@@ -36,12 +36,15 @@ class ForgeWatch:
     async def run(self) -> None:
         """Look until this is cancelled; what stops a round is told once, until another one ends well."""
         told = ""
+        noted: tuple[str, ...] = ()
         try:
             while True:
                 self._called.clear()
                 outcome = await self._rounds.round()
                 for line in outcome.done:
-                    self._note(line)
+                    if line not in noted:  # an issue that cannot be read says so each time
+                        self._note(line)
+                noted = outcome.done
                 problem = error_text(outcome.problem) if outcome.problem is not None else ""
                 if problem and problem != told:
                     self._caution(problem)
