@@ -37,9 +37,13 @@ class Told:
         self.called = asyncio.Event()
         self.notes: list[str] = []
         self.cautions: list[str] = []
+        self.sent_again = 0
         self.watch = ForgeWatch(
-            cast("ForgeRounds", rounds), poll_seconds, self.called, self.notes.append, self.cautions.append
+            cast("ForgeRounds", rounds), poll_seconds, self.called, self.notes.append, self.cautions.append, self.again
         )
+
+    async def again(self) -> None:
+        self.sent_again += 1
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +53,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_call_starts_a_look_and_trouble_is_told_once() -> None:
     down = RoundOutcome(problem=ForgeError("the forge is down"))
-    rounds = Rounds(RoundOutcome(("task-7 is queued",)), down, down, RoundOutcome(), down)
+    rounds = Rounds(down, RoundOutcome(("task-7 is queued",)), down, down, RoundOutcome())
     told = Told(rounds)
 
     async def work() -> None:
@@ -61,6 +65,7 @@ async def test_a_call_starts_a_look_and_trouble_is_told_once() -> None:
     await beside(told.watch, work())
     assert told.notes == ["task-7 is queued"]
     assert told.cautions == ["the forge is down"] * 2
+    assert told.sent_again == 1, "soon after it is back, and then only now and then"
     assert rounds.closed
 
 

@@ -1,7 +1,7 @@
 """Looks at the forge beside the work of a worker: at intervals, and when a webhook calls."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,14 @@ LEAST_SECONDS = 5.0
 """Time between two looks, however often the webhook is called."""
 
 
+REPORT_AGAIN_SECONDS = 600.0
+
+
 class ForgeWatch:
-    """Rounds at the forge every `poll_seconds`, and soon after `called` is set."""
+    """Rounds at the forge every `poll_seconds`, and soon after `called` is set.
+
+    Where one ends well, reports that failed are sent again now and then.
+    """
 
     def __init__(
         self,
@@ -26,17 +32,20 @@ class ForgeWatch:
         called: asyncio.Event,
         note: Callable[[str], None],
         caution: Callable[[str], None],
+        report_again: Callable[[], Awaitable[None]],
     ) -> None:
         self._rounds = rounds
         self._poll_seconds = poll_seconds
         self._called = called
         self._note = note
         self._caution = caution
+        self._report_again = report_again
 
     async def run(self) -> None:
         """Look until this is cancelled; what stops a round is told once, until another one ends well."""
         told = ""
         noted: tuple[str, ...] = ()
+        due = 0.0
         try:
             while True:
                 self._called.clear()
@@ -49,6 +58,10 @@ class ForgeWatch:
                 if problem and problem != told:
                     self._caution(problem)
                 told = problem
+                now = asyncio.get_running_loop().time()
+                if not problem and now >= due:
+                    due = now + REPORT_AGAIN_SECONDS
+                    await self._report_again()
                 await asyncio.sleep(LEAST_SECONDS)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(max(0.0, self._poll_seconds - LEAST_SECONDS)):

@@ -136,12 +136,15 @@ class WorkerRun:
         """Return the looks at the forge beside the work, None without a forge."""
         from agent_workbench.api.forge.rounds import repo_rounds
         from agent_workbench.api.forge.watch import ForgeWatch
+        from agent_workbench.api.worker.task_reports import TaskReports
+        from agent_workbench.bootstrap.worker import report_outbox
 
         rounds, log = await repo_rounds(repo, settings, queue), self._log_of_worker()
         if rounds is None:
             return None
         note, caution = partial(log.note, "forge"), partial(log.caution, "forge")
-        return ForgeWatch(rounds, settings.forge.poll_seconds, self.forge_called, note, caution)
+        reports = TaskReports(self._reports, report_outbox(repo, self._project), log)
+        return ForgeWatch(rounds, settings.forge.poll_seconds, self.forge_called, note, caution, reports.send_again)
 
     async def _loop(
         self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue", most_jobs: int
