@@ -181,3 +181,16 @@ def test_no_folder_and_no_tasks(machine: Machine) -> None:
     (repo / QUEUE).mkdir(parents=True)
     empty = machine.agent(*ONCE, policy, cwd=repo)
     assert (empty.code, empty.out.splitlines()[-1]) == (0, "No tasks in queue")
+
+
+def test_tasks_that_need_no_model_are_done_while_others_wait_for_it(machine: Machine) -> None:
+    repo, policy = queue_repo(machine, "b.yaml")
+    write_files(repo, {f"{QUEUE}/a.yaml": "goal: Make add() add\n"})
+    running = machine.start("worker", "--watch", *ONCE[2:], policy, cwd=repo)
+    running.until(lambda: "b.result.json" in queued(repo, "done"), "b is done")
+    status = json.loads(machine.agent("worker", "status", "--json", cwd=repo).out)
+    (worker,) = status["workers"]
+    assert [(each["task"], each["waits_for"]) for each in worker["jobs"]] == [("a", "model")]
+    done = running.send(signal.SIGTERM)
+    assert done.code == 130, done.said
+    assert done.out.count("waiting for the model: no model is configured") == 1

@@ -9,7 +9,7 @@ from msgspec import Struct
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.dispatcher import LEASE_SECONDS
 from agent_workbench.api.worker.outages import Cause, Outages
-from agent_workbench.api.worker.session_records import log_events, recorded_state
+from agent_workbench.api.worker.session_records import log_events, model_trouble, recorded_state
 from agent_workbench.api.worker.task_reports import TaskReports
 from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.bootstrap.task_queue import queued_plan
@@ -128,18 +128,23 @@ class ClaimedTask:
                     return stopped.end
                 if stopped.cause is None and attempt + 1 >= MOST_ATTEMPTS:
                     return await self._fail(stopped.end)
-                await self._wait(stopped, attempt)
-            attempt += 1
+                attempt = await self._wait(stopped, attempt)
         return self._interrupted()
 
-    async def _wait(self, stopped: _Stopped, attempt: int) -> None:
+    async def _wait(self, stopped: _Stopped, attempt: int) -> int:
+        """Wait for the end of a cause; return the number of the next attempt."""
+        outages, name, reason = self._context.outages, self.claim.task.id, stopped.end.reason
         self._waits_for = stopped.cause or "workspace"
         self._context.changed()
-        outages, name = self._context.outages, self.claim.task.id
         if stopped.cause is None:
-            await outages.retry(stopped.end.reason, attempt, name)
-        else:
-            await outages.wait(stopped.cause, stopped.end.reason, attempt, name)
+            await outages.retry(reason, attempt, name)
+            return attempt + 1
+        while reason:
+            await outages.wait(stopped.cause, reason, attempt, name)
+            attempt += 1
+            asks = stopped.cause is Cause.MODEL and not self._stopping.is_set()
+            reason = await model_trouble(self._context.host) if asks else ""
+        return attempt
 
     async def _attempt(self) -> SessionEnd:
         """Work in a session to its end; raise `_Stopped` if it has to be continued later."""

@@ -7,6 +7,7 @@ from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.outages import Cause, Outages
 from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.core.errors import ModelError, error_text
 from agent_workbench.core.ids import SessionId
 
 if TYPE_CHECKING:  # loaded with the first session
@@ -14,8 +15,19 @@ if TYPE_CHECKING:  # loaded with the first session
 
 
 async def log_events(session: LocalSession, task: str, log: WorkerLog, outages: Outages) -> None:
-    """Log the events of a session until it ends; what it gets done shows which outages are over."""
-    from agent_workbench.core.events import ActionStarted, ModelAnswered, TaskStarted
+    """Log the events of a session until it ends; what it gets done shows which outages are over.
+
+    How it begins, ends and fails to go on is of little interest: the worker says what became of the task.
+    """
+    from agent_workbench.core.events import (
+        ActionStarted,
+        ModelAnswered,
+        SessionLeft,
+        SessionResumed,
+        TaskFinished,
+        TaskStarted,
+        TroubleMet,
+    )
     from agent_workbench.core.events.log_lines import log_line
 
     async for recorded in session.events(session.opened_seq):
@@ -23,8 +35,9 @@ async def log_events(session: LocalSession, task: str, log: WorkerLog, outages: 
             outages.over(Cause.MODEL)
         if isinstance(recorded.event, ModelAnswered | ActionStarted | TaskStarted):
             outages.over(Cause.DISK, Cause.LOCK, task=task)
+        told = isinstance(recorded.event, SessionResumed | SessionLeft | TroubleMet | TaskFinished)
         if line := log_line(recorded.event):
-            log.note("session", line, task, session.session)
+            (log.trace if told else log.note)("session", line, task, session.session)
 
 
 async def recorded_state(host: LocalSessionHost, session: SessionId) -> "SessionState":
@@ -35,3 +48,18 @@ async def recorded_state(host: LocalSessionHost, session: SessionId) -> "Session
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
     store = await asyncio.to_thread(repo.sessions, settings)
     return await asyncio.to_thread(fold_all, await store.read(session))
+
+
+async def model_trouble(host: LocalSessionHost) -> str:
+    """Return why the executor's model cannot be asked now, empty if it can; no session is opened for it."""
+    repo = await host.repo()
+    settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
+    try:
+        model = await asyncio.to_thread(repo.model, settings, lambda _: None)
+        try:
+            await model.observe()
+        finally:
+            await model.close()
+    except ModelError as error:
+        return error_text(error)
+    return ""
