@@ -446,6 +446,28 @@ async def test_many_processes_share_the_tasks(place: Place) -> None:
     assert sorted(names) == sorted(f"t{number}" for number in range(5))
 
 
+async def test_an_end_that_the_disk_kept_from_its_folder_is_told_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write("a.yaml")
+    queue = place.open()
+    claim = await taken(queue)
+
+    def full(*_: object) -> str:
+        raise StorageError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(QueueFiles, "file_away", full)
+        with pytest.raises(StorageError):
+            await queue.finish(claim, QueueState.DONE, "", RESULT)
+    with pytest.raises(LockedError):
+        await queue.finish(claim, QueueState.FAILED, "")
+    await queue.finish(claim, QueueState.DONE, "", RESULT)
+    assert place.listed("done") == ["a.result.json", "a.yaml"]
+    with pytest.raises(LockedError):
+        await queue.finish(claim, QueueState.DONE, "", RESULT)
+
+
 class Killed(BaseException):
     """The process is no more."""
 

@@ -94,6 +94,10 @@ class FolderQueue:
             raise UsageError(f"a task does not end as {state}")
 
         def finish() -> None:
+            record = self._records.find(claim.task.id)
+            if record is not None and (record.to_file, record.fence, record.state) == (True, claim.fence, state):
+                self._end(record)  # the disk was full when its file was to be moved
+                return
             document = "" if result is None else encode_result(result)
             self._end(replace(_freed(self._leases.checked(claim), state, reason), result=document))
 
