@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from agent_workbench.api.task_queue import check_queue_file, read_queue_file
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.errors import JournalError, UsageError
+from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded, SessionConfigured, TaskStarted
 from agent_workbench.core.fold import fold
 from agent_workbench.core.ids import ProposalId, SessionId, task_id
@@ -29,6 +32,7 @@ if TYPE_CHECKING:  # the engine and adapters are loaded by the calls that need t
 MOST_READ = 20
 """Sessions, newest first, among which those of similar tasks are looked for."""
 MOST_TRIED = 3
+QUEUE_SUFFIXES = {".yaml", ".yml"}
 
 
 async def check_policy(path: Path) -> tuple[str, ...]:
@@ -112,17 +116,10 @@ async def policy_in_force(repo: "RepoContext", settings: "Settings") -> SessionC
 async def _task(repo: "RepoContext", settings: "Settings", named: str) -> Task:
     """Return the task in a queue file, or the one of the plan with this id."""
     path = Path(named)
-    if not path.suffix:
+    if path.suffix not in QUEUE_SUFFIXES:
         return (await repo.plans(settings).read()).task(task_id(named))
-    from agent_workbench.bootstrap.task_queue import read_definition
-
-    try:
-        text = await asyncio.to_thread(path.read_text, "utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{named} cannot be read: {error}", advice="name a queue file, or a task of the plan"
-        ) from error
-    return read_definition(text, await _origin(repo, path), path.name).task
+    task = await check_queue_file(repo.invocation, await read_queue_file(path), named)
+    return replace(task, origin=await _origin(repo, path))
 
 
 async def _origin(repo: "RepoContext", path: Path) -> TaskOrigin:
