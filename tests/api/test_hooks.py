@@ -1,5 +1,6 @@
 """Hooks told of what happens outside of a session."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -7,9 +8,12 @@ import pytest
 
 from agent_workbench.api.hooks import tell_hooks
 from agent_workbench.bootstrap.repo_context import find_repo
+from agent_workbench.bootstrap.stores import rule_store
 from agent_workbench.config.trust.repo_trust import RepoTrust
 from agent_workbench.core.hook_settings import HookPoint
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.settings import Permission, Rule
 from tests.adapters.git.user import make_repo
 
 FILE = """\
@@ -40,3 +44,32 @@ async def test_trusted_hooks_are_told_and_their_failures_returned(
     assert (read["event"], read["task"]["id"], read["reason"]) == (
         *("task_failed", "a\x1b]52;c;eA==\x07.yaml", "no YAML"),
     )
+
+
+async def test_a_rule_that_was_added_meanwhile_stops_no_hook_and_a_changed_script_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    file = "hooks:\n  a: {events: [task_failed], command: sh a.sh >&2, unconfined: true}\n"
+    user = make_repo(tmp_path / "repo", {".agent.yml": file, "a.sh": "true\n", "b.sh": "true\n"})
+    repo = await find_repo(Invocation(user.root, {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, {}))
+    trust: RepoTrust = await repo.trust()
+    assert await trust.question()
+    await trust.accept()
+
+    hooks = await asyncio.to_thread(lambda: repo.hooks(repo.settings(trusted=True)))
+
+    async def outcome() -> str:
+        return (await hooks.run("a", HookPoint.TASK_FAILED, "{}", "")).failure
+
+    assert await outcome() == ""
+    rules = await asyncio.to_thread(rule_store, repo.root, repo.invocation, tmp_path / "sessions")
+    await rules.keep(StoredRule(Rule(Permission.DIFF, paths=("src/**",)), RuleScope.REPO))
+    assert "src/**" in (user.root / ".agent.yml").read_text()
+    assert await outcome() == ""
+    (user.root / "a.sh").write_text("touch canary\n")
+    assert "changed since it was trusted" in await outcome()
+    (user.root / "a.sh").write_text("true\n")
+    assert await outcome() == ""
+    assert await trust.revoke()
+    assert "changed since it was trusted" in await outcome()

@@ -83,7 +83,7 @@ def test_a_script_that_changed_while_the_task_ran_is_not_run(served: Machine, tm
     running.release()
     parked = running.wait()
     assert parked.code == 3, parked.said
-    assert "hook todo asks: what the repository brings changed since it was trusted" in parked.said
+    assert "hook todo asks: it, or a file that it names, changed since it was trusted" in parked.said
     assert not (tmp_path / "canary").exists()
 
 

@@ -20,11 +20,11 @@ def hook_commands(
     settings: "Settings",
     of_repo: frozenset[str],
     invocation: Invocation,
-    trusted: Callable[[], bool],
+    trusted: Callable[[str], bool],
 ) -> "HookCommands":
     """Return the hooks; those named in `of_repo` are the repository's. They see neither its `.env` nor its journals.
 
-    `trusted` tells at each run whether the repo is as the user trusted it.
+    `trusted` tells at each run whether the hook of this name is as the user trusted it.
     """
     from msgspec.structs import replace
 

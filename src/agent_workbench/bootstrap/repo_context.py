@@ -133,7 +133,9 @@ class RepoContext:
 
         layers = self.load().layers
         of_repo = frozenset(hook_names(layers.repo)) - frozenset(hook_names(layers.own))
-        return hook_commands(self.root, settings, of_repo, self.invocation, self.is_trusted)
+        return hook_commands(
+            self.root, settings, of_repo, self.invocation, lambda name: self._trust().covers_hook(name)
+        )
 
     @property
     def model_log(self) -> Path:

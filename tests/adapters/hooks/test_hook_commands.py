@@ -45,7 +45,7 @@ class Scene:
         hooks = HookCommands(
             {"a": HookCommand(settings, shell, of_repo)},
             str(self.repo),
-            lambda: self.trusted,
+            lambda _: self.trusted,
             hidden=(str(self.repo / ".env"),),
         )
         return await hooks.run("a", HookPoint.DIFF_PROPOSED, document, str(self.worktree))

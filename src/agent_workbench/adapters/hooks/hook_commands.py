@@ -30,14 +30,14 @@ class HookCommand(Struct, frozen=True):
 
 
 class HookCommands:
-    """Runs the hooks of the repository at `repo`. `trusted` tells whether what it brings is as trusted; it may block.
+    """Runs the hooks of the repository at `repo`. `trusted` tells whether the hook of a name is as trusted; may block.
 
     A hook of the repository starts in the repository, one of the user's in an empty folder. A confined one reads both
     the repository and the worktree, and writes nothing but its own temporary folder.
     """
 
     def __init__(
-        self, hooks: Mapping[str, HookCommand], repo: str, trusted: Callable[[], bool], hidden: tuple[str, ...] = ()
+        self, hooks: Mapping[str, HookCommand], repo: str, trusted: Callable[[str], bool], hidden: tuple[str, ...] = ()
     ) -> None:
         self._hooks = hooks
         self._repo = repo
@@ -49,7 +49,7 @@ class HookCommands:
         if hook is None:
             return HookOutcome(failure="it is not in the settings any more")
         try:
-            if obstacle := await self._obstacle(hook):
+            if obstacle := await self._obstacle(name, hook):
                 return HookOutcome(failure=obstacle)
             return await self._run(hook, point, document, workspace)
         except WorkbenchError as error:
@@ -57,9 +57,9 @@ class HookCommands:
         except OSError as error:
             return HookOutcome(failure=f"it could not be run: {error}")
 
-    async def _obstacle(self, hook: HookCommand) -> str:
-        if hook.of_repo and not await asyncio.to_thread(self._trusted):
-            return "what the repository brings changed since it was trusted; `agent trust` shows what"
+    async def _obstacle(self, name: str, hook: HookCommand) -> str:
+        if hook.of_repo and not await asyncio.to_thread(self._trusted, name):
+            return "it, or a file that it names, changed since it was trusted; `agent trust` shows what"
         if hook.settings.unconfined:
             return ""
         sandbox = await hook.shell.observe()

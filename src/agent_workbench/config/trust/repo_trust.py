@@ -3,8 +3,10 @@
 import asyncio
 from pathlib import Path
 
+from agent_workbench.config.hook_entries import HOOKS, hook_entry
+from agent_workbench.config.named_files import named_files
 from agent_workbench.config.settings_loader import LoadedSettings
-from agent_workbench.config.trust.trust_question import TrustQuestion, trust_question
+from agent_workbench.config.trust.trust_question import TrustQuestion, trust_question, value_text
 from agent_workbench.config.trust.trust_store import TrustStore
 
 CHANGED = "Changed since you trusted it:"
@@ -45,6 +47,17 @@ class RepoTrust:
     def is_trusted(self) -> bool:
         """Return True if nothing is left to trust. Blocks."""
         return not self._question()
+
+    def covers_hook(self, name: str) -> bool:
+        """Return True if a hook of the repo, and each file that it names, is as it was trusted last. Blocks.
+
+        Other changes do not count, such as a rule that was added meanwhile, which is trusted at once.
+        """
+        entry = {f"{HOOKS}{name}.{key}": said for key, said in hook_entry(self._loaded.layers.repo, name).items()}
+        now = {key: value_text(said.value) for key, said in entry.items()} | dict(named_files(self._root, entry))
+        then = self._store.trusted_items(self._root) or {}
+        own = (f"{HOOKS}{name}.", f"{HOOKS}{name} file ")
+        return bool(entry) and now == {key: text for key, text in then.items() if key.startswith(own)}
 
     def _question(self) -> tuple[str, ...]:
         asked = trust_question(self._root, self._loaded, self._store.trusted_items(self._root))
