@@ -142,7 +142,9 @@ async def _report_end(link: "ForgeLink", issue: int, task: Task, result: "TaskRe
     shown = address if address.startswith(link.settings.url) and address.isprintable() and " " not in address else ""
     text = result_comment(result, tag, shown, tuple(troubles))
     await link.comment(issue, result_key(result.task, result.session), text)
-    await link.comment(issue, progress_key(result.task), ended_comment(result.task, result.session))
+    progress = progress_key(result.task)
+    if any(each.own and each.key == progress for each in await link.forge.comments(issue)):
+        await link.comment(issue, progress, ended_comment(result.task, result.session))
     return "; ".join(troubles)
 
 
