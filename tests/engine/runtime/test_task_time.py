@@ -32,7 +32,7 @@ async def test_a_command_and_the_task_end_when_its_time_is_used(tmp_path: Path) 
         ending = await run_unattended(stage.session, stage.recorder, (T1,))
         (finished,) = [event for event in stage.events if isinstance(event, TestsFinished)]
     assert ending.exit_code is ExitCode.FAILED
-    assert "minutes of work were used of the" in ending.reason
+    assert "seconds of work were used of the" in ending.reason
     assert [result.exit_code for result in finished.results] == [0, None, None]
 
 

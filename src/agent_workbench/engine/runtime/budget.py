@@ -30,6 +30,8 @@ def time_spent(run: TaskRun) -> str:
     """Return the reason for which a task ends that has used its time."""
     most = run.definition.budget.minutes or 0.0
     used = max(run.working_seconds / 60, most)
+    if most < 1:
+        return f"{used * 60:.1f} seconds of work were used of the {most * 60:g} in the task's budget"
     return f"{used:.1f} minutes of work were used of the {most:g} in the task's budget"
 
 
