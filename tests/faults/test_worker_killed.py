@@ -190,7 +190,7 @@ def test_tasks_that_need_no_model_are_done_while_others_wait_for_it(machine: Mac
     running.until(lambda: "b.result.json" in queued(repo, "done"), "b is done")
     status = json.loads(machine.agent("worker", "status", "--json", cwd=repo).out)
     (worker,) = status["workers"]
-    assert [(each["task"], each["waits_for"]) for each in worker["jobs"]] == [("a", "model")]
+    assert ("a", "model") in [(each["task"], each["waits_for"]) for each in worker["jobs"]]
     done = running.send(signal.SIGTERM)
     assert done.code == 130, done.said
     assert done.out.count("waiting for the model: no model is configured") == 1

@@ -70,7 +70,12 @@ class WorkerFiles:
             return []
 
     def _remove(self, name: str) -> None:
-        """Remove what a dead worker left, unless another process does, or holds the lock meanwhile."""
+        """Remove what a dead worker left, unless another process does, or holds the lock meanwhile.
+
+        Without a state the lock may be one that a worker is about to take.
+        """
+        if not (self._folder / f"{name}{_STATE}").exists():
+            return
         lock = FileLock(self._folder / f"{name}{_LOCK}", describe_holder())
         with contextlib.suppress(LockedError, StorageError, OSError), lock:
             (self._folder / f"{name}{_STATE}").unlink(missing_ok=True)

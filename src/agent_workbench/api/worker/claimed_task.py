@@ -119,16 +119,17 @@ class ClaimedTask:
         while not self._stopping.is_set():
             try:
                 async with context.slots:
-                    return await self._attempt()
-            except _Stopped as stopped:
-                if self._stopping.is_set():
-                    return self._interrupted()
-                if stopped.cause and not context.waits:
-                    context.log.caution("stopped", stopped.end.reason, name, self.session)
-                    return stopped.end
-                if stopped.cause is None and attempt + 1 >= MOST_ATTEMPTS:
-                    return await self._fail(stopped.end)
-                attempt = await self._wait(stopped, attempt)
+                    return await self._attempt(last=attempt + 1 >= MOST_ATTEMPTS)
+            except _Stopped as found:
+                stopped = found
+            except StorageError as error:
+                stopped = _stopped(error)
+            if self._stopping.is_set():
+                break
+            if stopped.cause and not context.waits:
+                context.log.caution("stopped", stopped.end.reason, name, self.session)
+                return stopped.end
+            attempt = await self._wait(stopped, attempt)
         return self._interrupted()
 
     async def _wait(self, stopped: _Stopped, attempt: int) -> int:
@@ -146,8 +147,19 @@ class ClaimedTask:
             reason = await model_trouble(self._context.host) if asks else ""
         return attempt
 
-    async def _attempt(self) -> SessionEnd:
-        """Work in a session to its end; raise `_Stopped` if it has to be continued later."""
+    async def _attempt(self, *, last: bool) -> SessionEnd:
+        """Work in a session to its end; raise `_Stopped`, `StorageError` if it has to be continued later.
+
+        The `last` attempt at a task that only its own workspace stops makes it a failed one.
+        """
+        try:
+            return await self._attempt_once()
+        except _Stopped as stopped:
+            if stopped.cause is None and last:
+                return await self._fail(stopped.end)
+            raise
+
+    async def _attempt_once(self) -> SessionEnd:
         try:
             plan = queued_plan(self.claim.task, self._context.project)
             (task,) = (await plan.read()).tasks
@@ -157,9 +169,9 @@ class ClaimedTask:
         except LockedError as error:
             # A person has the session open: they may decide at their own screen.
             return await self._park(SessionEnd(ExitCode.PARKED, str(error)))
-        except (StorageError, ModelError) as error:
+        except ModelError as error:
             raise _stopped(error) from error
-        except (PlanError, JournalError) as error:
+        except (PlanError, JournalError, UsageError) as error:
             return await self._fail(SessionEnd(error.exit_code, error_text(error)))
         try:
             end = await self._end_of(session)
@@ -246,12 +258,9 @@ class ClaimedTask:
         """Record a result in the queue, then report it; a worker that is killed in between does it again."""
         context, name = self._context, self.claim.task.id
         done = result.status is TaskStatus.DONE
-        try:
-            await context.reports.expect(result)
-            state = QueueState.DONE if done else QueueState.FAILED
-            await self._held(context.queue.finish(self.claim, state, result.reason, result))
-        except StorageError as error:
-            raise _stopped(error) from error
+        await context.reports.expect(result)
+        state = QueueState.DONE if done else QueueState.FAILED
+        await self._held(context.queue.finish(self.claim, state, result.reason, result))
         (context.log.note if done else context.log.fail)(
             str(result.status), f"{result.status}: {result.reason}", name, self.session
         )
