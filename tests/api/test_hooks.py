@@ -46,12 +46,15 @@ async def test_trusted_hooks_are_told_and_their_failures_returned(
     )
 
 
-async def test_a_rule_that_was_added_meanwhile_stops_no_hook_and_a_changed_script_does(
+async def test_a_rule_that_was_added_meanwhile_stops_no_hook_and_no_skill_and_a_change_of_theirs_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     file = "hooks:\n  a: {events: [task_failed], command: sh a.sh >&2, unconfined: true}\n"
-    user = make_repo(tmp_path / "repo", {".agent.yml": file, "a.sh": "true\n", "b.sh": "true\n"})
+    user = make_repo(
+        tmp_path / "repo",
+        {".agent.yml": file, "a.sh": "true\n", "skills/calc/SKILL.md": "---\nname: calc\ndescription: x\n---\n"},
+    )
     repo = await find_repo(Invocation(user.root, {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, {}))
     trust: RepoTrust = await repo.trust()
     assert await trust.question()
@@ -67,6 +70,9 @@ async def test_a_rule_that_was_added_meanwhile_stops_no_hook_and_a_changed_scrip
     await rules.keep(StoredRule(Rule(Permission.DIFF, paths=("src/**",)), RuleScope.REPO))
     assert "src/**" in (user.root / ".agent.yml").read_text()
     assert await outcome() == ""
+    assert await asyncio.to_thread(repo.skills_trusted)
+    (user.root / "skills" / "calc" / "SKILL.md").write_text("other")
+    assert not await asyncio.to_thread(repo.skills_trusted)
     (user.root / "a.sh").write_text("touch canary\n")
     assert "changed since it was trusted" in await outcome()
     (user.root / "a.sh").write_text("true\n")

@@ -43,7 +43,7 @@ async def call_skill_tool(invocation: Invocation, tool: str, arguments: str) -> 
         return await _run_script(repo, settings, arguments)
     shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
     skills = skill_folders(repo.root, settings.skills)
-    source = await asyncio.to_thread(skill_tools, repo.root, settings, invocation, skills, shell, repo.is_trusted)
+    source = await asyncio.to_thread(skill_tools, repo.root, settings, invocation, skills, shell, repo.skills_trusted)
     return await source.call(tool, arguments, lambda _: None)
 
 

@@ -98,6 +98,10 @@ class RepoContext:
         """Return True if what the repo brings is as the user trusted it; blocks."""
         return self._trust().is_trusted()
 
+    def skills_trusted(self) -> bool:
+        """Return True if the repo's skills are as the user trusted them; blocks."""
+        return self._trust().covers_skills()
+
     def _trust(self) -> "RepoTrust":
         from agent_workbench.config.trust.repo_trust import RepoTrust
         from agent_workbench.config.trust.trust_store import TrustStore
@@ -242,7 +246,7 @@ class RepoContext:
             endpoints=self.endpoint_models(settings, say),
             retriever=retriever,
             tool_sources=(
-                skill_tools(self.root, settings, self.invocation, skills, shell, self.is_trusted),
+                skill_tools(self.root, settings, self.invocation, skills, shell, self.skills_trusted),
                 *tool_servers(settings, self.root, self.invocation.environ),
             ),
         )

@@ -6,7 +6,13 @@ from pathlib import Path
 from agent_workbench.config.hook_entries import HOOKS, hook_entry
 from agent_workbench.config.named_files import named_files
 from agent_workbench.config.settings_loader import LoadedSettings
-from agent_workbench.config.trust.trust_question import TrustQuestion, trust_question, value_text
+from agent_workbench.config.trust.trust_question import (
+    SKILL_FILES,
+    TrustQuestion,
+    skill_items,
+    trust_question,
+    value_text,
+)
 from agent_workbench.config.trust.trust_store import TrustStore
 
 CHANGED = "Changed since you trusted it:"
@@ -47,6 +53,12 @@ class RepoTrust:
     def is_trusted(self) -> bool:
         """Return True if nothing is left to trust. Blocks."""
         return not self._question()
+
+    def covers_skills(self) -> bool:
+        """Return True if the repo's skills are as they were trusted last, whatever else changed. Blocks."""
+        then = self._store.trusted_items(self._root) or {}
+        now = {name: value_text(digest) for name, digest in skill_items(self._root, self._loaded).items()}
+        return now == {name: text for name, text in then.items() if name.startswith(SKILL_FILES)}
 
     def covers_hook(self, name: str) -> bool:
         """Return True if a hook of the repo, and each file that it names, is as it was trusted last. Blocks.

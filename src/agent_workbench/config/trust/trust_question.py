@@ -19,6 +19,7 @@ from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval, Rule, Settings
 
 RULES = "approvals.rules"
+SKILL_FILES = "skill files in "
 # Keys that are harmless with any value. A key that is neither here nor in `BOUNDED` needs trust.
 HARMLESS = {
     *("ui.theme", "ui.notify", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"),
@@ -123,9 +124,7 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     values = {key: said.value for key, said in sorted(loaded.layers.repo.items()) if not _is_harmless(key, said.value)}
     values |= dict(named_files(root, loaded.layers.repo))
     values |= dict(loaded.env_file.trust_items())
-    for folder in _skill_folders(loaded):
-        if found := digest_folder(root, folder):
-            values[f"skill files in {folder}"] = found
+    values |= skill_items(root, loaded)
     texts = tuple(each for each in AGENTS_FILES if (root / each).exists())
     if texts and loaded.settings.skills.agents_md:
         values["text for the model"] = texts
@@ -134,6 +133,12 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     items = {name: value_text(value) for name, value in values.items()}
     lines = tuple(_line(name, text) for name, text in items.items())
     return TrustQuestion(items, lines, _changes(before, items), digest)
+
+
+def skill_items(root: Path, loaded: LoadedSettings) -> dict[str, str]:
+    """Return the digest of each folder of the repo's skills, by the name of its item."""
+    found = {folder: digest_folder(root, folder) for folder in _skill_folders(loaded)}
+    return {f"{SKILL_FILES}{folder}": digest for folder, digest in found.items() if digest}
 
 
 def _skill_folders(loaded: LoadedSettings) -> tuple[str, ...]:
