@@ -195,6 +195,20 @@ async def test_progress_is_one_comment_and_a_proposal_has_its_own(scene: Scene, 
     await reports.close()
 
 
+async def test_what_was_replaced_meanwhile_is_not_shown_under_the_reference_of_another(
+    scene: Scene, server: GiteaServer
+) -> None:
+    session = await scene.session(e.ActionProposed(CHANGE))
+    item = await scene.waiting(session)
+    held = await scene.hold(session)
+    await scene.append(held, e.ProposalReplaced(replace(CHANGE, text="changed"), "", e.Author.USER))
+    await held.journal.close()
+    reports = scene.reports()
+    assert await reports.parked(TASK, session, item) == ""
+    await reports.close()
+    assert not any("/approve" in text for text in server.texts(7))
+
+
 async def test_a_local_task_reports_to_the_issue_that_it_names(scene: Scene, server: GiteaServer) -> None:
     task = replace(TASK, id=TaskId("T-1"), source="gitea:chiffon:7", origin=TaskOrigin.LOCAL)
     await reported(scene, await scene.done(task=task))

@@ -71,8 +71,11 @@ class Reports:
         async def report(link: "ForgeLink", issue: int) -> str:
             from agent_workbench.api.forge.proposals import show_proposal
 
-            comments = await link.forge.comments(issue)
-            await show_proposal(link, issue, item, await link.state(session), comments)
+            state = await link.state(session)
+            if (
+                state.waiting == item.proposal
+            ):  # else it was decided or replaced meanwhile, and another one is to be shown
+                await show_proposal(link, issue, item, state, await link.forge.comments(issue))
             await link.comment(issue, progress_key(task.id), waiting_comment(task.id, session))
             return ""
 
