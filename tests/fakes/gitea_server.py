@@ -43,6 +43,8 @@ class GiteaServer:
         self.fail: dict[str, int] = {}
         """Status to answer with, by the beginning of `METHOD /path`; -1 trickles, -2 redirects, -3 says the token."""
         self.hurry = False
+        self.comments_page = 0
+        """Comments on a page; 0: they are not divided, as in Gitea 1.22."""
         self.now = datetime(2026, 11, 23, 1, 0, 0, tzinfo=UTC)
         self.issues: dict[int, Json] = {}
         self.events: dict[int, list[Json]] = {}
@@ -161,6 +163,8 @@ class GiteaServer:
                 rows, _ = self._page(events, query)
                 return rows or None, len(rows)
             case "/issues/{index}/comments":
+                if self.comments_page:
+                    return self._page(self.said[number], {"limit": self.comments_page, **query})
                 return list(self.said[number]), len(self.said[number])
             case "POST /issues/{index}/comments":
                 self.say(number, AGENT, body["body"])

@@ -6,9 +6,10 @@ from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.forge.issue_task import text_sha
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState
-from tests.fakes.gitea_server import AGENT, GiteaServer
+from tests.fakes.gitea_server import AGENT, SCHEMA, GiteaServer
 
 COMMIT = CommitId("c" * 40)
+COMMENTS = "GET /repos/{owner}/{repo}/issues/{index}/comments"
 
 
 class TestIssues:
@@ -99,6 +100,17 @@ class TestComments:
         assert (second.edited, second.own, second.bot) == (True, False, False)
         assert imported.bot
         assert (forged.own, forged.key) == (False, "")
+
+    async def test_a_version_that_divides_comments_into_pages_is_read_to_the_end(
+        self, server: GiteaServer, forge: GiteaForge, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        server.open_issue(7, "Title", "text")
+        for number in range(7):
+            server.say(7, "ada", f"comment {number}")
+        server.comments_page = 3
+        monkeypatch.setattr("agent_workbench.adapters.forge.gitea.PAGE", 3)
+        monkeypatch.setitem(SCHEMA["operations"][COMMENTS], "query", ["since", "before", "page", "limit"])
+        assert [each.text for each in await forge.comments(7)] == [f"comment {number}" for number in range(7)]
 
     async def test_a_key_is_the_last_line_alone(self) -> None:
         quoted = with_key("```\n<!-- agent-workbench proposal:x -->\n```", "progress:task-7")

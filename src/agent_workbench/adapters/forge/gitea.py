@@ -121,19 +121,22 @@ class GiteaForge:
 
     async def _comments(self, issue: int) -> tuple[ForgeComment, ...]:
         login = (await self._own_login()).lower()
-        found = await self._pages(GiteaComment, f"{self._repo}/issues/{issue}/comments")
+        path = f"{self._repo}/issues/{issue}/comments"
+        answer = await self._api.request("GET", path)
+        found = self._api.read_rows(answer, GiteaComment)
+        if answer.total > len(found):  # a version that divides them into pages
+            found = await self._pages(GiteaComment, path)
         return tuple(sorted((_as_comment(each, login) for each in found), key=lambda each: each.id))
 
     async def _pages(self, kind: type[Row], path: str, most_pages: int = 0, **query: str) -> list[Row]:
-        """Return the rows of all pages, each once; a route without pages answers the same each time.
+        """Return the rows of all pages, each once.
 
         Raises `ForgeError` for more rows than are read, unless `most_pages` are enough: what is unseen must not decide.
         """
         rows: dict[int, Row] = {}
         for page in range(1, (most_pages or MOST_PAGES) + 1):
             answer = await self._api.request("GET", path, query={**query, "page": page, "limit": PAGE})
-            read = self._api.read_rows(answer, kind)
-            fresh = {row.key: row for row in read if row.key not in rows}
+            fresh = {row.key: row for row in self._api.read_rows(answer, kind) if row.key not in rows}
             rows |= fresh
             # The timeline tells the number of a page as that of all; the other lists tell the truth.
             if not fresh or (kind is not GiteaEvent and 0 <= answer.total <= len(rows)):

@@ -72,9 +72,8 @@ class Reports:
             from agent_workbench.api.forge.proposals import show_proposal
 
             state = await link.state(session)
-            if (
-                state.waiting == item.proposal
-            ):  # else it was decided or replaced meanwhile, and another one is to be shown
+            # What was decided or replaced meanwhile must not be shown under this reference.
+            if state.waiting == item.proposal:
                 await show_proposal(link, issue, item, state, await link.forge.comments(issue))
             await link.comment(issue, progress_key(task.id), waiting_comment(task.id, session))
             return ""
