@@ -144,6 +144,7 @@ async def test_a_planted_command_does_not_run(tmp_path: Path, origin: TaskOrigin
         ending = await run_unattended(stage.session, stage.recorder, (T1,))
         waiting = stage.state.waiting
     assert ending.exit_code is ExitCode.PARKED
+    assert ending.reason.endswith(f"the task is not your own ({origin}), and no rule names: {line}")
     assert waiting is not None
     assert waiting.kind is (Permission.CHECK if way == "accept" else Permission.COMMAND)
     assert not (tmp_path / CANARY).exists()

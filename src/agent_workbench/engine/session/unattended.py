@@ -13,10 +13,11 @@ from agent_workbench.core.intents import Intent, Leave, PauseTask
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign
 from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.proposal_hooks import describe_objection, objections
-from agent_workbench.engine.approval.policy import ruling
+from agent_workbench.core.state.proposal_hooks import objections
+from agent_workbench.engine.approval.policy import parking_reason, ruling
 from agent_workbench.engine.approval.proposals import decide
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import Ask, AwaitGo, AwaitRetry, Decide, Idle, Move, ReviewChange, RunHook, next_move
@@ -230,10 +231,11 @@ async def _is_decided(session: SessionContext, move: Decide | RunHook) -> bool:
 
 
 def _parked(session: SessionContext, proposal: Proposal) -> str:
-    """Return which proposal waits and which hook asked for a person, or the flag that would approve it."""
-    if against := objections(session.state, proposal):
-        said = "; ".join(map(describe_objection, against))
-        return f"{session.run.task} waits for a person: {proposal.kind} {proposal.id}; {said}"
+    """Return which proposal waits and why no flag would approve it, or the flag that would."""
+    of_foreign = is_foreign(session.run.definition) and proposal.kind in RUNS_COMMANDS
+    if of_foreign or objections(session.state, proposal):
+        why = parking_reason(session.state, proposal)
+        return f"{session.run.task} waits for a person: {proposal.kind} {proposal.id}; {why}"
     config = session.state.config
     opens = proposal.kind is Permission.COMMAND and config is not None and config.sandbox.holds
     hint = "; `agent run --yes --commands` approves commands" if opens else ""
