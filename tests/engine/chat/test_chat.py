@@ -21,6 +21,8 @@ from agent_workbench.core.events import (
     PromptBuilt,
     UserSaid,
 )
+from agent_workbench.core.hook_answers import HookOutcome
+from agent_workbench.core.hook_settings import HookPoint, HookSettings
 from agent_workbench.core.intents import (
     AbortTask,
     PinChunk,
@@ -36,7 +38,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.repo.path_kinds import holds_secrets
-from agent_workbench.core.settings import Limits, Permission, Settings
+from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.chat.chat_intents import IS_CHAT
@@ -45,6 +47,7 @@ from agent_workbench.engine.flow import Idle, Recover, next_move
 from agent_workbench.engine.replay.rerun import rerun
 from tests.engine.front import Front, in_front_of
 from tests.engine.stage import T1, Stage, a_stage, call, reopened
+from tests.fakes.hooks import ScriptedHooks
 from tests.fakes.line_tools import LineTools
 from tests.fakes.ports import Cut, Hang
 
@@ -372,3 +375,29 @@ async def test_a_command_sends_a_skill_or_asks_a_consultant_first(tmp_path: Path
         assert "CRITICAL answer.txt:1 wrong" in finished.observation
         assert chat_of(stage).reply == ChatReplied(2, "it is wrong")
         assert_reruns(stage)
+
+
+@pytest.mark.parametrize(("decision", "headless"), [("refuse", False), ("refuse", True), ("ask", True)])
+async def test_a_hook_keeps_a_chat_from_a_call_that_a_rule_passes(
+    tmp_path: Path, decision: str, *, headless: bool
+) -> None:
+    hooks = ScriptedHooks({"careful": [HookOutcome(json.dumps({"decision": decision, "reason": "not today"}))]})
+    settings = Settings(hooks=(("careful", HookSettings((HookPoint.EXTERNAL_PROPOSED,), "check")),))
+    tools = (source(tmp_path, "mcp:test"),)
+    sayings = [call("hang", "{}"), "Then not."]
+    approvals = Approvals(external=Approval.AUTO)
+    async with a_stage(
+        *(tmp_path, sayings),
+        tool_sources=tools,
+        hooks=hooks,
+        settings=settings,
+        approvals=approvals,
+        headless=headless,
+    ) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front)
+    assert [event.by for event in stage.events if isinstance(event, ActionDecided)] == ["policy:hook=careful"]
+    assert not any(isinstance(event, ActionStarted) for event in stage.events)
+    ((_, _, read),) = hooks.told
+    assert "task" not in read
