@@ -1,6 +1,7 @@
 """Session host of this process: it opens sessions, keeps what they share, and waits for their ends."""
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
@@ -201,8 +202,15 @@ class LocalSessionHost:
 
     def _start(self, session: LocalSession) -> LocalSession:
         self._open.add(session)
-        self._tasks.add(asyncio.create_task(self._run(session)))
+        task = asyncio.create_task(self._run(session))
+        self._tasks.add(task)
+        task.add_done_callback(self._drop_ended)
         return session
+
+    def _drop_ended(self, task: "asyncio.Task[None]") -> None:
+        """Forget a session's task; `join` needs those that a defect ended."""
+        if not task.cancelled() and task.exception() is None:
+            self._tasks.discard(task)
 
     async def _run(self, session: LocalSession) -> None:
         try:
@@ -212,6 +220,8 @@ class LocalSessionHost:
             self._open.discard(session)
             # Nothing else of the session is kept: a long one is large, and the frames of a traceback hold it.
             self._failures.append(session.failure and session.failure.with_traceback(None))
+            # Its opening left all that was there to no collection: in a worker, that includes the session before it.
+            gc.unfreeze()
 
 
 def open_host(
