@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.core.errors import ShellError
+from agent_workbench.adapters.shell import shell
+from agent_workbench.core.errors import ShellError, StorageError
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.system.processes import Guard, spawn
 from tests.adapters.shell.conftest import Bench, MakeBench, until, without_bwrap
@@ -23,6 +24,13 @@ async def test_output_and_exit_code_come_back(bench: Bench) -> None:
     assert (outcome.exit_code, outcome.output, outcome.cut_bytes, outcome.reason) == (7, "out\nerr\n", 0, "")
     assert 0 < outcome.seconds < 20
     assert "".join(bench.pieces) == "out\nerr\n"
+
+
+async def test_a_failure_on_a_full_disk_says_nothing_of_the_code(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shell, "LEAST_FREE_BYTES", 1 << 62)
+    assert (await bench.run("true")).exit_code == 0
+    with pytest.raises(StorageError, match="'false' failed on a full disk"):
+        await bench.run("false")
 
 
 async def test_it_runs_in_the_folder_and_writes_there(bench: Bench) -> None:

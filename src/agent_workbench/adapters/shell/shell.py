@@ -16,7 +16,7 @@ from agent_workbench.adapters.shell.command_user import find_user, hand_over, us
 from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
-from agent_workbench.core.errors import ShellError
+from agent_workbench.core.errors import ShellError, StorageError
 from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
 from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
@@ -30,6 +30,7 @@ _KEPT_BYTES = 8 * 1024 * 1024
 _LIVE_BYTES = 16 * 1024
 _LIVE_SECONDS = 0.05
 _READ_BYTES = 256 * 1024
+LEAST_FREE_BYTES = 65_536
 _GRACE_SECONDS = 0.4
 # For the rest in the pipe after all writers have ended.
 _REST_SECONDS = 1.0
@@ -85,6 +86,8 @@ class SandboxedShell:
         async with self._running(sandbox, command) as (process, reads):
             streams = [_Stream(read, on_output) for read in reads]
             exit_code, reason = await _finish(process, command.timeout_seconds, streams)
+        if exit_code != 0:
+            await asyncio.to_thread(_check_disk, command)
         (output, cut_bytes), *others = [await asyncio.to_thread(each.kept.text) for each in streams]
         stderr = "".join(text for text, _ in others)
         cut_bytes += sum(cut for _, cut in others)
@@ -178,6 +181,19 @@ def _hand_over(command: Command, temporary: str, user: ProcessUser) -> None:
             f"{command.line!r} was not run: its folder could not be given to {user.name}: {error}",
             advice="see that the workbench is root, or has CAP_CHOWN",
         ) from error
+
+
+def _check_disk(command: Command) -> None:
+    """Raise `StorageError` if nothing can be written: a command that failed then says nothing about the code.
+
+    A command that fills the disk itself is stopped before that.
+    """
+    with contextlib.suppress(OSError):
+        facts = os.statvfs(command.folder)
+        if facts.f_blocks and facts.f_bavail * facts.f_frsize < LEAST_FREE_BYTES:
+            raise StorageError(
+                f"{command.line!r} failed on a full disk", advice="free some space on that disk, then try again"
+            )
 
 
 def _as_file(text: str) -> IO[bytes]:
