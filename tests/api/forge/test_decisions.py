@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.bootstrap.stores import local_inbox
 from agent_workbench.core import events as e
 from agent_workbench.core.events import Author
 from agent_workbench.core.forge_settings import ForgeSettings
@@ -216,6 +217,24 @@ async def test_a_crash_before_the_answer_repeats_the_answer_and_not_the_decision
     server.fail.clear()
     await scene.round()
     assert await scene.decisions(item.session) == (decision,)
+    assert [each[0] for each in answers(server)] == ["✓"]
+
+
+async def test_a_decision_that_was_recorded_before_its_answer_is_answered_as_what_it_was(
+    scene: Scene, server: GiteaServer
+) -> None:
+    item = await scene.parked()
+    server.say(7, "ada", f"/approve {item.reference}")
+    server.fail["POST /api/v1/repos/acme/shop/issues/7/comments"] = 502
+    await scene.round()
+    (decision,) = await scene.decisions(item.session)
+    held = await scene.hold(item.session)
+    await scene.append(held, e.ActionDecided(CHANGE.id, Verdict.APPROVE, "user", via=decision.via))
+    await held.journal.close()
+    await local_inbox().remove(decision)
+    server.fail.clear()
+    await scene.round()
+    assert await scene.decisions(item.session) == ()
     assert [each[0] for each in answers(server)] == ["✓"]
 
 

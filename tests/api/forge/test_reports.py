@@ -82,17 +82,16 @@ async def test_a_result_is_reported_once_in_its_form(scene: Scene, server: Gitea
 
 
 @pytest.mark.parametrize(
-    "point",
+    ("point", "status"),
     [
-        f"GET /{REPO}.git",
-        f"POST /{REPO}.git",
-        "POST /api/v1/repos/acme/shop/statuses",
-        "POST /api/v1/repos/acme/shop/pulls",
-        "POST /api/v1/repos/acme/shop/issues",
-        "GET /api/v1/user",
+        (f"GET /{REPO}.git", 401),
+        (f"POST /{REPO}.git", 503),
+        ("POST /api/v1/repos/acme/shop/statuses", 403),
+        ("POST /api/v1/repos/acme/shop/pulls", 500),
+        ("POST /api/v1/repos/acme/shop/issues", 503),
+        ("GET /api/v1/user", 401),
     ],
 )
-@pytest.mark.parametrize("status", [401, 503])
 async def test_a_part_that_fails_fails_no_other_and_comes_with_the_next_report(
     scene: Scene, server: GiteaServer, point: str, status: int
 ) -> None:
