@@ -39,8 +39,12 @@ def waiting_item(state: SessionState, latest_first: Iterable[Recorded], holder: 
 
 
 def may_expire(item: InboxItem, state: SessionState) -> bool:
-    """Return True for what an unattended session parked and nobody has open. Without a summary there may be no room."""
-    parked = state.config is not None and state.config.headless and not item.holder
+    """Return True for what an unattended session parked and nobody has open.
+
+    Without a summary there may be no room for the next step, and a fork is some person's.
+    """
+    forked = state.run is not None and bool(state.run.fork)
+    parked = state.config is not None and state.config.headless and not item.holder and not forked
     return parked and bool(item.task) and item.proposal.kind is not Permission.SUMMARY
 
 
