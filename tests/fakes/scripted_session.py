@@ -184,9 +184,8 @@ class ScriptedHost:
         self.requests.append(request)
         if self.error is not None:
             raise self.error
-        if request.followed:
-            return next(session for item, session in self.waiting if item.session == request.session)
-        return next(self._sessions)
+        waiting = (session for item, session in self.waiting if request.followed and item.session == request.session)
+        return next(waiting, None) or next(self._sessions)
 
     async def inbox(self, wanted: InboxFilter) -> Sequence[InboxItem]:
         """Return the items that wait, and are not decided in the session that follows them; raise `refusal` if set."""

@@ -15,7 +15,7 @@ from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment
 from tests.fakes import runs
@@ -102,6 +102,25 @@ async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> N
         await bench.until(lambda: len(bench.app.tabs.all) == 2)
         assert bench.opened == [SessionRequest(session=FORKED)]
         assert bench.session.intents == []
+
+
+class OpenElsewhere(GivenSessions):
+    """The forked session is open in another process."""
+
+    async def summaries(self) -> Sequence[SessionSummary]:
+        return tuple(replace(each, holder="pid 7") if each.id == FORKED else each for each in SUMMARIES)
+
+
+async def test_a_session_that_is_open_elsewhere_is_followed() -> None:
+    session = ScriptedSession(*runs.up_to_reflexion())
+    async with driving(session, past=OpenElsewhere(), others=[forked().as_followed(holder="pid 7")]) as bench:
+        await bench.press("S")
+        await bench.until(lambda: "pid 7" in bench.text())
+        await bench.press("g", "j")
+        assert "Enter follow" in bench.text()
+        await bench.press("enter")
+        await bench.until(lambda: bench.app.tabs.front.followed)
+        assert bench.opened == [SessionRequest(OpenMode.FOLLOW, FORKED)]
 
 
 class OddSessions(GivenSessions):

@@ -103,6 +103,8 @@ class SessionsScreen(Dialog[SessionRequest]):
         row = self._selected
         again = "replay"
         opens = {"open_session": "resume", "see_again": again} if row is not None and row.resumable else {}
+        if row is not None and row.summary.holder:
+            opens = {"open_session": "follow", "see_again": again}
         says = (opens or {"open_session": again}) | HINTS
         keys = (f"{self._keymap.first(Scope.SESSIONS, action)} {said}" for action, said in says.items())
         self.show_keys("  ".join(keys))
@@ -114,20 +116,21 @@ class SessionsScreen(Dialog[SessionRequest]):
     def action_open_session(self) -> None:
         row = self._selected
         if row is not None:
-            self._leave_for(row, replayed=not row.resumable)
+            mode = OpenMode.RESUME if row.resumable else OpenMode.REPLAY
+            self._leave_for(row, OpenMode.FOLLOW if row.summary.holder else mode)
 
     def action_see_again(self) -> None:
         row = self._selected
         if row is not None:
-            self._leave_for(row, replayed=True)
+            self._leave_for(row, OpenMode.REPLAY)
 
-    def _leave_for(self, row: SessionRow, *, replayed: bool) -> None:
+    def _leave_for(self, row: SessionRow, mode: OpenMode) -> None:
         if row.summary.id == self._here:
             self._say("this session is in front")
         elif row.summary.problem:
             self._say(row.summary.problem)
         else:
-            self.dismiss(SessionRequest(OpenMode.REPLAY if replayed else OpenMode.RESUME, row.summary.id))
+            self.dismiss(SessionRequest(mode, row.summary.id))
 
     def action_fork_session(self) -> None:
         row = self._selected

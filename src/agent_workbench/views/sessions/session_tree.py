@@ -18,7 +18,7 @@ class SessionRow(Struct, frozen=True):
     """A session in the tree: `branch` is the tree line before its name, `glyph` and `state` its status.
 
     `origin` is the event after which it was forked. `note` is its holder, or its problem. `resumable`: it can be
-    resumed here and now; else it can only be replayed.
+    resumed here and now; else it can be replayed, and followed while somebody has it open.
     """
 
     summary: SessionSummary
