@@ -156,7 +156,7 @@ KEYS = (
     Key(Scope.KNOWLEDGE, "close_knowledge", "M,escape,q", "close", "Back to the workbench."),
     Key(Scope.RULES, "revoke_rule", "x", "revoke", "Revoke the selected rule; asks first."),
     Key(Scope.RULES, "close_rules", "L,escape,q", "close", "Back to the workbench."),
-    Key(Scope.SESSIONS, "open_session", "enter", "open", "Resume the session, replay an ended one, follow an open one."),
+    Key(Scope.SESSIONS, "open_session", "enter", "open", "Resume a session, replay an ended one, follow an open one."),
     Key(Scope.SESSIONS, "see_again", "r", "replay", "Replay the selected session, event by event."),
     Key(Scope.SESSIONS, "fork_session", "F", "fork", "Fork the selected session at its end; asks first."),
     Key(Scope.SESSIONS, "verify_session", "v", "verify", "Verify that the session's journal is whole and unchanged."),
