@@ -10,7 +10,7 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import CommitId, ProposalId
-from agent_workbench.core.plan import Task, TaskOrigin
+from agent_workbench.core.plan import Task, TaskEdit, TaskOrigin
 from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
 from agent_workbench.core.repo.workspace import SandboxFacts, WorkspaceFacts
 from agent_workbench.core.rules.foreign_tasks import local_person_reason
@@ -18,7 +18,7 @@ from agent_workbench.core.rules.matching import source_tool
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, ApprovalMode, Approvals, Limits, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.engine.approval.policy import ruling
+from agent_workbench.engine.approval.policy import parking_reason, ruling
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.stage import T1, a_stage, call, task
 
@@ -126,6 +126,19 @@ def test_deny_and_an_invalid_rule_open_nothing() -> None:
     found = ruling(state_of(TaskOrigin.FORGE, denied, Rule(Permission.CHECK, commands=(OWN,))), checks(OWN))
     assert found is not None
     assert found.verdict is Verdict.REJECT
+
+
+@pytest.mark.parametrize(("edits", "parked"), [((TaskEdit(path=".gitattributes", content="x"),), True), ((), False)])
+def test_special_files_of_a_tasks_own_edits_wait_for_a_person(edits: tuple[TaskEdit, ...], *, parked: bool) -> None:
+    """A model is told no and goes on; a task whose change they are would only fail."""
+    state = state_of(TaskOrigin.LOCAL)
+    assert state.run is not None
+    state = replace(state, run=replace(state.run, definition=replace(state.run.definition, edits=edits)))
+    change = Proposal(P1, Permission.DIFF, "write_diff", "", 1, paths=("a",), special=(".gitattributes",))
+    found = ruling(state, change)
+    assert (found is None) is parked
+    assert found is None or found.verdict is Verdict.REJECT
+    assert ".gitattributes" in parking_reason(state, change)
 
 
 CANARY = "canary.txt"

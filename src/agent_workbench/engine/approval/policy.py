@@ -52,7 +52,7 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
     refusal = _needs_a_person(state, proposal)
     if refusal and _is_put_aside(state, proposal):
         return PolicyDecision(Verdict.REJECT, UNATTENDED, PUT_ASIDE)
-    if refusal and state.config.headless:
+    if refusal and state.config.headless and not _has_edits(state):
         return PolicyDecision(Verdict.REJECT, UNATTENDED, refusal)
     return None if refusal else PolicyDecision(Verdict.APPROVE, by)
 
@@ -80,6 +80,11 @@ def parking_reason(state: SessionState, proposal: Proposal) -> str:
         return f"the task is not your own ({task.origin}), and no rule names: {subject}"
     approval = state.config.approvals.of(proposal.kind) if state.config is not None else Approval.ASK
     return _needs_a_person(state, proposal) or f"{proposal.kind}: {approval}, and no rule allows it"
+
+
+def _has_edits(state: SessionState) -> bool:
+    """Return True for a task that names its own change: refused, it could do nothing else, so it waits instead."""
+    return state.run is not None and bool(state.run.definition.edits)
 
 
 def _is_put_aside(state: SessionState, proposal: Proposal) -> bool:
