@@ -1,0 +1,68 @@
+"""States of living workers, and results that wait to be reported, as files."""
+
+import asyncio
+from pathlib import Path
+
+from agent_workbench.adapters.queue.report_outbox import ReportOutbox
+from agent_workbench.adapters.queue.worker_files import WorkerFiles
+from agent_workbench.api.worker.task_reports import TaskReports
+from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inbox import InboxItem
+from agent_workbench.core.plan import Task, TaskStatus
+from agent_workbench.core.queue.result import TaskResult
+from agent_workbench.core.worker import WorkerLine, WorkerState
+from tests.contracts.clocks import SetClock
+
+RESULT = TaskResult("a", TaskStatus.DONE, "committed", 0, source="gitea:owner/repo#7")
+
+
+def test_a_worker_is_alive_while_it_holds_its_lock(tmp_path: Path) -> None:
+    folder = tmp_path / "workers"
+    first, second = WorkerFiles(folder), WorkerFiles(folder)
+    assert first.living() == ()
+    for files, name in ((first, "one"), (second, "two")):
+        files.begin(name)
+        files.write(WorkerState(name, f"since {name}"))
+    assert [each.name for each in WorkerFiles(folder).living()] == ["one", "two"]
+    first.end()
+    (folder / "dead.lock").write_text("pid 7")
+    (folder / "dead.json").write_text("{")
+    (folder / "starting.lock").write_text("")
+    assert [each.name for each in second.living()] == ["two"]
+    assert sorted(each.name for each in folder.iterdir()) == ["starting.lock", "two.json", "two.lock"]
+
+
+class SilentForge:
+    """`Reporter` that answers after some refusals."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals = refusals
+        self.told: list[str] = []
+
+    async def started(self, task: Task, session: SessionId) -> str:
+        return ""
+
+    async def parked(self, task: Task, session: SessionId, item: InboxItem) -> str:
+        return ""
+
+    async def ended(self, result: TaskResult) -> str:
+        self.refusals -= 1
+        if self.refusals >= 0:
+            return "the forge does not answer"
+        self.told.append(result.task)
+        return ""
+
+
+async def test_a_result_waits_until_it_is_reported(tmp_path: Path) -> None:
+    forge, lines, outbox = SilentForge(2), list[WorkerLine](), ReportOutbox(tmp_path / "reports")
+    reports = TaskReports(forge, outbox, WorkerLog(lines.append, SetClock(), str))
+    await reports.expect(RESULT)
+    assert await asyncio.to_thread(outbox.pending) == (RESULT,), "a worker that is killed now leaves it to the next"
+    await reports.ended(RESULT)
+    await reports.send_again()
+    assert (forge.told, [each.text for each in lines]) == ([], ["the forge does not answer"] * 2)
+    await asyncio.to_thread((tmp_path / "reports" / "broken.json").write_text, "[")
+    await reports.send_again()
+    assert forge.told == ["a"]
+    assert await asyncio.to_thread(outbox.pending) == ()
