@@ -80,7 +80,7 @@ def test_words_are_a_verb_and_need_no_project(stubs: Stubs) -> None:
 
 
 def test_the_health_check_needs_the_repository_alone(stubs: Stubs) -> None:
-    done, _ = stubs.run(SCRIPT, "model", "status", environ={"REPO_PATH": str(stubs.folder / "repo"), "STUB_EXIT": "5"})
+    done, _ = stubs.run(SCRIPT, "consult", "tier", environ={"REPO_PATH": str(stubs.folder / "repo"), "STUB_EXIT": "5"})
     assert done.returncode == 5
 
 

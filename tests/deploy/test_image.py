@@ -31,7 +31,7 @@ def test_it_has_two_stages_and_runs_as_no_root() -> None:
 
 def test_its_health_is_that_a_model_answers() -> None:
     assert instructions("HEALTHCHECK") == [
-        '--interval=30s --timeout=10s --start-period=10s --retries=3 CMD ["agent-entrypoint", "model", "status"]'
+        '--interval=30s --timeout=10s --start-period=10s --retries=3 CMD ["agent-entrypoint", "consult", "tier"]'
     ]
     assert instructions("ENTRYPOINT") == ['["tini", "--", "agent-entrypoint"]']
 
