@@ -34,7 +34,7 @@ class ParkedTasks:
         resumed = [each for each in self._parked if await self._can_go_on(each, thorough=thorough)]
         for task in resumed:
             await self._queue.resume(task.id)
-            self._log.note("decided", "the proposal that it waited for is decided", task.id, task.session)
+            self._log.note("decided", "it can go on: decided, or free again", task.id, task.session)
         self._parked = tuple(each for each in self._parked if each not in resumed)
         return len(resumed)
 
