@@ -96,7 +96,9 @@ scope: {allowed_write_globs: ["shop/**"]}
 @pytest.mark.xdist_group("llama")
 async def test_a_queued_task_is_followed_decided_opened_forked_and_replayed_like_any_other(demo: Invocation) -> None:
     parking = Invocation(demo.folder, demo.environ, PARKING, unconfined=True, demo=True)
-    plan = (demo.folder / "memory/plans/PLAN.yaml").read_bytes()
+    plan = demo.folder / "memory/plans/PLAN.yaml"
+    plan.write_text("version: 1\ntasks: [{id: T-8, description: Something else}]\n")
+    before = plan.read_bytes()
     queued, task = T1, queued_plan(QueuedTask("T-1", QUEUED))
     async with LocalSessionHost(parking) as host:
         repo = await host.repo()
@@ -133,7 +135,7 @@ async def test_a_queued_task_is_followed_decided_opened_forked_and_replayed_like
         await front.outcome(Leave())
         await screen.until(lambda it: it.state.run and it.state.run.status is TaskStatus.DONE)
         assert await screen.outcome(Leave()) == Accepted()
-    assert (demo.folder / "memory/plans/PLAN.yaml").read_bytes() == plan
+    assert plan.read_bytes() == before
 
 
 async def test_an_unattended_session_needs_trust(demo: Invocation) -> None:

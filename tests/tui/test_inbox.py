@@ -8,7 +8,7 @@ from textual.widgets import Input
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import TrustError
-from agent_workbench.core.events import ActionProposed, Event
+from agent_workbench.core.events import ActionProposed, Event, PlanRead
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, InboxItem, time_after
 from agent_workbench.core.intents import (
@@ -33,6 +33,7 @@ SINCE = "2026-11-20T07:15:00.000000Z"
 Waiting = tuple[InboxItem, ScriptedSession]
 ANSWERED, DIFF = runs.diff_step(3, runs.RIGHT)
 BASELINE = (*runs.opening(), *runs.started(), ActionProposed(runs.checks("P-1", CheckPurpose.BASELINE)))
+DIFF_WAITS = runs.up_to_first_diff()
 FOLLOW = SessionRequest(OpenMode.FOLLOW, OTHER)
 
 
@@ -323,8 +324,11 @@ async def test_what_is_foreign_in_the_inbox_is_shown_as_text() -> None:
 
 async def test_how_the_inbox_looks(pytestconfig: pytest.Config, tmp_path: Path) -> None:
     ids = [SessionId(f"{OTHER[:-1]}{letter}") for letter in "abcde"]
+    queued = (
+        replace(each, path="tasks/queue/default/q.yaml") if isinstance(each, PlanRead) else each for each in DIFF_WAITS
+    )
     five = [
-        waiting(session=ids[0], risk=Risk.HIGH, source="gitea:ada/shop#7"),
+        waiting(*queued, session=ids[0], risk=Risk.HIGH, source="gitea:ada/shop#7"),
         waiting(*runs.up_to_commit(), session=ids[1], risk=Risk.MEDIUM, since="2026-11-18T07:15:00.000000Z"),
         waiting(*BASELINE, session=ids[2], holder="pid 41"),
         waiting(session=ids[3], expires=time_after(SINCE, 8 * 3_600)),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
-from agent_workbench.core.plan import QUEUE_FOLDER
+from agent_workbench.core.plan import QUEUE_FOLDER, is_queued
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from collections.abc import Sequence
@@ -133,11 +133,6 @@ async def check_unplanned(tasks: "Sequence[Task]", plans: "Plans") -> None:
         if task.id.casefold() in planned:
             advice = "give the queued task another `id`, or its file another name"
             raise PlanError(f"the plan has a task {task.id} too", advice=advice)
-
-
-def is_queued(plan_path: str) -> bool:
-    """Return True if the plan at this path is that of a queued task."""
-    return plan_path.startswith(f"{QUEUE_FOLDER}/")
 
 
 def recorded_plan(state: "SessionState") -> "QueuedPlan | None":

@@ -15,6 +15,11 @@ QUEUE_FOLDER = "tasks/queue"
 """Folder of the repo for the tasks of workers, one folder in it for each project."""
 
 
+def is_queued(plan_path: str) -> bool:
+    """Return True if the plan at this path is that of a queued task."""
+    return plan_path.startswith(f"{QUEUE_FOLDER}/")
+
+
 class TaskStatus(StrEnum):
     """Status of a task."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from agent_workbench.core.events import ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxItem
-from agent_workbench.core.plan import QUEUE_FOLDER, Task, TaskOrigin
+from agent_workbench.core.plan import Task, TaskOrigin, is_queued
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal
 from agent_workbench.core.risk import risk_of
 from agent_workbench.core.settings import Permission
@@ -51,7 +51,7 @@ def may_expire(item: InboxItem, state: SessionState) -> bool:
 def _source(task: Task, plan_path: str) -> str:
     """Return where a task comes from, empty for one of the plan."""
     origin = "" if task.origin is TaskOrigin.LOCAL else str(task.origin)
-    return task.source or origin or (plan_path if plan_path.startswith(f"{QUEUE_FOLDER}/") else "")
+    return task.source or origin or (plan_path if is_queued(plan_path) else "")
 
 
 def _proposes(recorded: Recorded, proposal: Proposal) -> bool:

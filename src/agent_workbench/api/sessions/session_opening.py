@@ -14,7 +14,8 @@ from agent_workbench.api.sessions.start_conditions import check_confined
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
-from agent_workbench.bootstrap.task_queue import check_unplanned, is_queued, recorded_plan
+from agent_workbench.bootstrap.task_queue import check_unplanned, recorded_plan
+from agent_workbench.core.plan import is_queued
 from agent_workbench.core.version import __version__
 
 if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen

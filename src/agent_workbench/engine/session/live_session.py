@@ -25,7 +25,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan import TaskStatus, is_queued
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
@@ -338,5 +338,8 @@ def farewell_of(state: SessionState) -> str:
     if state.chat is not None:
         return f"session {state.session} is kept; `agent chat --session {state.session}` goes on with it"
     if state.at_work:
-        return f"session {state.session} is kept; `agent tui` takes it up again"
+        if not is_queued(state.plan_path):
+            return f"session {state.session} is kept; `agent tui` takes it up again"
+        worker = "a worker goes on with it, or " if state.parent is None else ""
+        return f"session {state.session} is kept; {worker}`agent tui --session {state.session}`"
     return f"session {state.session} is kept; `agent replay {state.session}` shows it"

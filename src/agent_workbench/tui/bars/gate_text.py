@@ -85,7 +85,7 @@ class GateText(Bar):
     def hints(self) -> list[Hint]:
         if self._in_diff:
             pane = self.screen.focused
-            wanted = frozenset(DIFF_ACTIONS) - getattr(pane, "useless", frozenset())
+            wanted = diff_actions(self._view) - getattr(pane, "useless", frozenset())
             labels: Mapping[str, str] = getattr(pane, "labels", {})
             keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in wanted]
             named = [Hint(self._keymap.names(key)[0], labels.get(key.action, key.label), "") for key in keys]
@@ -150,6 +150,11 @@ class GateText(Bar):
     @property
     def _gate_key(self) -> str:
         return self._keymap.first(Scope.EVERYWHERE, "focus_bar")
+
+
+def diff_actions(view: GateView) -> frozenset[str]:
+    """Return the actions on a diff that are hinted at; the text of a hunk is edited in its own session only."""
+    return frozenset(DIFF_ACTIONS) - ({"edit_hunk"} if view.followed else frozenset())
 
 
 def general_hints(view: GateView, keymap: Keymap) -> list[Hint]:

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.live import Followed, SessionUpdate
-from agent_workbench.core.plan import QUEUE_FOLDER
+from agent_workbench.core.plan import is_queued
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.gate.gate_bar import DECIDABLE, GateAct, GateMode, GateView, describe, view_gate
@@ -38,7 +38,7 @@ def view_followed_gate(update: SessionUpdate) -> GateView:
 
 def _goes_on(state: SessionState) -> str:
     """Return who goes on with a session that nobody has open: forks of queued tasks are in no queue."""
-    if not state.plan_path.startswith(f"{QUEUE_FOLDER}/"):
+    if not is_queued(state.plan_path):
         return "the next `agent run` goes on with it"
     return "a worker goes on with it" if state.parent is None else "open it to go on with it"
 
