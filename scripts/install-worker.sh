@@ -84,6 +84,8 @@ docker compose version >/dev/null 2>&1 || fail "docker has no compose plugin; in
 repo=$(CDPATH='' cd -- "$repo" 2>/dev/null && pwd -P) || fail "REPO_PATH is no folder that can be opened: $repo" 4
 [ -e "$repo/.git" ] || fail "REPO_PATH is not a git repository: $repo" 4
 plain REPO_PATH "$repo"
+# All workers of a repository share one volume: claims, sessions, worktrees and trust are there.
+volume=agent-worker-$(printf '%s' "$repo" | cksum | awk '{ print $1 }')
 owner=$(stat -c %u -- "$repo" 2>/dev/null || stat -f %u "$repo")
 group=$(stat -c %g -- "$repo" 2>/dev/null || stat -f %g "$repo")
 [ "$owner" -ne 0 ] || fail "REPO_PATH belongs to root, as whom no worker runs; give it to a user: chown -R USER $repo" 4
@@ -128,6 +130,10 @@ write "$folder/compose.override.yaml" <<END
 services:
   worker:
     env_file: ["$secrets/worker-$name.env"]
+volumes:
+  state:
+    name: $volume
+    external: true
 END
 sandbox="--file '$source/deploy/compose.sandbox.yaml'"
 [ "${UNCONFINED:-no}" = no ] || sandbox=''
@@ -139,6 +145,7 @@ exec docker compose --project-name 'agent-worker-$name' --env-file '$folder/sett
 END
 
 "$folder/compose" build
+docker volume create "$volume" >/dev/null
 # Trust is the user's: asked here if there is somebody to ask, and kept in the worker's volume.
 trusted='no'
 if [ -t 0 ] && [ -t 1 ]; then

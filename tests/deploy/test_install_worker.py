@@ -12,6 +12,7 @@ from tests.deploy.stubs import Stubs, owned_by_a_user
 SCRIPT = "scripts/install-worker.sh"
 TOKEN = "0a1b2c3d4e5f-token"
 URL = "http://llama.example:8080"
+NAMES = ("one", "two", "three")
 
 
 @pytest.fixture
@@ -96,7 +97,21 @@ def test_the_settings_are_what_was_said(stubs: Stubs) -> None:
         "UNCONFINED": "no",
     }
     override = yaml.safe_load((workers(stubs) / "night/compose.override.yaml").read_text())
-    assert override == {"services": {"worker": {"env_file": [str(secret_file(stubs))]}}}
+    assert override["services"] == {"worker": {"env_file": [str(secret_file(stubs))]}}
+
+
+def test_all_workers_of_a_repository_share_one_volume_of_state(stubs: Stubs) -> None:
+    (owned_by_a_user(make_folder(stubs.folder / "other")) / ".git").mkdir()
+    given = [words(stubs, n="one", t="none"), words(stubs, n="two", p="tools", t="none")]
+    for each in (*given, words(stubs, n="three", r=str(stubs.folder / "other"), t="none")):
+        done, _ = stubs.run(SCRIPT, *each)
+        assert done.returncode == 0, done.stderr
+    overrides = [yaml.safe_load((workers(stubs) / name / "compose.override.yaml").read_text()) for name in NAMES]
+    assert all(each["volumes"]["state"]["external"] for each in overrides)
+    one, two, three = [each["volumes"]["state"]["name"] for each in overrides]
+    assert one == two != three
+    made = [call.words[2] for call in stubs.calls("docker") if call.words[:2] == ["volume", "create"]]
+    assert made == [one, two, three], "before the worker starts: compose makes no external volume"
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
