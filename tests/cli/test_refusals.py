@@ -73,7 +73,7 @@ CASES = (
         "policy that says too much",
         "run --all --policy p.yml",
         2,
-        ("p.yml:1: python does not belong", "approvals, limits, tools_allowed, sandbox"),
+        ("p.yml:1:9: python does not belong", "approvals, limits, tools_allowed, sandbox"),
         {"p.yml": "python: x\n"},
     ),
     Case("terminal for tui", "tui", 2, ("needs a terminal", "agent run")),
