@@ -77,6 +77,18 @@ def test_a_parked_task_is_taken_up_by_its_name_alone(machine: Machine, repo: Pat
     assert (repo / QUEUE / "done/add.yaml").exists(), said
 
 
+def test_what_a_withdrawn_task_proposed_waits_for_nobody(machine: Machine, repo: Path) -> None:
+    (repo / QUEUE).mkdir(parents=True)
+    (repo / QUEUE / "add.yaml").write_text(ADD)
+    (machine.folder / "policy.yaml").write_text(POLICY.replace("diff: auto", "diff: ask"))
+    code, said = work(machine, repo)
+    assert code == 3, said
+    assert len(json.loads(machine.agent("inbox", "list", "--json", cwd=repo).out)) == 1
+    (repo / QUEUE / "add.yaml").unlink()
+    assert json.loads(machine.agent("inbox", "list", "--json", cwd=repo).out) == []
+    assert "add  waits" in machine.agent("sessions", "list", cwd=repo).out, "its session stays"
+
+
 @pytest.mark.parametrize("name", ["T-1", "t-1"])
 def test_the_id_of_a_task_of_the_plan_is_refused(machine: Machine, repo: Path, name: str) -> None:
     (repo / f"{name}.yaml").write_text(ADD)

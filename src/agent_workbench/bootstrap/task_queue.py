@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.queue.folder_queue import FolderQueue
     from agent_workbench.adapters.queue.queued_plan import QueuedPlan
     from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.plan import Task, TaskOrigin
     from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.ports.task_queue import QueuedTask
@@ -142,3 +143,18 @@ def recorded_plan(state: "SessionState") -> "QueuedPlan | None":
     from agent_workbench.adapters.queue.queued_plan import QueuedPlan
 
     return QueuedPlan(state.plan, state.plan_path)
+
+
+async def is_withdrawn(repo: "RepoContext", summary: "SessionSummary") -> bool:
+    """Return True if a session works on a queued task that was withdrawn, so that no worker continues it.
+
+    Not for one that somebody has open, or made by a fork.
+    """
+    if not summary.queued or summary.holder or summary.parent is not None:
+        return False
+    path = PurePosixPath(summary.label)
+    try:
+        queue = await task_queue(repo, path.parent.name)
+    except UsageError:
+        return False
+    return await queue.withdrew(path.stem, summary.id)

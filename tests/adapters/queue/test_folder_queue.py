@@ -18,7 +18,7 @@ from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_records import QueueRecords
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import LockedError, StorageError, UsageError
-from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.queue.result import TaskResult, decode_result, encode_result
@@ -166,10 +166,13 @@ async def test_a_task_whose_file_is_removed_is_withdrawn(place: Place, how: str)
     if how == "resumed":
         await queue.resume("a")
     await queue.close()
-    path.unlink()
     other = place.open()
+    assert not await other.withdrew("a", SESSION)
+    path.unlink()
     for _ in range(2):
         assert [(each.id, each.state) for each in await other.tasks()] == [("a", QueueState.WITHDRAWN)]
+        assert await other.withdrew("a", SESSION)
+        assert not await other.withdrew("a", NO_SESSION), "its records are of another session"
         assert await other.claim("two", LEASE) is None
     assert place.listed("failed") == []
     place.write("a.yaml", "goal: again\n")

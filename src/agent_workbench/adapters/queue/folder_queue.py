@@ -106,6 +106,17 @@ class FolderQueue:
     async def tasks(self) -> tuple[QueuedTask, ...]:
         return await asyncio.to_thread(self._tasks)
 
+    async def withdrew(self, task: str, session: SessionId) -> bool:
+        """Return True if the task that the session works on was withdrawn: its file was removed."""
+
+        def withdrew() -> bool:
+            record = self._records.find(task)
+            if record is None or record.session != session:
+                return False
+            return record.state is QueueState.WITHDRAWN or (not record.ended and self._is_withdrawn(record))
+
+        return await asyncio.to_thread(withdrew)
+
     def refused(self) -> tuple[tuple[str, str], ...]:
         """Return the names of files that were no tasks, each with the reason: those since the last call."""
         found, self._refused = tuple(self._refused), []

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
+from agent_workbench.bootstrap.task_queue import is_withdrawn
 from agent_workbench.core.errors import DecisionRefused, JournalError, PatchError, StorageError, TrustError, UsageError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
@@ -61,14 +62,15 @@ async def repo_inbox(invocation: Invocation) -> "RepoInbox":
     """Return the inbox of the repository around the folder of `invocation`."""
     repo, settings = await trusted_repo(invocation)
     sessions = await asyncio.to_thread(repo.sessions, settings)
-    return RepoInbox(sessions, local_inbox(), system_clock(), partial(decider, invocation), settings.worker)
+    person = partial(decider, invocation)
+    return RepoInbox(sessions, local_inbox(), system_clock(), person, settings.worker, partial(is_withdrawn, repo))
 
 
 class RepoInbox:
     """Pending proposals in the sessions of one repository.
 
     `decider` names the person who decides, or raises `TrustError` if no person started this process. It may block.
-    `worker` says for how long a proposal of an unattended session waits.
+    `worker` says for how long a proposal of an unattended session waits. Sessions that are `withdrawn` wait for nobody.
     """
 
     def __init__(
@@ -78,12 +80,14 @@ class RepoInbox:
         clock: "Clock",
         decider: Callable[[], str],
         worker: WorkerSettings | None = None,
+        withdrawn: Callable[[SessionSummary], Awaitable[bool]] | None = None,
     ) -> None:
         self._sessions = sessions
         self._inbox = inbox
         self._clock = clock
         self._decider = decider
         self._worker = worker or WorkerSettings()
+        self._withdrawn = withdrawn
 
     def now(self) -> str:
         """Return the time as journals write it."""
@@ -194,6 +198,8 @@ class RepoInbox:
             if not summary.ours or not summary.waits:
                 continue
             try:
+                if self._withdrawn is not None and await self._withdrawn(summary):
+                    continue
                 events = await self._sessions.read(summary.id)
                 waiting = await asyncio.to_thread(_waiting, summary, events)
                 pending = await self._inbox.pending(summary.id)
