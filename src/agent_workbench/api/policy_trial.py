@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from agent_workbench.api.task_queue import check_queue_file, read_queue_file
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.errors import JournalError
+from agent_workbench.core.errors import JournalError, PlanError
 from agent_workbench.core.events import Recorded, SessionConfigured, TaskStarted
 from agent_workbench.core.fold import fold
-from agent_workbench.core.ids import ProposalId, SessionId, task_id
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId, task_id
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.knowledge.note_text import words_of
-from agent_workbench.core.plan import Task, TaskOrigin
+from agent_workbench.core.plan import QUEUE_FOLDER, Task, TaskOrigin
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.rules.policy_trial import PolicyTrial, TriedSession
@@ -59,7 +59,7 @@ def task_schema() -> JsonSchema:
 
 
 async def explain_task(invocation: Invocation, named: str) -> PolicyTrial:
-    """Return what the policy of `invocation` would pass and park of a task: one of the plan, or a queue file.
+    """Return what the policy of `invocation` would pass and park of a task: of the plan or a queue, or in a file.
 
     Raises `ConfigError` for a faulty policy, `PlanError` for an unknown task or a faulty file.
     """
@@ -114,12 +114,24 @@ async def policy_in_force(repo: "RepoContext", settings: "Settings") -> SessionC
 
 
 async def _task(repo: "RepoContext", settings: "Settings", named: str) -> Task:
-    """Return the task in a queue file, or the one of the plan with this id."""
+    """Return the task in a queue file, or the one with this id: of the plan, else of a queue of the repository."""
     path = Path(named)
     if path.suffix not in QUEUE_SUFFIXES:
-        return (await repo.plans(settings).read()).task(task_id(named))
+        wanted = task_id(named)
+        try:
+            return (await repo.plans(settings).read()).task(wanted)
+        except PlanError:
+            found = await asyncio.to_thread(_queue_files, repo.root, wanted)
+            if len(found) != 1:
+                raise
+            path = found[0]
     task = await check_queue_file(repo.invocation, await read_queue_file(path), named)
     return replace(task, origin=await _origin(repo, path))
+
+
+def _queue_files(root: Path, task: TaskId) -> list[Path]:
+    """Return the files of this name in the queues of all projects."""
+    return [path for path in root.glob(f"{QUEUE_FOLDER}/*/{task}.*") if path.suffix in QUEUE_SUFFIXES]
 
 
 async def _origin(repo: "RepoContext", path: Path) -> TaskOrigin:

@@ -54,4 +54,7 @@ def test_a_policy_is_explained_for_a_task_of_the_plan_and_a_queue_file(machine: 
     assert (found["mine"]["origin"], found["mine"]["checks"]["fate"]) == ("local", "pass")
     assert (found["theirs"]["origin"], found["theirs"]["checks"]["fate"]) == ("repository", "park")
     assert found["theirs"]["checks"]["why"].endswith("no rule names: make evil")
-    assert machine.agent("rules", "explain", "T-9", cwd=repo).code == 2
+    named = machine.agent("rules", "explain", "mine", "--policy", "p.yml", "--json", cwd=repo)
+    assert (named.code, json.loads(named.out or "{}")) == (0, found["mine"]), named.said
+    unknown = machine.agent("rules", "explain", "T-9", cwd=repo)
+    assert (unknown.code, "T-9" in unknown.err) == (2, True), unknown.said

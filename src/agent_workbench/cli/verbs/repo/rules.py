@@ -28,7 +28,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     each = add_verb(below, "schema", "print a JSON Schema for editors", schema)
     each.add_argument("of", choices=("policy", "task"), help="of a policy, or of a task in a queue file")
     each = add_verb(below, "explain", "show what a policy would pass and park of a task", explain)
-    each.add_argument("task", metavar="TASK", help="a task of the plan, or a queue file")
+    each.add_argument("task", metavar="TASK", help="a task of the plan or the queue, or a queue file")
     each.add_argument("--policy", metavar="FILE", type=Path, help="the policy (default: the repository's approvals)")
     each.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON document")
 
