@@ -3,7 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.api.forge.rounds import repo_rounds
 from agent_workbench.bootstrap.stores import local_inbox
+from agent_workbench.bootstrap.task_queue import task_queue
 from agent_workbench.core import events as e
 from agent_workbench.core.events import Author
 from agent_workbench.core.forge_settings import ForgeSettings
@@ -318,3 +320,21 @@ def test_users_are_compared_as_the_forge_does() -> None:
     assert not ForgeSettings(users=()).allows("ada")
     assert not ForgeSettings(users=("ada",)).allows("ad\u0430")
     assert Task(TaskId("T-1"), "x").origin is TaskOrigin.LOCAL
+
+
+async def test_the_worker_of_another_project_decides_nothing_that_waits_for_a_local_person(
+    scene: Scene, server: GiteaServer
+) -> None:
+    command = Proposal(ProposalId("P-3"), Permission.COMMAND, "run_command", "make release", 1)
+    item = await scene.parked(command)
+    other = await task_queue(scene.repo, "other")
+    await other.put(QueuedTask("task-7-b", "goal: x\n"))
+    assert await other.claim("worker", 60)
+    server.say(7, "ada", f"/approve {item.reference}")
+    rounds = await repo_rounds(scene.repo, scene.settings, other)
+    assert rounds is not None
+    outcome = await rounds.round()
+    await rounds.close()
+    await other.close()
+    assert await scene.decisions(item.session) == ()
+    assert outcome.done == (f"issue 7, comment of ada: {item.id} waits in a task that is not of this issue and queue",)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.api.forge.link import needs_local_person
-from agent_workbench.api.forge.proposals import as_written, comments_about, shown_proposal
+from agent_workbench.api.forge.proposals import as_written, comments_about, proposal_key, shown_proposal
 from agent_workbench.core.errors import DecisionRefused, WorkbenchError, error_text
 from agent_workbench.core.forge.commands import CommandVerb, CommentCommand, read_command
 from agent_workbench.core.inbox import InboxChoice, Reference
@@ -87,29 +87,34 @@ class CommentDecisions:
                 return refused("an edited comment does not decide; write a new one")
             if command.reference is None:
                 return await self._retry(comment.id)
-            if why := self._problem(command.reference, comment, comments):
-                return refused(why)
-            return CommentAnswer(comment.id, await self._decide(command, command.reference, comment), accepted=True)
+            before = [each for each in comments if each.id < comment.id]
+            if not comments_about(before, f"proposal:{command.reference}"):
+                return refused(NOT_SHOWN)
+            objection = partial(self._objection, comment=comment, comments=comments)
+            done = await self._decide(command, command.reference, comment, objection)
+            return CommentAnswer(comment.id, done, accepted=True)
         except WorkbenchError as error:
             return refused(error_text(error))
 
-    def _problem(self, reference: Reference, comment: "ForgeComment", comments: "Sequence[ForgeComment]") -> str:
-        """Return why the reference does not name what this issue shows, empty if it does or is not known any more."""
-        key = f"proposal:{reference}"
-        before = [each for each in comments if each.id < comment.id]
-        if not comments_about(before, key):
-            return NOT_SHOWN
-        waiting = self._waiting.get(reference.session)
-        if waiting is None or waiting.item.reference != reference:
-            return ""  # the inbox says what became of it
+    def _objection(self, waiting: "WaitingSession", comment: "ForgeComment", comments: "Sequence[ForgeComment]") -> str:
+        """Return why a comment does not decide what waits now, empty if it does."""
+        if waiting.item.session not in self._waiting:
+            return f"{waiting.item.id} waits in a task that is not of this issue and queue"
         if why := needs_local_person(waiting.state, self._link.all_settings):
             return why
+        before = [each for each in comments if each.id < comment.id]
         whole = shown_proposal(self._link, waiting.item, waiting.state)
-        if not whole.decidable or not as_written(before, key, whole.text):
+        if not whole.decidable or not as_written(before, proposal_key(waiting.item), whole.text):
             return "the comment that shows the proposal is not as the agent wrote it"
         return ""
 
-    async def _decide(self, command: CommentCommand, reference: Reference, comment: "ForgeComment") -> str:
+    async def _decide(
+        self,
+        command: CommentCommand,
+        reference: Reference,
+        comment: "ForgeComment",
+        objection: "Callable[[WaitingSession], str]",
+    ) -> str:
         person = f"{comment.author} on {self._link.host} (comment {comment.id})"
         inbox = self._inbox_of(person)
         waiting = self._waiting.get(reference.session)
@@ -117,7 +122,7 @@ class CommentDecisions:
         if kept is not None and kept.made_by == person:
             return f"{kept.verdict.past} {reference.proposal}"  # the answer was lost in a crash
         try:
-            receipt = await inbox.decide(reference, InboxChoice(VERDICTS[command.verb], command.reason))
+            receipt = await inbox.decide(reference, InboxChoice(VERDICTS[command.verb], command.reason), objection)
         except DecisionRefused as refused:
             if person in str(refused):
                 return str(refused)  # recorded before a crash

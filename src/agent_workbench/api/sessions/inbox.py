@@ -126,11 +126,14 @@ class RepoInbox:
         item = self._expiring(_with_decision(waiting, await self._inbox.pending(state.session)), state)
         return Followed(summary.holder, item.decided, item_remarks(item, self.now()))
 
-    async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
+    async def decide(
+        self, reference: Reference, choice: InboxChoice, objection: Callable[[WaitingSession], str] | None = None
+    ) -> InboxReceipt:
         """Put a decision into the inbox and return what became of it; a process that has the session open records it.
 
-        Raises `DecisionRefused` if the proposal is decided, changed or gone, `UsageError` for a choice that does not
-        fit it, `TrustError` for a session from elsewhere, and in a process that a command of the agent started.
+        `objection` returns why this proposal is not decided by this person, empty if it is. Raises `DecisionRefused`
+        then, and if the proposal is decided, changed or gone, `UsageError` for a choice that does not fit it,
+        `TrustError` for a session from elsewhere, and in a process that a command of the agent started.
         """
         decided_by = await asyncio.to_thread(self._decider)
         summary = await self._summary(reference.session)
@@ -138,6 +141,8 @@ class RepoInbox:
         waiting = await asyncio.to_thread(_waiting, summary, events)
         if waiting is None or waiting.item.reference != reference:
             raise DecisionRefused(refusal(events, reference), advice=_LISTS)
+        if objection is not None and (why := objection(waiting)):
+            raise DecisionRefused(why)
         taken = await asyncio.to_thread(_check, waiting, choice)
         decision = InboxDecision(
             reference,
