@@ -8,8 +8,8 @@ from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.config.trust.trust_question import trust_question, without_untrusted
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.model import Purpose, Sampling
-from agent_workbench.core.model_settings import EndpointSettings, RoleSampling, TokenPrice
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import EndpointSettings, RoleSampling, TokenPrice
 from tests.config.test_settings_loader import load
 
 WHOLE = """\

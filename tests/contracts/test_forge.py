@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.forge.gitea import GiteaForge
 from agent_workbench.core.errors import ForgeError
-from agent_workbench.core.forge_settings import ForgeSettings
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState, Forge, ForgeComment, ForgeIssue
+from agent_workbench.core.settings.forge import ForgeSettings
 from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer, gitea_server, labelled
 from tests.fakes.stores import MemoryForge
 

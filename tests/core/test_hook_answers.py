@@ -21,10 +21,10 @@ from agent_workbench.core.hook_document import (
     bare_document,
     proposal_document,
 )
-from agent_workbench.core.hook_settings import HookPoint
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.state.session_state import SessionState
 
 WORDS = st.sampled_from(["allow", "approve", "refuse", "ask", "none", "", "deny", "REFUSE"])

@@ -2,8 +2,8 @@ import pytest
 from msgspec.structs import fields, replace
 
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.proposals import Proposal, SimilarNote, shown_sha
-from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 

@@ -5,12 +5,12 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import Event, SessionConfigured, TaskStarted
 from agent_workbench.core.inbox import InboxItem
+from agent_workbench.core.inbox.risk import Risk, risk_of
+from agent_workbench.core.inbox.waiting_items import may_expire, waiting_item
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.proposals import COMPACT, KEEP_CHANGES, Proposal
-from agent_workbench.core.risk import Risk, risk_of
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.waiting_items import may_expire, waiting_item
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 

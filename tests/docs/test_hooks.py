@@ -11,10 +11,10 @@ import pytest
 from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_answer
 from agent_workbench.core.hook_document import proposal_document
-from agent_workbench.core.hook_settings import HookPoint
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.state.session_state import SessionState
 
 PAGE = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text()

@@ -20,7 +20,6 @@ from agent_workbench.adapters.tools.schema_checker import SchemaChecker
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionStarted
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.hook_settings import configured
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.plan import Plan, Task
@@ -32,6 +31,7 @@ from agent_workbench.core.ports.tools import ToolSource
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Approval, Approvals, Settings
+from agent_workbench.core.settings.hooks import configured
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.publisher import UpdatePublisher

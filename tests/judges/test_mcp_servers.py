@@ -14,7 +14,7 @@ from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.canary import find_sandbox
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.ports.tools import SourceResult
-from agent_workbench.core.tool_server_settings import ToolServerSettings
+from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.tools.spec import select_specs
 
 SERVERS = ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19")

@@ -11,8 +11,8 @@ from agent_workbench.core.intents.outcomes import PlanOpened
 from agent_workbench.core.intents.plan import ArrangePlan, OpenPlan, ProposePlan
 from agent_workbench.core.live import Live, Streaming
 from agent_workbench.core.plan import PlanPiece, Task
+from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal, Verdict, shown_sha
-from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.settings import Permission
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

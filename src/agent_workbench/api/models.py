@@ -113,7 +113,7 @@ async def _examine_chains(invocation: Invocation, repo: RepoContext, settings: "
     """Return findings about named endpoints; a single model is covered by the other findings."""
     from agent_workbench.core.diagnostics.endpoints import endpoint_lines
     from agent_workbench.core.errors import StorageError
-    from agent_workbench.core.model_settings import SHORT_FORM
+    from agent_workbench.core.settings.models import SHORT_FORM
     from agent_workbench.engine.diagnostics.endpoint_findings import Spending, examine_endpoints, examine_spending
 
     lines = endpoint_lines(settings, repo.invocation.environ)

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
-    from agent_workbench.core.forge_settings import ForgeSettings
     from agent_workbench.core.ports.forge import Forge, ForgeRemote
+    from agent_workbench.core.settings.forge import ForgeSettings
     from agent_workbench.system.locks import FileLock
 
 

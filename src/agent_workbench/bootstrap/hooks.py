@@ -11,8 +11,8 @@ from agent_workbench.core.invocation import Invocation
 if TYPE_CHECKING:  # loaded with a session
     from agent_workbench.adapters.hooks.hook_commands import HookCommands
     from agent_workbench.adapters.shell.shell import SandboxedShell
-    from agent_workbench.core.hook_settings import HookSettings
     from agent_workbench.core.settings import Settings
+    from agent_workbench.core.settings.hooks import HookSettings
 
 
 def hook_commands(

@@ -2,7 +2,7 @@
 
 from agent_workbench.config.layers import Layer, SourcedValue
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.hook_settings import HookPoint
+from agent_workbench.core.settings.hooks import HookPoint
 
 HOOKS = "hooks."
 MAX_HOOKS = 20

@@ -35,8 +35,8 @@ from agent_workbench.config.tool_servers import (
 )
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError, StorageError
-from agent_workbench.core.model_settings import SHORT_FORM
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import SHORT_FORM
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
 from agent_workbench.system.repo_files import read_inside
 

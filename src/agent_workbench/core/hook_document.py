@@ -7,10 +7,10 @@ from typing import TypeVar
 from msgspec import Struct
 
 from agent_workbench.core.events import Event, PatchApplied, TaskFinished, TaskMerged, TaskStarted, TestsFinished
-from agent_workbench.core.hook_settings import HookPoint
 from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal
+from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.strict_json import JsonValue

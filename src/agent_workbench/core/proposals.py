@@ -9,7 +9,7 @@ from hashlib import sha256
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.values import OWN_BOUNDS, HunkFate, Patch
-from agent_workbench.core.proposed_plan import ProposedPlan
+from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission

@@ -6,8 +6,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from agent_workbench.core.inbox import InboxItem, InboxReceipt
+from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.risk import Risk
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole

@@ -12,8 +12,8 @@ import pytest
 from agent_workbench.adapters.hooks.hook_commands import HookCommand, HookCommands
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_answer
-from agent_workbench.core.hook_settings import HookPoint, HookSettings
 from agent_workbench.core.settings import SandboxSettings
+from agent_workbench.core.settings.hooks import HookPoint, HookSettings
 from tests.adapters.shell.conftest import bwrap_works, until, without_bwrap  # noqa: F401 - a fixture
 
 DOCUMENT = json.dumps({"version": 1, "event": "diff_proposed", "text": "a\x1b]52;c;eA==\x07 — ü"}) + "\n"

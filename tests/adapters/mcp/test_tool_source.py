@@ -18,7 +18,7 @@ from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.canary import find_sandbox
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ToolError
-from agent_workbench.core.tool_server_settings import ToolServerSettings
+from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from tests.fakes import mcp_server
 
 SERVER = str(Path(mcp_server.__file__))

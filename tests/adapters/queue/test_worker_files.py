@@ -11,7 +11,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.queue.result import TaskResult
-from agent_workbench.core.worker import WorkerLine, WorkerState
+from agent_workbench.core.queue.workers import WorkerLine, WorkerState
 from tests.contracts.clocks import SetClock
 
 RESULT = TaskResult("a", TaskStatus.DONE, "committed", 0, source="gitea:owner/repo#7")

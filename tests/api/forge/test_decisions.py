@@ -8,12 +8,12 @@ from agent_workbench.bootstrap.stores import local_inbox
 from agent_workbench.bootstrap.task_queue import task_queue
 from agent_workbench.core import events as e
 from agent_workbench.core.events import Author
-from agent_workbench.core.forge_settings import ForgeSettings
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings.forge import ForgeSettings
 from tests.api.forge.scene import CHANGE, DIFF, TASK, Scene
 from tests.fakes.gitea_server import AGENT, LABEL, REPO, GiteaServer
 

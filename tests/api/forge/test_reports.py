@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from agent_workbench.api.forge.reports import Reports, repo_reports
 from agent_workbench.core import events as e
-from agent_workbench.core.forge_settings import ReportPart
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
 from agent_workbench.core.queue.result import TaskResult
+from agent_workbench.core.settings.forge import ReportPart
 from tests.api.forge.scene import CHANGE, TASK, Scene
 from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer
 

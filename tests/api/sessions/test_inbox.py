@@ -16,12 +16,12 @@ from agent_workbench.core.errors import DecisionRefused, TrustError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import EXPIRED, InboxChoice, InboxFilter, Reference, reference_to, time_after
+from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.patch.hashes import patch_hash
 from agent_workbench.core.patch.selection.choice import HunkChoice, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.ports.stores import HeldSession, Inbox
 from agent_workbench.core.proposals import COMPACT, MAX_DIFF_LINES, Proposal, Verdict
-from agent_workbench.core.risk import Risk
 from agent_workbench.core.settings import ParkedEnd, Permission, WorkerSettings
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of, write_quickly
 from tests.contracts.test_session_store import CountedIds

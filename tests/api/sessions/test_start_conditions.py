@@ -11,9 +11,9 @@ from agent_workbench.api.sessions.start_conditions import check_worker_start
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.model_settings import EndpointSettings, ModelSettings
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import SandboxSettings, Settings
+from agent_workbench.core.settings.models import EndpointSettings, ModelSettings
 from tests.adapters.git.user import make_repo
 
 BARE = no_sandbox("bubblewrap is not installed")

@@ -10,9 +10,9 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionFinished, ActionProposed, ActionRejected, PatchApplied, TaskFinished
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Limits, Settings
+from agent_workbench.core.settings.models import ModelSettings
 from tests.engine.stage import OPEN, a_stage
 from tests.engine.test_executor import run
 from tests.llama_fixtures import LlamaServer

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import SpendingLedger
 from agent_workbench.core.events import InterruptCause, ModelInterrupted
-from agent_workbench.core.model_settings import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
 from agent_workbench.core.plan import Budget
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
 from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, a_stage, reopened, task
 from tests.fakes.faulty_server import FaultyServer, as_json, delta, stream

@@ -2,8 +2,8 @@ from pathlib import Path
 
 from agent_workbench.core.events import PromptBuilt
 from agent_workbench.core.model import Purpose, Sampling
-from agent_workbench.core.model_settings import RoleSampling, SamplingSettings
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import RoleSampling, SamplingSettings
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.stage import FINISH, OPEN, a_stage, change, reflexion
 

@@ -24,7 +24,6 @@ from agent_workbench.core.hook_answers import (
     HookVerdict,
 )
 from agent_workbench.core.hook_document import MAX_TEXT_CHARS
-from agent_workbench.core.hook_settings import HookPoint, HookSettings
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.inbox import InboxDecision, reference_to
 from agent_workbench.core.intents import AbortTask, ApproveProposal, EditProposal, Leave, RejectProposal
@@ -33,6 +32,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
+from agent_workbench.core.settings.hooks import HookPoint, HookSettings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.flow import Decide, RunHook, next_move

@@ -22,7 +22,6 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.hook_answers import HookOutcome
-from agent_workbench.core.hook_settings import HookPoint, HookSettings
 from agent_workbench.core.intents import (
     AbortTask,
     PinChunk,
@@ -39,6 +38,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
+from agent_workbench.core.settings.hooks import HookPoint, HookSettings
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.chat.chat_intents import IS_CHAT

@@ -16,9 +16,9 @@ from agent_workbench.core.errors import ConfigError, ContextOverflow, ModelUnava
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
 from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.model import Role
-from agent_workbench.core.model_settings import EndpointSettings, RoleSettings, TokenPrice
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import EndpointSettings, RoleSettings, TokenPrice
 from agent_workbench.engine.consult import attempts
 from agent_workbench.engine.consult.attempts import sent_messages
 from agent_workbench.engine.consult.consultation import consult

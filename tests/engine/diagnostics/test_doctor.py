@@ -19,12 +19,12 @@ from agent_workbench.core.errors import (
     ToolError,
 )
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.ports.workspace import OnOutput
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Permission, Settings
+from agent_workbench.core.settings.models import ModelSettings
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.diagnostics.doctor import examine, examine_settings, examine_source
 from agent_workbench.engine.runtime.tool_context import Ports

@@ -9,8 +9,8 @@ from agent_workbench.core.diagnostics.endpoints import EndpointLine
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import ModelFacts, Purpose
-from agent_workbench.core.model_settings import TokenPrice
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.settings.models import TokenPrice
 from agent_workbench.engine.diagnostics.endpoint_findings import Spending, examine_endpoints, examine_spending
 from tests.fakes.ports import FACTS, SayingModel
 

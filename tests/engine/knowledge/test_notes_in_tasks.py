@@ -8,7 +8,6 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.hook_answers import HookOutcome
-from agent_workbench.core.hook_settings import HookPoint, HookSettings
 from agent_workbench.core.intents import ApproveProposal, OfferNotes, RejectProposal
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
@@ -20,6 +19,7 @@ from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import OFFER_NOTES, shown_sha
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission, Settings
+from agent_workbench.core.settings.hooks import HookPoint, HookSettings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.replay.rerun import rerun

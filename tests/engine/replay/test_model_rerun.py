@@ -9,10 +9,10 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, Em
 from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.core.events import PromptBuilt, Recorded
 from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
-from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Limits, Settings
+from agent_workbench.core.settings.models import ModelSettings
 from agent_workbench.engine.replay.model_rerun import rerun_with_model
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended

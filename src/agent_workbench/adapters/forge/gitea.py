@@ -19,9 +19,9 @@ from agent_workbench.adapters.forge.labelling import Labelling, last_labelling
 from agent_workbench.adapters.forge.own_comments import split_key, with_key
 from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.forge.issue_task import text_sha
-from agent_workbench.core.forge_settings import ForgeSettings
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
+from agent_workbench.core.settings.forge import ForgeSettings
 
 PAGE = 50
 MOST_PAGES = 20

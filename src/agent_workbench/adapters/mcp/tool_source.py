@@ -10,8 +10,8 @@ from agent_workbench.core.ports.server_processes import ServerCommand, ServerPro
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.ports.workspace import OnOutput
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings.tool_servers import ToolServerSettings, resolved
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.core.tool_server_settings import ToolServerSettings, resolved
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS, ToolSpec
 
 START_SECONDS = 45.0

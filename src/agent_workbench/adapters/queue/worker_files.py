@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from agent_workbench.core.errors import LockedError, StorageError
-from agent_workbench.core.worker import WorkerState
+from agent_workbench.core.queue.workers import WorkerState
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
 from agent_workbench.system.regular_files import read_regular

@@ -29,6 +29,7 @@ from agent_workbench.core.inbox import (
     refusal,
     time_after,
 )
+from agent_workbench.core.inbox.waiting_items import may_expire, waiting_item
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.live import Followed
 from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff, partial_diff, selectable_parts
@@ -36,7 +37,6 @@ from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, Proposal, Verdict
 from agent_workbench.core.settings import ParkedEnd, Permission, WorkerSettings
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.waiting_items import may_expire, waiting_item
 from agent_workbench.views.gate.gate_bar import DECIDABLE, acts_for
 from agent_workbench.views.inbox import item_remarks
 

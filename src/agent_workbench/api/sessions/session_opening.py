@@ -79,8 +79,8 @@ async def open_session(
     `LockedError`, `JournalError`, `ConfigError`, `StorageError`, and `ShellError` for headless tasks without a sandbox.
     """
     from agent_workbench.core.events import SessionConfigured, SessionStarted
-    from agent_workbench.core.hook_settings import configured
     from agent_workbench.core.settings import ApprovalMode
+    from agent_workbench.core.settings.hooks import configured
     from agent_workbench.engine.runtime.session_context import SessionContext
     from agent_workbench.engine.session.session_start import begin, session_tools
 

@@ -33,8 +33,8 @@ from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueueState, TaskClaim, TaskQueue
 from agent_workbench.core.queue.result import ENDS, TaskResult
+from agent_workbench.core.queue.workers import WorkerJob
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.worker import WorkerJob
 from agent_workbench.views.reports.task_result import task_result
 
 if TYPE_CHECKING:  # loaded with the first session

@@ -7,8 +7,8 @@ from typing import Protocol
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import LockedError, StorageError
 from agent_workbench.core.ports.task_queue import TaskClaim, TaskQueue
+from agent_workbench.core.queue.workers import WorkerJob
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.worker import WorkerJob
 
 LEASE_SECONDS = 120.0
 RENEW_SECONDS = 30.0

@@ -14,7 +14,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
-from agent_workbench.core.worker import ParkedTask, WorkerReport
+from agent_workbench.core.queue.workers import ParkedTask, WorkerReport
 from agent_workbench.views.inbox import view_inbox
 
 _DAY_CHARS = len("2026-01-02")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.ports.machine import Clock
-from agent_workbench.core.worker import LogLevel, WorkerLine
+from agent_workbench.core.queue.workers import LogLevel, WorkerLine
 
 WriteLine = Callable[[WorkerLine], None]
 

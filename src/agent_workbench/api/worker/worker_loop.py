@@ -13,7 +13,7 @@ from agent_workbench.api.worker.refused_files import RefusedFiles
 from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core.errors import ExitCode, StorageError, error_text
 from agent_workbench.core.ports.machine import Clock
-from agent_workbench.core.schedule import Schedule
+from agent_workbench.core.queue.schedule import Schedule
 from agent_workbench.core.session_end import SessionEnd
 
 LOOK_SECONDS = 0.2

@@ -18,9 +18,9 @@ from agent_workbench.api.worker.worker_log import WorkerLog, WriteLine
 from agent_workbench.bootstrap.stores import local_inbox, system_clock
 from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.schedule import Schedule
+from agent_workbench.core.queue.schedule import Schedule
+from agent_workbench.core.queue.workers import WorkerState
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.worker import WorkerState
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.adapters.queue.folder_queue import FolderQueue
@@ -150,8 +150,8 @@ class WorkerRun:
         self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue", most_jobs: int
     ) -> "WorkerLoop":
         """Return the parts of the worker, put together."""
+        from agent_workbench.api.approval.policy_trial import policy_in_force
         from agent_workbench.api.forge.reports import repo_reports
-        from agent_workbench.api.policy_trial import policy_in_force
         from agent_workbench.api.sessions.inbox import repo_inbox
         from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
         from agent_workbench.api.worker.dispatcher import MORE_BEGUN, Dispatcher
@@ -234,8 +234,8 @@ class WorkerRun:
 
 async def _tell_hooks(repo: "RepoContext", settings: "Settings", name: str, reason: str) -> str:
     """Tell the hooks of a file that is no task; return what went wrong."""
-    from agent_workbench.api.hooks import tell_hooks
-    from agent_workbench.core.hook_settings import HookPoint
+    from agent_workbench.api.extensions.hooks import tell_hooks
+    from agent_workbench.core.settings.hooks import HookPoint
 
     redact = redactor_of(repo.invocation, settings).redact
     return await tell_hooks(repo, HookPoint.TASK_FAILED, redact(name), redact(reason))

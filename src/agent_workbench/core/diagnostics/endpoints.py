@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, TokenPrice
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import SHORT_FORM, EndpointSettings, TokenPrice
 from agent_workbench.core.text.messages import did_you_mean
 
 _HOST = re.compile(r"https?://(?:[^/?#]*@)?(\[[^\]/?#]*\]|[^:/?#]*)", re.IGNORECASE)

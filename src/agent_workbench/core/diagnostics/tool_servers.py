@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from agent_workbench.core.tool_server_settings import ToolServerSettings
+from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.tools.spec import ToolSpec
 
 

@@ -1,9 +1,9 @@
 """Events of hooks: a command of the user or the repository ran because of another event."""
 
 from agent_workbench.core.hook_answers import HookVerdict
-from agent_workbench.core.hook_settings import HookPoint
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.settings.hooks import HookPoint
 
 
 class HookStarted(RecordedValue, frozen=True):

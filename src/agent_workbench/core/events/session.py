@@ -1,12 +1,12 @@
 """Events of the session itself: start, configuration, models, trouble, end."""
 
-from agent_workbench.core.hook_settings import ConfiguredHook
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import ApprovalMode, Approvals, Limits, Permission, Rule
+from agent_workbench.core.settings.hooks import ConfiguredHook
 
 
 class SessionStarted(RecordedValue, frozen=True):

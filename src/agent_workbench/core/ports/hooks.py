@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from agent_workbench.core.hook_answers import HookOutcome
-from agent_workbench.core.hook_settings import HookPoint
+from agent_workbench.core.settings.hooks import HookPoint
 
 
 class Hooks(Protocol):

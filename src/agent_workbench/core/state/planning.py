@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from agent_workbench.core.events.gate import ActionDecided
 from agent_workbench.core.events.plan import PlanAnswered, PlanSurveyed
+from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.proposals import Proposal, ProposalStage
-from agent_workbench.core.proposed_plan import ProposedPlan
 
 
 class PlanAttempt(Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Hooks of the proposal that waits: those that have not answered, and the objections of the others."""
 
 from agent_workbench.core.hook_answers import INTERRUPTED, HookAnswer, HookRun, HookVerdict, describe_answer
-from agent_workbench.core.hook_settings import HookPoint
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.state.session_state import SessionState
 
 _POINTS = {point.value: point for point in HookPoint if point.is_proposal}

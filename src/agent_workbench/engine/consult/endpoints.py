@@ -4,8 +4,8 @@ from agent_workbench.core.consult.requests import ConsultRequest, consultant_nam
 from agent_workbench.core.diagnostics.endpoints import endpoint_named
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.model_settings import SHORT_FORM, Chain
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import SHORT_FORM, Chain
 from agent_workbench.core.text.messages import did_you_mean, quoted
 
 

@@ -17,8 +17,8 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
+from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposals import PROPOSE_PLAN, Preimage, Proposal
-from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.rules.matching import extends, runs_only
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.planning import Planning

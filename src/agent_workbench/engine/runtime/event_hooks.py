@@ -15,10 +15,10 @@ from agent_workbench.core.hook_document import (
     point_of_event,
     proposal_document,
 )
-from agent_workbench.core.hook_settings import HookPoint, HookSettings
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.ports.hooks import Hooks
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.settings.hooks import HookPoint, HookSettings
 from agent_workbench.core.state.proposal_hooks import began
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.runtime.publisher import UpdatePublisher

@@ -59,9 +59,9 @@ from agent_workbench.engine.runtime.submission import Submission
 from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 from agent_workbench.engine.session.check_request import CheckedStart
-from agent_workbench.engine.session.gate_intents import record_pending, watch_inbox
-from agent_workbench.engine.session.intent_queue import IntentQueue
 from agent_workbench.engine.session.intents import Question, carry_out, look_up
+from agent_workbench.engine.session.intents.gate import record_pending, watch_inbox
+from agent_workbench.engine.session.intents.queue import IntentQueue
 from agent_workbench.engine.session.trouble import trouble_event
 from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task
 from agent_workbench.engine.task.undo import why_not_undo

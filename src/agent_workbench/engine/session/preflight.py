@@ -12,7 +12,7 @@ from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.submission import Submission, answered, forward, submission
-from agent_workbench.engine.session.intent_queue import ENDED
+from agent_workbench.engine.session.intents.queue import ENDED
 
 INIT = "init"
 TRUST = "trust"

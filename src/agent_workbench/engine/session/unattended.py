@@ -25,7 +25,7 @@ from agent_workbench.engine.knowledge.offers import offer_put_aside
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import answered
-from agent_workbench.engine.session.gate_intents import record_pending
+from agent_workbench.engine.session.intents.gate import record_pending
 from agent_workbench.engine.session.outcomes import outcome_of, sum_up, taken_outcome
 from agent_workbench.engine.session.trouble import exit_code_of, trouble_event
 from agent_workbench.engine.task.task_start import read_again, read_plan, start_task

@@ -66,7 +66,7 @@ async def _plan_status(invocation: Invocation, _: Arguments) -> JsonObject:
 
 
 async def _search_code(invocation: Invocation, turn: asyncio.Lock, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.code_search import Searched, search_checkout
+    from agent_workbench.api.search.code_search import Searched, search_checkout
 
     found: list[Searched] = []
     query = CodeQuery(arguments.text("query").strip())

@@ -33,7 +33,7 @@ def _reads(spec: ToolSpec) -> bool:
 
 
 async def _call(invocation: Invocation, tool: str, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.skill_tools import call_skill_tool
+    from agent_workbench.api.extensions.skill_tools import call_skill_tool
 
     result = await call_skill_tool(invocation, tool, json.dumps(dict(arguments.values)))
     if result.failed:

@@ -16,7 +16,7 @@ from agent_workbench.tui.panes.plan_messages import Requested
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
-from agent_workbench.tui.session.session_dialogs import SessionDialogs
+from agent_workbench.tui.session.dialogs.session import SessionDialogs
 from agent_workbench.tui.session.window import SessionWindow, TabNavigation
 from agent_workbench.views.sessions.tabs import TabView
 

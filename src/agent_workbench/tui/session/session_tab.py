@@ -11,8 +11,8 @@ from agent_workbench.core.intents import Intent, Leave
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.bridge import carry_updates
+from agent_workbench.tui.session.dialogs.session import SessionDialogs
 from agent_workbench.tui.session.session_app import SessionApp
-from agent_workbench.tui.session.session_dialogs import SessionDialogs
 from agent_workbench.tui.session.session_screen import SessionScreen
 from agent_workbench.tui.session.window import TabNavigation, UserDraft
 from agent_workbench.tui.terminal.external_editor import edit_outside

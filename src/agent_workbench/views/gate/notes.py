@@ -5,8 +5,8 @@ from functools import lru_cache
 
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.proposals import TRAILER, Proposal, unreviewed_paths
-from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun

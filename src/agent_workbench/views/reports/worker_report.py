@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from agent_workbench.core.queue.workers import ParkedTask, WorkerJob, WorkerReport, WorkerState
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.core.worker import ParkedTask, WorkerJob, WorkerReport, WorkerState
 from agent_workbench.views.inbox import age_text
 
 _MOST_NAMED = 10

@@ -7,8 +7,8 @@ from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.routing.model_factory import model_from_settings
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel
 from agent_workbench.core.errors import ConfigError, ModelUnavailable
-from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.settings.models import ModelSettings
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.fakes.faulty_server import END, FaultyServer, delta, stream
 from tests.llama_fixtures import LlamaServer

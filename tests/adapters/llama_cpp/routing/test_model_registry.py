@@ -14,8 +14,8 @@ from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegis
 from agent_workbench.core.diagnostics.endpoints import endpoint_lines, settings_for
 from agent_workbench.core.errors import ConfigError, ModelRefused, ModelUnavailable, UsageError
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.model_settings import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.fakes.faulty_server import END, FaultyServer, delta, error, stream
 

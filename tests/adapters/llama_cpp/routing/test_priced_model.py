@@ -13,7 +13,7 @@ from agent_workbench.adapters.llama_cpp.routing.priced_model import CostCapExcee
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import FILE, SpendingLedger
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import AnswerCost, ModelRequest, TextDelta
-from agent_workbench.core.model_settings import TokenPrice
+from agent_workbench.core.settings.models import TokenPrice
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.fakes.faulty_server import DONE, FaultyServer, as_json, delta, error, event, stream
 from tests.fakes.ports import FACTS, SayingModel

@@ -9,8 +9,8 @@ from agent_workbench.adapters.llama_cpp.routing.priced_model import CostCapExcee
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelError, ModelUnavailable, WorkbenchError
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts
-from agent_workbench.core.model_settings import SHORT_FORM, TokenPrice
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.settings.models import SHORT_FORM, TokenPrice
 
 FIRST_REST_SECONDS = 5.0
 MOST_REST_SECONDS = 300.0

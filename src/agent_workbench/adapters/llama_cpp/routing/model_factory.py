@@ -9,8 +9,8 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, Em
 from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.model_settings import ModelSettings
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.settings.models import ModelSettings
 
 URL_VARIABLE = "LLAMA_SERVER_URL"
 SERVER_VARIABLE = "LLAMA_SERVER"

@@ -15,9 +15,9 @@ from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
 from agent_workbench.core.diagnostics.endpoints import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.model_settings import SHORT_FORM, EndpointSettings, ModelSettings
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import SHORT_FORM, EndpointSettings, ModelSettings
 
 ONE = (SHORT_FORM,)
 

@@ -21,8 +21,8 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
-from agent_workbench.core.model_settings import TokenPrice
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.settings.models import TokenPrice
 
 # Tokens are seldom shorter, so this estimate is rather too high.
 _BYTES_PER_TOKEN = 3

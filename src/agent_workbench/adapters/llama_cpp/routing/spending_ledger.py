@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_workbench.core.errors import LockedError, StorageError
-from agent_workbench.core.model_settings import MAX_DOLLARS
+from agent_workbench.core.settings.models import MAX_DOLLARS
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.locks import FileLock, describe_holder
 

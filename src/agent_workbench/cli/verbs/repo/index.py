@@ -17,7 +17,7 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.views.code.reasons import index_words
 
 if TYPE_CHECKING:
-    from agent_workbench.api.code_search import IndexFacts
+    from agent_workbench.api.search.code_search import IndexFacts
 
 _NONE_SAVED = "none saved; `agent index build` makes it, and so does a search (one of fewer than 50 files is not saved)"
 
@@ -53,7 +53,7 @@ def _commits(text: str) -> int:
 
 def status(options: argparse.Namespace) -> int:
     """Print the stored index and cache."""
-    from agent_workbench.api.code_search import index_facts
+    from agent_workbench.api.search.code_search import index_facts
 
     facts = asyncio.run(index_facts(_here()))
     if options.json:
@@ -73,7 +73,7 @@ def status(options: argparse.Namespace) -> int:
 
 def build(options: argparse.Namespace) -> int:
     """Build the index and show its progress."""
-    from agent_workbench.api.code_search import build_index
+    from agent_workbench.api.search.code_search import build_index
 
     started = time.monotonic()
     with ProgressLine() as line:
@@ -92,7 +92,7 @@ def build(options: argparse.Namespace) -> int:
 
 def clear(options: argparse.Namespace) -> int:
     """Remove the stored index."""
-    from agent_workbench.api.code_search import clear_index
+    from agent_workbench.api.search.code_search import clear_index
 
     removed = asyncio.run(clear_index(_here(), everything=options.all))
     if options.json:
@@ -104,7 +104,7 @@ def clear(options: argparse.Namespace) -> int:
 
 def evaluate(options: argparse.Namespace) -> int:
     """Evaluate the search and print a table beside plain BM25 and plain text search."""
-    from agent_workbench.api.search_evaluation import evaluate_search
+    from agent_workbench.api.search.evaluation import evaluate_search
 
     with ProgressLine() as line:
         found = asyncio.run(evaluate_search(_here(), options.commits, line.show))

@@ -45,7 +45,7 @@ def add_client_verbs(below: "Verbs") -> None:
 
 def list_all(options: argparse.Namespace) -> int:
     """Print each server with its command or address, its grants and its origin."""
-    from agent_workbench.api.tool_servers import list_servers
+    from agent_workbench.api.extensions.tool_servers import list_servers
 
     servers, left_out = asyncio.run(list_servers(_invocation()))
     for server in servers:
@@ -81,7 +81,7 @@ def _say_listed(server: "ListedServer", *, as_json: bool) -> None:
 
 def test(options: argparse.Namespace) -> int:
     """Print what each server brings; exit with 4 if one brings nothing that can be used."""
-    from agent_workbench.api.tool_servers import run_server_tests
+    from agent_workbench.api.extensions.tool_servers import run_server_tests
 
     tests = asyncio.run(run_server_tests(_invocation(), options.names, say_aside))
     for each in tests:
@@ -138,8 +138,8 @@ def _say_test_json(tested: "ServerTest") -> None:
 
 def add(options: argparse.Namespace) -> int:
     """Write the server into a settings file and print which."""
-    from agent_workbench.api.tool_servers import add_server
-    from agent_workbench.core.tool_server_settings import ToolServerSettings
+    from agent_workbench.api.extensions.tool_servers import add_server
+    from agent_workbench.core.settings.tool_servers import ToolServerSettings
 
     if bool(options.command) == bool(options.url):
         example = f"`agent mcp add {options.name} --command uvx some-server`, or --url https://host/mcp"

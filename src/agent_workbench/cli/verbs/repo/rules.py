@@ -35,7 +35,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def list_all(options: argparse.Namespace) -> int:
     """Print a line for each rule, with its number and its scope."""
-    from agent_workbench.api.approval_rules import list_rules
+    from agent_workbench.api.approval.rules import list_rules
 
     rules = asyncio.run(list_rules(_invocation(), say_aside))
     for number, each in enumerate(rules, 1):
@@ -51,7 +51,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 def revoke(options: argparse.Namespace) -> int:
     """Revoke one rule and print it."""
-    from agent_workbench.api.approval_rules import revoke_rule
+    from agent_workbench.api.approval.rules import revoke_rule
 
     gone = asyncio.run(revoke_rule(_invocation(), options.number, say_aside))
     say(
@@ -63,7 +63,7 @@ def revoke(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Print the settings of a policy; a faulty one is an error with file, line and what was expected."""
-    from agent_workbench.api.policy_trial import check_policy
+    from agent_workbench.api.approval.policy_trial import check_policy
 
     lines = asyncio.run(check_policy(options.policy))
     say("\n".join(lines) or "the policy is empty: the settings of the repository count")
@@ -72,7 +72,7 @@ def check(options: argparse.Namespace) -> int:
 
 def schema(options: argparse.Namespace) -> int:
     """Print the JSON Schema of a policy or of a queue file."""
-    from agent_workbench.api.policy_trial import policy_schema, task_schema
+    from agent_workbench.api.approval.policy_trial import policy_schema, task_schema
 
     say_document(json.dumps(policy_schema() if options.of == "policy" else task_schema(), indent=2))
     return ExitCode.DONE
@@ -80,7 +80,7 @@ def schema(options: argparse.Namespace) -> int:
 
 def explain(options: argparse.Namespace) -> int:
     """Print what the policy would pass, refuse and park of a task, tried on recorded sessions."""
-    from agent_workbench.api.policy_trial import explain_task
+    from agent_workbench.api.approval.policy_trial import explain_task
     from agent_workbench.views.reports.policy_trial import trial_document, trial_text
 
     trial = asyncio.run(explain_task(_invocation(options.policy), options.task))

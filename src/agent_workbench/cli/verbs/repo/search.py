@@ -17,7 +17,7 @@ from agent_workbench.views.code.reasons import index_words, matched_words, reaso
 from agent_workbench.views.reports.json_documents import results_document
 
 if TYPE_CHECKING:
-    from agent_workbench.api.code_search import Searched
+    from agent_workbench.api.search.code_search import Searched
 
 MOST_CHARS = 200_000
 BAR_CELLS = 20
@@ -43,7 +43,7 @@ def _count(text: str) -> int:
 
 def execute(options: argparse.Namespace) -> int:
     """Search, and print a line for each result, the best first."""
-    from agent_workbench.api.code_search import search_checkout
+    from agent_workbench.api.search.code_search import search_checkout
 
     asked = sys.stdin.read(MOST_CHARS) if options.words == ["-"] else " ".join(options.words)
     query = CodeQuery(asked.strip(), _failing(options.failing))

@@ -58,7 +58,7 @@ def _tokens(text: str) -> int:
 
 def list_all(options: argparse.Namespace) -> int:
     """Print a line for each skill, and the folders that were searched."""
-    from agent_workbench.api.skills import list_skills
+    from agent_workbench.api.extensions.skills import list_skills
 
     found = asyncio.run(list_skills(_invocation(), say_aside))
     if options.json:
@@ -73,7 +73,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Print what is known of a skill, and its text."""
-    from agent_workbench.api.skills import show_skill
+    from agent_workbench.api.extensions.skills import show_skill
 
     entry, text = asyncio.run(show_skill(_invocation(), options.name, say_aside))
     if options.json:
@@ -99,7 +99,7 @@ def show(options: argparse.Namespace) -> int:
 
 def choose(options: argparse.Namespace) -> int:
     """Print the skills that fit, the most relevant first, and those that are left out."""
-    from agent_workbench.api.skills import choose_skills
+    from agent_workbench.api.extensions.skills import choose_skills
     from agent_workbench.core.skills.selection import SkillQuery
 
     query = SkillQuery(words=" ".join(options.words), domains=tuple(options.domain), languages=tuple(options.language))
@@ -121,7 +121,7 @@ def choose(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Print the problems of all skills and of the folders that were searched."""
-    from agent_workbench.api.skills import check_skills
+    from agent_workbench.api.extensions.skills import check_skills
 
     found = asyncio.run(check_skills(_invocation()))
     for entry in found.skills:
@@ -142,7 +142,7 @@ def check(options: argparse.Namespace) -> int:
 
 def setup(options: argparse.Namespace) -> int:
     """Show what would be installed and from where, ask, and do it. Without a terminal only `--yes` does it."""
-    from agent_workbench.api.skill_tools import plan_setup
+    from agent_workbench.api.extensions.skill_tools import plan_setup
 
     maker, planned = asyncio.run(plan_setup(_invocation(), options.name, say_aside))
     if not options.json:

@@ -10,9 +10,9 @@ from msgspec import Struct
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.ids import SESSION_ID, ProposalId, SessionId, TaskId
+from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import POLICY, USER, Proposal, Verdict, is_too_long, shown_sha
-from agent_workbench.core.risk import Risk
 from agent_workbench.core.settings import Permission
 
 DIGEST_CHARS = 32

@@ -70,12 +70,12 @@ from agent_workbench.engine.chat.chat_intents import STOPPED
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.completion import complete_code
-from agent_workbench.engine.session.consult_intents import ask_consultant
-from agent_workbench.engine.session.context_intents import NO_TASK, handle_context, preview_prompt
-from agent_workbench.engine.session.gate_intents import answer_proposal, answerable, record_decision
-from agent_workbench.engine.session.note_intents import find_notes, handle_notes
-from agent_workbench.engine.session.plan_intents import handle_plan
-from agent_workbench.engine.session.stop_intents import handle_stop
+from agent_workbench.engine.session.intents.consult import ask_consultant
+from agent_workbench.engine.session.intents.context import NO_TASK, handle_context, preview_prompt
+from agent_workbench.engine.session.intents.gate import answer_proposal, answerable, record_decision
+from agent_workbench.engine.session.intents.note import find_notes, handle_notes
+from agent_workbench.engine.session.intents.plan import handle_plan
+from agent_workbench.engine.session.intents.stop import handle_stop
 from agent_workbench.engine.task.code_lookup import find_code, open_file
 from agent_workbench.engine.task.skill_choice import takable_skills
 from agent_workbench.engine.task.task_draft import draft_task

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from agent_workbench.core.events import ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxItem
+from agent_workbench.core.inbox.risk import risk_of
 from agent_workbench.core.plan import Task, TaskOrigin, is_queued
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal
-from agent_workbench.core.risk import risk_of
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 

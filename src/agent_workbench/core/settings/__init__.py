@@ -5,10 +5,11 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.core.forge_settings import ForgeSettings
-from agent_workbench.core.hook_settings import HookSettings
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.model_settings import (
+from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.settings.forge import ForgeSettings
+from agent_workbench.core.settings.hooks import HookSettings
+from agent_workbench.core.settings.models import (
     SHORT_FORM,
     Chain,
     EndpointSettings,
@@ -16,9 +17,8 @@ from agent_workbench.core.model_settings import (
     RoleSettings,
     SamplingSettings,
 )
-from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.text.amounts import time_seconds
-from agent_workbench.core.tool_server_settings import ToolServerSettings
 
 
 class Permission(StrEnum):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # loaded by the calls that need it
     from agent_workbench.adapters.mcp.tool_source import McpServer
     from agent_workbench.core.diagnostics.tool_servers import ListedServer, ServerTest
     from agent_workbench.core.ports.tools import SchemaValidator
-    from agent_workbench.core.tool_server_settings import ToolServerSettings
+    from agent_workbench.core.settings.tool_servers import ToolServerSettings
 
 TEST_SECONDS = 60.0
 THIS_TEST = "`agent mcp test`"

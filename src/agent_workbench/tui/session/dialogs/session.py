@@ -4,17 +4,17 @@ from typing import Protocol, cast
 
 from agent_workbench.core.intents import AnswerQuestion
 from agent_workbench.core.live import PreflightQuestion, SessionUpdate
-from agent_workbench.tui.session.consult_dialogs import ConsultDialogs
-from agent_workbench.tui.session.context_dialogs import ContextDialogs
-from agent_workbench.tui.session.gate_dialogs import GateDialogs
-from agent_workbench.tui.session.hunk_dialogs import HunkDialogs
-from agent_workbench.tui.session.inbox_dialogs import InboxDialogs
-from agent_workbench.tui.session.knowledge_dialogs import KnowledgeDialogs
-from agent_workbench.tui.session.plan_dialogs import PlanDialogs
-from agent_workbench.tui.session.record_dialogs import RecordDialogs
-from agent_workbench.tui.session.review_dialogs import ReviewDialogs
-from agent_workbench.tui.session.rule_dialogs import RuleDialogs
-from agent_workbench.tui.session.task_dialogs import TaskDialogs
+from agent_workbench.tui.session.dialogs.consult import ConsultDialogs
+from agent_workbench.tui.session.dialogs.context import ContextDialogs
+from agent_workbench.tui.session.dialogs.gate import GateDialogs
+from agent_workbench.tui.session.dialogs.hunk import HunkDialogs
+from agent_workbench.tui.session.dialogs.inbox import InboxDialogs
+from agent_workbench.tui.session.dialogs.knowledge import KnowledgeDialogs
+from agent_workbench.tui.session.dialogs.plan import PlanDialogs
+from agent_workbench.tui.session.dialogs.record import RecordDialogs
+from agent_workbench.tui.session.dialogs.review import ReviewDialogs
+from agent_workbench.tui.session.dialogs.rule import RuleDialogs
+from agent_workbench.tui.session.dialogs.task import TaskDialogs
 from agent_workbench.tui.session.window import SessionWindow
 
 LIVE_SCREENS = frozenset({"line", "allow", "reason", "rules", "knowledge", "receipt", "piece", "find"})

@@ -1,0 +1,1 @@
+"""Rules of approval, and what a policy would pass."""

@@ -1,0 +1,1 @@
+"""Skills, tool servers and hooks of a repository."""

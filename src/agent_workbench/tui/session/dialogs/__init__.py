@@ -1,0 +1,1 @@
+"""Dialogs of a session, one module for each subject."""
