@@ -160,8 +160,8 @@ END
 [ "$trusted" = yes ] || printf '  trust the repository   %s run --rm worker trust\n' "$folder/compose"
 cat <<END
   see what it does       $folder/compose logs --follow worker
-  its state              $folder/compose exec worker agent-entrypoint worker status --project $project
-  queue a task           $folder/compose exec worker agent-entrypoint worker add --project $project "what to do"
+  its state              $folder/compose run --rm worker worker status --project $project
+  queue a task           $folder/compose run --rm worker worker add --project $project "what to do"
   do one task now        $folder/compose run --rm --env EXECUTION_MODE=adhoc worker
   decide what waits      $folder/compose run --rm worker tui
   other times            edit CRON_SCHEDULE in $folder/settings.env, then $folder/compose up --detach worker

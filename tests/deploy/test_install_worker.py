@@ -185,6 +185,12 @@ def test_nothing_is_started_if_the_image_cannot_be_built(stubs: Stubs) -> None:
     assert "Next steps" not in done.stdout
 
 
+def test_the_next_steps_need_no_worker_that_runs(stubs: Stubs) -> None:
+    done, _ = stubs.run(SCRIPT, *words(stubs, t="none"))
+    assert f"{workers(stubs) / 'night/compose'} run --rm worker worker add --project shop " in done.stdout
+    assert "compose exec" not in done.stdout, "without trust or a queue the container only restarts"
+
+
 def test_help_names_every_flag(stubs: Stubs) -> None:
     done, _ = stubs.run(SCRIPT, "-h")
     assert done.returncode == 0

@@ -194,3 +194,15 @@ def test_tasks_that_need_no_model_are_done_while_others_wait_for_it(machine: Mac
     done = running.send(signal.SIGTERM)
     assert done.code == 130, done.said
     assert done.out.count("waiting for the model: no model is configured") == 1
+
+
+def test_the_log_says_why_a_worker_ends(machine: Machine) -> None:
+    repo, policy = queue_repo(machine)
+    (repo / QUEUE).mkdir(parents=True)
+    log = machine.folder / "worker.log"
+    running = machine.start("worker", "--watch", "--log-file", str(log), *ONCE[2:], policy, cwd=repo)
+    running.until(lambda: log.exists() and "works on" in log.read_text(), "it works")
+    write_files(repo, {".agent.yml": "test_command: python evil.py\n", f"{QUEUE}/a.yaml": TASK})
+    done = running.wait()
+    assert done.code == 4, done.said
+    assert "is not trusted" in log.read_text()

@@ -16,7 +16,7 @@ from agent_workbench.api.trusted_repo import redactor_of, require_trust
 from agent_workbench.api.worker.outages import Pauses, Sleep
 from agent_workbench.api.worker.worker_log import WorkerLog, WriteLine
 from agent_workbench.bootstrap.stores import local_inbox, system_clock
-from agent_workbench.core.errors import ExitCode, StorageError
+from agent_workbench.core.errors import ExitCode, StorageError, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.queue.schedule import Schedule
 from agent_workbench.core.queue.workers import WorkerState
@@ -128,6 +128,9 @@ class WorkerRun:
             if self._options.once:
                 return await loop.once()
             await beside(await self._watch(repo, settings, queue), loop.run(self._options.schedule))
+        except WorkbenchError as error:
+            self._log_of_worker().fail("stopped", error_text(error))
+            raise
         finally:
             await self._settle()
         return SessionEnd(ExitCode.INTERRUPTED, "stopped")
