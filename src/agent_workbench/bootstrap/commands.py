@@ -11,6 +11,8 @@ if TYPE_CHECKING:  # loaded when a command is run
 
 SECRETS = "secrets"
 """Folder for files of secrets in the user's configuration folder, which the sandbox hides from commands."""
+SHARED_STATE = ("queue", "workers", "forge", "inbox")
+"""Folders of the state folder with locks that workers wait for: who may only read a file can lock it all the same."""
 
 
 def command_shell(
@@ -18,13 +20,14 @@ def command_shell(
 ) -> "SandboxedShell":
     """Return the runner of commands of the repo at `root`; unless they are `confined`, without a sandbox.
 
-    No command sees the user's folder of secrets, nor the repo's `.env` if its key is in force.
+    No command sees the user's folder of secrets, the state that workers share, nor the repo's `.env` if its key is in
+    force.
     """
     from agent_workbench.adapters.shell.shell import SandboxedShell
     from agent_workbench.config.env_file import API_KEY, ENV_FILE
-    from agent_workbench.system.user_dirs import config_dir
+    from agent_workbench.system.user_dirs import config_dir, state_dir
 
-    hidden = [str(config_dir() / SECRETS)]
+    hidden = [str(config_dir() / SECRETS), *(str(state_dir() / each) for each in SHARED_STATE)]
     if API_KEY in invocation.environ and ENV_FILE not in settings.workspace.link:
         hidden.append(str(root / ENV_FILE))
     return SandboxedShell(settings.sandbox, str(root), invocation.environ, hidden=tuple(hidden), confined=confined)

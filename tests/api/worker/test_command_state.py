@@ -1,0 +1,31 @@
+"""Commands of tasks and the state that workers share: a lock that a command held would stop every worker."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.bootstrap.commands import SHARED_STATE, command_shell
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.ports.workspace import Command
+from agent_workbench.core.settings import Settings
+from agent_workbench.system.user_dirs import state_dir
+
+
+async def test_a_confined_command_reaches_no_lock_that_workers_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path(tmp_path, "state")))
+    folder = tmp_path / "work"
+    locks = [state_dir() / each / "lock" for each in SHARED_STATE]
+    for lock in locks:
+        lock.parent.mkdir(parents=True)
+        lock.touch()
+    folder.mkdir()
+    shell = command_shell(folder, Settings(), Invocation(folder, {"PATH": "/usr/bin:/bin"}, {}))
+    if not (await shell.observe()).holds:
+        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+    line = "; ".join(f"test -e {lock} && flock --nonblock {lock} echo held" for lock in locks)
+    command = Command(line, str(folder), 20, {"PATH": "/usr/bin:/bin"}, readable=(str(state_dir()),))
+    outcome = await shell.run(command, lambda _: None)
+    assert "held" not in outcome.output
+    assert outcome.exit_code
