@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from agent_workbench.core.errors import ConfigError
+
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.ports.forge import Forge, ForgeRemote
@@ -16,6 +18,11 @@ def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, 
     from agent_workbench.adapters.git.commands.forge_push import ForgePush
 
     token = repo.invocation.environ.get(settings.token_env, "").strip()
+    if not token:
+        raise ConfigError(
+            f"the forge's token is missing: the variable {settings.token_env} is empty",
+            advice="put the token into it, or name another variable in forge.token_env",
+        )
     api = ForgeApi(settings.url, token, plain_http=settings.plain_http)
     address = f"{settings.url.rstrip('/')}/{settings.repo}.git"
     return GiteaForge(api, settings), ForgePush(repo.root, address, token)

@@ -3,8 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.bootstrap.forge import repo_forge
 from agent_workbench.bootstrap.task_queue import read_definition, task_queue
 from agent_workbench.core import events as e
+from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueueState
 from tests.api.forge.scene import CHANGE, TASK, Scene
@@ -28,6 +30,11 @@ async def queued(scene: Scene, name: str = "task-7") -> Task:
     found = next(each for each in await scene.queue.tasks() if each.id == name)
     assert found.origin is TaskOrigin.FORGE
     return read_definition(found.definition, found.origin, f"{name}.yaml").task
+
+
+async def test_the_variable_without_a_token_is_named(scene: Scene) -> None:
+    with pytest.raises(ConfigError, match="the variable SHOP_TOKEN is empty"):
+        repo_forge(scene.repo, replace(scene.settings.forge, token_env="SHOP_TOKEN"))
 
 
 async def test_a_labelled_issue_becomes_a_task_once(scene: Scene, server: GiteaServer) -> None:
