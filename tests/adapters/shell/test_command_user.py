@@ -185,3 +185,16 @@ async def test_it_ends_with_its_supervisor(work: Path, other: ProcessUser) -> No
         assert (await asyncio.to_thread(Path(f"/proc/{process.pid}").stat)).st_uid == other.uid
         assert await process.stop() < 0
     assert not await asyncio.to_thread(Path(f"/proc/{process.pid}").exists)
+
+
+async def test_who_cannot_end_its_commands_does_not_run_them(work: Path, other: ProcessUser) -> None:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("machine lacks: setpriv (apt-get install util-linux)")
+    asks = (
+        "import asyncio; from agent_workbench.adapters.shell.command_user import find_user, user_problem; "
+        f"print(asyncio.run(user_problem(find_user({other.name!r}))))"
+    )
+    words = [setpriv, "--bounding-set=-kill", "--inh-caps=-kill", sys.executable, "-P", "-c", asks]
+    asked = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, timeout=60, check=False)
+    assert asked.stdout == f"nobody could end a command of {other.name}: the workbench lacks the capability CAP_KILL\n"

@@ -16,6 +16,7 @@ from agent_workbench.system.processes import ProcessUser, spawn
 from agent_workbench.system.user_dirs import state_dir
 
 _ROOT = 0
+_KILL_CAPABILITY = 5
 _SECONDS = 20.0
 _SAID_BYTES = 4096
 _ADVICE = "name another one in sandbox.user (AGENT_SANDBOX__USER); a container's image needs such a user"
@@ -46,6 +47,8 @@ async def user_problem(user: ProcessUser) -> str:
 
     A canary run in the folder of the worktrees finds out.
     """
+    if not await asyncio.to_thread(_may_kill):
+        return f"nobody could end a command of {user.name}: the workbench lacks the capability CAP_KILL"
     private = [f"/proc/{os.getpid()}/{each}" for each in ("environ", "mem", "maps")]
     stack = contextlib.ExitStack()
     try:
@@ -61,6 +64,16 @@ async def user_problem(user: ProcessUser) -> str:
         return f"{user.name} cannot work below {state_dir()}; set XDG_STATE_HOME to a folder that all users can enter"
     found = [each for each in private if each in said]
     return f"a command of {user.name} can read {', '.join(found)}" if found else ""
+
+
+def _may_kill() -> bool:
+    """Return True if this process may signal those of other users, as far as the system tells."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return True
+    held = next((line.split()[1] for line in lines if line.startswith("CapEff:")), "")
+    return not held or bool(int(held, 16) >> _KILL_CAPABILITY & 1)
 
 
 @contextlib.contextmanager
