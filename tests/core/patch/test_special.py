@@ -22,6 +22,7 @@ from tests.core.patch.diffs import create, small
         *("skills/x/SKILL.md", "Skills/x/run.py", ".agent\u200d.yml", ".pre-commit-config.yaml", ".husky/pre-push"),
         *("AGENTS.md", "agents.MD", "sub/AGENTS.md", "a/b/AGENTS.override.md", "CLAUDE.md", "sub/claude.local.md"),
         *("tasks/app/T-1.yaml", "Tasks/main.yml", ".env.production", "web/.ENV.staging.local", ".envrc"),
+        *("lefthook.yml", ".builds/test.yml", ".semaphore/semaphore.yml", ".vscode/tasks.json", ".devcontainer.json"),
         *("AGENT\u017f.md", "AG\u200dENTS.md"),
     ],
 )

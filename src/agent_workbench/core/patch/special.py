@@ -49,6 +49,17 @@ SPECIAL_GLOBS = (
     "**/jenkinsfile.*",
     ".pre-commit-config.yaml",
     ".husky/**",
+    "lefthook.yml",
+    "lefthook.yaml",
+    ".lefthook.yml",
+    ".lefthook.yaml",
+    ".build.yml",
+    ".builds/**",
+    ".semaphore/**",
+    # run by an editor that opens the folder
+    ".vscode/**",
+    ".devcontainer/**",
+    ".devcontainer.json",
 )
 USUAL_GLOBS = ("**/.env.example", "**/.env.sample", "**/.env.template")
 """Exceptions from `SPECIAL_GLOBS`: templates without values."""

@@ -69,8 +69,6 @@ def parking_reason(state: SessionState, proposal: Proposal) -> str:
     """Return why a proposal waits for a person, where `ruling` decides nothing about it."""
     if against := objections(state, proposal):
         return "; ".join(map(describe_objection, against))
-    if against := objections(state, proposal):
-        return "; ".join(map(describe_objection, against))
     facts = PERMISSIONS[proposal.kind]
     if facts.unattended is UnattendedRule.PARKED:
         return f"{facts.plural} always wait for a person"
