@@ -69,6 +69,20 @@ async def test_of_a_long_output_a_session_keeps_the_digest_and_the_journal_all(d
     assert [path.read_text() for path in (directory / "blobs").iterdir()] == [output]
 
 
+@pytest.mark.parametrize("rules", [None, "/sessions/\n"])
+async def test_git_does_not_list_the_first_session_of_a_repository(tmp_path: Path, rules: str | None) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    memory = tmp_path / "memory"
+    if rules is not None:
+        memory.mkdir()
+        (memory / ".gitignore").write_text(rules)
+    writer = await open_new(memory / "sessions" / "20260102T030405-abc234")
+    await writer.close()
+    listed = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=tmp_path, capture_output=True, check=True)
+    assert listed.stdout.decode() == ("" if rules is None else "?? memory/.gitignore\n")
+    assert (memory / "sessions" / ".gitignore").exists() == (rules is None)
+
+
 async def test_what_is_written_is_the_format(directory: Path, tmp_path: Path) -> None:
     writer = await open_new(directory)
     await append_all(writer)

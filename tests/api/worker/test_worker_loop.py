@@ -93,6 +93,7 @@ class Bench:
         self.parked = NobodyDecides(self.queue)
         self.dispatcher = Dispatcher(self.queue, "w", lambda claim: TimedWork(self, claim), jobs)
         self.bad: list[tuple[str, str]] = []
+        self.without_model: set[str] = set()
         self.told: list[tuple[str, str]] = []
         self.refused = RefusedFiles(self.take_bad, self.tell, self.log)
         parts = LoopParts(
@@ -152,6 +153,8 @@ class TimedWork(Struct):
             lasting = asyncio.create_task(clock.until(clock.seconds + self.bench.lasting))
             ending = asyncio.create_task(self.stopped.wait())
             await asyncio.wait({lasting, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if self.claim.task.id in self.bench.without_model:
+            return SessionEnd(ExitCode.MODEL, f"{self.claim.task.id} waits")
         await self.bench.queue.finish(self.claim, QueueState.DONE, "")
         return SessionEnd(ExitCode.DONE, f"{self.claim.task.id} done")
 
@@ -233,6 +236,19 @@ async def test_once_continues_what_was_begun_and_does_one_new_task() -> None:
     assert (end.exit_code, end.reason) == (ExitCode.DONE, "a done; b done")
     assert (await bench.loop.once()).reason == "c done"
     assert await bench.loop.once() == SessionEnd(ExitCode.DONE, EMPTY)
+
+
+async def test_once_does_a_new_task_although_the_model_of_a_begun_one_is_gone() -> None:
+    bench = Bench()
+    bench.without_model = {"a"}
+    for task in ("a", "b", "c"):
+        await bench.queue.put(QueuedTask(task, ""))
+    claim = await bench.queue.claim("x", 60)
+    assert claim is not None
+    await bench.queue.renew(claim, 60, SESSION)
+    bench.clock.seconds += 60
+    end = await bench.loop.once()
+    assert (end.exit_code, end.reason) == (ExitCode.MODEL, "a waits; b done")
 
 
 def test_the_gravest_end_counts() -> None:

@@ -17,6 +17,8 @@ from agent_workbench.core.events.output_digests import with_digests
 from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.locks import FileLock, describe_holder
 
+_IGNORE, _IGNORE_ALL = ".gitignore", "# Sessions stay on this machine.\n*\n"
+
 
 class LineComposer:
     """Composes the lines that follow the end of the journal in `directory`. Blocks; for one thread at a time."""
@@ -147,9 +149,19 @@ class JournalWriter:
 
 def _locked(directory: Path) -> FileLock:
     try:
+        _make_sessions(directory.parent)
         make_directories(directory)
     except OSError as error:
         raise storage_error(f"{directory} could not be made", error) from error
     lock = FileLock(directory / LOCK, describe_holder())
     lock.acquire()
     return lock
+
+
+def _make_sessions(folder: Path) -> None:
+    """Make the folder of the sessions; where the repository has no rules for `memory`, git does not list it."""
+    if folder.exists():
+        return
+    make_directories(folder)
+    if not (folder.parent / _IGNORE).exists():
+        (folder / _IGNORE).write_text(_IGNORE_ALL)

@@ -20,10 +20,18 @@ LOOK_SECONDS = 0.2
 THOROUGH_SECONDS = 5.0
 EXPIRY_SECONDS = 60.0
 EMPTY = "No tasks in queue"
-# Ends that stop any other task too, or keep this one for later: nothing further is begun after one.
-_ENDS_ALL = (ExitCode.MODEL, ExitCode.ENVIRONMENT, ExitCode.INTERRUPTED)
+# Ends that stop any other task too: nothing further is begun after one.
+_ENDS_ALL = (ExitCode.ENVIRONMENT, ExitCode.INTERRUPTED)
 # The first of these that a task ended with is that of the worker.
-_BY_WEIGHT = (*_ENDS_ALL, ExitCode.JOURNAL, ExitCode.USAGE, ExitCode.LOCKED, ExitCode.FAILED, ExitCode.PARKED)
+_BY_WEIGHT = (
+    ExitCode.MODEL,
+    *_ENDS_ALL,
+    ExitCode.JOURNAL,
+    ExitCode.USAGE,
+    ExitCode.LOCKED,
+    ExitCode.FAILED,
+    ExitCode.PARKED,
+)
 
 
 class LoopParts(Struct, frozen=True):
