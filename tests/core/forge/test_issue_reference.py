@@ -2,7 +2,7 @@ import pytest
 
 from agent_workbench.core.forge.issue_reference import issue_of, tag_name
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Task
+from agent_workbench.core.plan import Task, TaskOrigin
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from agent_workbench.core.plan import Task
         ("task-7-a", "", "3", 3),
         ("T-1", "", "#3", 3),
         ("T-1", "gitea:owner/other#7", "3", None),
+        ("T-1", "github:owner/repo#7", "", None),
         ("task-7", "gitea:owner/other#7", "", None),
         ("task-7", "https://git.example.org/owner/repo/issues/7", "", None),
         ("T-7", "", "", None),
@@ -31,6 +32,11 @@ from agent_workbench.core.plan import Task
 def test_the_issue_of_a_task(name: str, source: str, parent: str, issue: int | None) -> None:
     task = Task(TaskId(name), "text", source=source, parent_issue=parent)
     assert issue_of(task, "owner/repo") == issue
+
+
+def test_a_task_that_a_commit_brought_has_no_issue() -> None:
+    task = Task(TaskId("task-7"), "text", source="gitea:owner/repo#7", origin=TaskOrigin.REPOSITORY)
+    assert issue_of(task, "owner/repo") is None
 
 
 def test_the_tag_names_the_task_once() -> None:
