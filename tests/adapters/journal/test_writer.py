@@ -18,6 +18,7 @@ from agent_workbench.core.events.output_digests import output_digest
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.ports.stores import Journal
+from agent_workbench.core.settings import MEMORY_IGNORE
 from tests.adapters.journal.journals import (
     LONG,
     NO_SECRETS,
@@ -79,8 +80,8 @@ async def test_git_does_not_list_the_first_session_of_a_repository(tmp_path: Pat
     writer = await open_new(memory / "sessions" / "20260102T030405-abc234")
     await writer.close()
     listed = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=tmp_path, capture_output=True, check=True)
-    assert listed.stdout.decode() == ("" if rules is None else "?? memory/.gitignore\n")
-    assert (memory / "sessions" / ".gitignore").exists() == (rules is None)
+    assert listed.stdout.decode() == "?? memory/.gitignore\n"
+    assert (memory / ".gitignore").read_text() == (MEMORY_IGNORE if rules is None else rules)
 
 
 async def test_what_is_written_is_the_format(directory: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Writer of a session's journal: holds its lock, and returns from `append` when the event is on the disk."""
 
 import asyncio
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +15,9 @@ from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.events.codec import change_texts, encode_event
 from agent_workbench.core.events.output_digests import with_digests
+from agent_workbench.core.settings import MEMORY_IGNORE
 from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.locks import FileLock, describe_holder
-
-_IGNORE, _IGNORE_ALL = ".gitignore", "# Sessions stay on this machine.\n*\n"
 
 
 class LineComposer:
@@ -159,9 +159,9 @@ def _locked(directory: Path) -> FileLock:
 
 
 def _make_sessions(folder: Path) -> None:
-    """Make the folder of the sessions; where the repository has no rules for `memory`, git does not list it."""
+    """Make the folder of the sessions; with the first one git learns that journals stay on this machine."""
     if folder.exists():
         return
     make_directories(folder)
-    if not (folder.parent / _IGNORE).exists():
-        (folder / _IGNORE).write_text(_IGNORE_ALL)
+    with contextlib.suppress(FileExistsError), (folder.parent / ".gitignore").open("x") as rules:
+        rules.write(MEMORY_IGNORE)

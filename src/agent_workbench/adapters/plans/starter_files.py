@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agent_workbench.adapters.plans.plan_renderer import render_text
 from agent_workbench.adapters.plans.project_detection import DetectedProject, detect_project
+from agent_workbench.core.settings import MEMORY_IGNORE
 from agent_workbench.system.repo_files import change_inside
 
 MAX_BYTES = 1_000_000
@@ -24,12 +25,6 @@ PLAN = """\
 #     status: pending
 version: 1
 tasks: []
-"""
-
-IGNORED = """\
-# Journals and the index stay on this machine; plans, notes and knowledge are yours to commit.
-/sessions/
-/index/
 """
 
 
@@ -67,7 +62,7 @@ def wanted_files(detected: DetectedProject) -> dict[str, str]:
     """Return the starter files with their texts."""
     return {
         ".agent.yml": _settings(detected),
-        "memory/.gitignore": IGNORED,
+        "memory/.gitignore": MEMORY_IGNORE,
         "memory/plans/PLAN.yaml": PLAN,
         **{f"memory/{folder}/.gitkeep": "" for folder in ("scratch", "knowledge", "archive")},
     }

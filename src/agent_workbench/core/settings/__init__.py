@@ -110,6 +110,14 @@ class Limits(RecordedValue, frozen=True):
     review: bool = False
 
 
+MEMORY_IGNORE = """\
+# Journals and the index stay on this machine; plans, notes and knowledge are yours to commit.
+/sessions/
+/index/
+"""
+"""Text of the `.gitignore` in the memory folder."""
+
+
 class MemorySettings(Struct, frozen=True):
     """Folders of plans, notes and sessions, relative to the repo's root, and the size of notes.
 
