@@ -1,5 +1,6 @@
 """The ways in which the host opens a session of a real repository: unattended, replayed, forked, resumed."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -102,8 +103,10 @@ async def test_a_queued_task_is_followed_decided_opened_forked_and_replayed_like
     queued, task = T1, queued_plan(QueuedTask("T-1", QUEUED))
     async with LocalSessionHost(parking) as host:
         repo = await host.repo()
+        kept = gc.get_freeze_count()
         parked = await host.open_unattended(repo.with_plans(task), SessionQuery(fresh=True, tasks=(queued,)))
         assert (await parked.wait()).exit_code is ExitCode.PARKED
+        assert gc.get_freeze_count() <= kept, "a worker's next session would keep what this one used"
         name = parked.session
         (item,) = await host.inbox(InboxFilter())
         assert (item.task, item.source, item.proposal.kind) == (queued, "tasks/queue/default/T-1.yaml", Permission.DIFF)

@@ -31,21 +31,6 @@ async def test_a_session_that_was_left_is_let_go(nowhere: Invocation) -> None:
     assert session() is None
 
 
-async def test_what_the_opening_of_a_session_kept_from_collection_is_collected_after_its_end(
-    nowhere: Invocation,
-) -> None:
-    knot = asyncio.Event()
-    knot.itself = knot  # type: ignore[attr-defined]
-    tied = weakref.ref(knot)
-    gc.freeze()  # as the opening does
-    host = LocalSessionHost(nowhere)
-    await host.open(SessionRequest())
-    await host.join()
-    del knot
-    gc.collect()
-    assert tied() is None
-
-
 async def test_what_kept_all_of_them_from_being_opened_is_raised_at_the_end(nowhere: Invocation) -> None:
     async with LocalSessionHost(nowhere) as host:
         session = await host.open(SessionRequest())

@@ -1,7 +1,6 @@
 """Session host of this process: it opens sessions, keeps what they share, and waits for their ends."""
 
 import asyncio
-import gc
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
@@ -220,8 +219,6 @@ class LocalSessionHost:
             self._open.discard(session)
             # Nothing else of the session is kept: a long one is large, and the frames of a traceback hold it.
             self._failures.append(session.failure and session.failure.with_traceback(None))
-            # Its opening left all that was there to no collection: in a worker, that includes the session before it.
-            gc.unfreeze()
 
 
 def open_host(

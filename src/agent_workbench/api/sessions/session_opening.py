@@ -116,7 +116,7 @@ async def open_session(
             hooks=tuple(configured(name, hook) for name, hook in settings.hooks),
         )
         header = SessionStarted(opened.id, facts.root, facts.head, __version__, label=label)
-        recorder = _recorder(opened, publisher, events)
+        recorder = _recorder(opened, publisher, events, headless=headless)
         ports = replace(ports, plans=recorded_plan(recorder.state) or ports.plans)
         events.begin(recorder.state.seq, partial(store.read, opened.id, whole=True))
         await begin(recorder, header, config, opened.torn_bytes)
@@ -133,15 +133,17 @@ async def _label(query: "SessionQuery", tasks: "Plans", plan: "Plans") -> str:
     return tasks.path
 
 
-def _recorder(opened: "HeldSession", publisher: "UpdatePublisher", events: EventFeed) -> "Recorder":
+def _recorder(opened: "HeldSession", publisher: "UpdatePublisher", events: EventFeed, *, headless: bool) -> "Recorder":
     """Return the recorder behind the events of the journal; every state is published, every event handed on."""
     from agent_workbench.core.fold import fold_all
     from agent_workbench.engine.recorder import Recorder
 
     state = fold_all(opened.events)
     # Modules and recorded events are kept to the end. A full collection that goes through them blocks the screen, for
-    # 0.1 s while a model streams and 0.5 s after a long journal was read.
-    gc.freeze()
+    # 0.1 s while a model streams and 0.5 s after a long journal was read. Where there is no screen, the next session
+    # would keep all that the one before it used.
+    if not headless:
+        gc.freeze()
     publisher.show_state(state)
 
     def on_recorded(recorded: "Recorded", after: "SessionState") -> None:
