@@ -25,7 +25,7 @@ class Refusal(Exception):
 
 
 class SenderProof(Protocol):
-    """What a sender must know. Both methods raise `Refusal` for one who does not."""
+    """Proof that a sender gives. Both methods raise `Refusal` for one without it."""
 
     def check_head(self, scope: Scope) -> None:
         """Check the head, before anything of the body is read."""

@@ -93,24 +93,15 @@ async def explain_task(invocation: Invocation, named: str) -> PolicyTrial:
 
 async def policy_in_force(repo: "RepoContext", settings: "Settings") -> SessionConfigured:
     """Return what an unattended session that is opened now would go by."""
+    from agent_workbench.api.sessions.session_opening import session_config
     from agent_workbench.bootstrap.commands import command_shell
     from agent_workbench.bootstrap.stores import rule_store
 
     shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
     sandbox = await shell.observe()
     sessions_dir = await asyncio.to_thread(repo.sessions_dir, settings)
-    return SessionConfigured(
-        approvals=settings.approvals,
-        limits=settings.limits,
-        tools=settings.tools_allowed,
-        test_command=settings.test_command,
-        lint_command=settings.lint_command,
-        answer_tokens=settings.model.answer_tokens,
-        answer_seconds=settings.model.answer_seconds,
-        sandbox=sandbox,
-        headless=True,
-        own_rules=await rule_store(repo.root, repo.invocation, sessions_dir).kept(),
-    )
+    own_rules = await rule_store(repo.root, repo.invocation, sessions_dir).kept()
+    return session_config(settings, sandbox, own_rules, headless=True)
 
 
 async def _task(repo: "RepoContext", settings: "Settings", named: str) -> Task:

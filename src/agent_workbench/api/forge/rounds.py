@@ -58,14 +58,14 @@ async def repo_rounds(repo: "RepoContext", settings: "Settings", queue: "TaskQue
 
 
 class RoundOutcome(Struct, frozen=True):
-    """What a round did, a line each, and what stopped it."""
+    """Actions of a round, a line each, and the trouble that stopped it."""
 
     done: tuple[str, ...] = ()
     problem: WorkbenchError | None = None
 
 
 class IssueTasks(Struct, frozen=True):
-    """What there is of one issue: its tasks in the queue, and what waits in their sessions."""
+    """Work on one issue: its tasks in the queue, and the proposals that wait in their sessions."""
 
     tasks: tuple[QueuedTask, ...] = ()
     waiting: tuple[WaitingSession, ...] = ()

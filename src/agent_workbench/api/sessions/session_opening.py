@@ -21,10 +21,13 @@ from agent_workbench.core.version import __version__
 if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
     from collections.abc import Sequence
 
-    from agent_workbench.core.events import Recorded
+    from agent_workbench.core.events import Recorded, SessionConfigured
     from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.ports.repo_files import Plans, Setup, Trust
     from agent_workbench.core.ports.stores import HeldSession
+    from agent_workbench.core.repo.workspace import SandboxFacts
+    from agent_workbench.core.rules.stored_rules import StoredRule
+    from agent_workbench.core.settings import Settings
     from agent_workbench.core.state.session_state import SessionState
     from agent_workbench.engine.recorder import Recorder
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
@@ -78,9 +81,7 @@ async def open_session(
     `headless`: nobody can be asked in it. `say` is told what it waits for (None: the publisher is). Raises
     `LockedError`, `JournalError`, `ConfigError`, `StorageError`, and `ShellError` for headless tasks without a sandbox.
     """
-    from agent_workbench.core.events import SessionConfigured, SessionStarted
-    from agent_workbench.core.settings import ApprovalMode
-    from agent_workbench.core.settings.hooks import configured
+    from agent_workbench.core.events import SessionStarted
     from agent_workbench.engine.runtime.session_context import SessionContext
     from agent_workbench.engine.session.session_start import begin, session_tools
 
@@ -100,21 +101,7 @@ async def open_session(
         opened = held or await store.open(query)
         if held is None:
             stack.push_async_callback(store.discard, opened)
-        config = SessionConfigured(
-            approvals=settings.approvals,
-            limits=settings.limits,
-            tools=settings.tools_allowed,
-            test_command=settings.test_command,
-            lint_command=settings.lint_command,
-            answer_tokens=settings.model.answer_tokens,
-            answer_seconds=settings.model.answer_seconds,
-            sandbox=sandbox,
-            headless=headless,
-            own_rules=own_rules,
-            review_context=settings.ui.review_context and not headless,
-            mode=ApprovalMode.ASK if headless else settings.ui.mode,
-            hooks=tuple(configured(name, hook) for name, hook in settings.hooks),
-        )
+        config = session_config(settings, sandbox, own_rules, headless=headless)
         header = SessionStarted(opened.id, facts.root, facts.head, __version__, label=label)
         recorder = _recorder(opened, publisher, events, headless=headless)
         ports = replace(ports, plans=recorded_plan(recorder.state) or ports.plans)
@@ -122,6 +109,31 @@ async def open_session(
         await begin(recorder, header, config, opened.torn_bytes)
         stack.pop_all()
         return SessionContext(ports, settings, recorder, publisher, session_tools(ports)), recorder
+
+
+def session_config(
+    settings: "Settings", sandbox: "SandboxFacts", own_rules: "tuple[StoredRule, ...]", *, headless: bool
+) -> "SessionConfigured":
+    """Return the settings that a session opened now goes by; `headless`: nobody can be asked in it."""
+    from agent_workbench.core.events import SessionConfigured
+    from agent_workbench.core.settings import ApprovalMode
+    from agent_workbench.core.settings.hooks import configured
+
+    return SessionConfigured(
+        approvals=settings.approvals,
+        limits=settings.limits,
+        tools=settings.tools_allowed,
+        test_command=settings.test_command,
+        lint_command=settings.lint_command,
+        answer_tokens=settings.model.answer_tokens,
+        answer_seconds=settings.model.answer_seconds,
+        sandbox=sandbox,
+        headless=headless,
+        own_rules=own_rules,
+        review_context=settings.ui.review_context and not headless,
+        mode=ApprovalMode.ASK if headless else settings.ui.mode,
+        hooks=tuple(configured(name, hook) for name, hook in settings.hooks),
+    )
 
 
 async def _label(query: "SessionQuery", tasks: "Plans", plan: "Plans") -> str:

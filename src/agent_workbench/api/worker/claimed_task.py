@@ -52,7 +52,7 @@ _FINAL = (PlanError, ConfigError, UsageError, JournalError)
 
 
 class WorkerContext(Struct):
-    """What the claimed tasks of a worker share. `waits`: an outage is waited for, instead of ending the attempt.
+    """Parts that the claimed tasks of a worker share. `waits`: an outage is waited for, instead of ending the attempt.
 
     `changed` is called when a task begins to wait, or goes on. `slots` bounds the sessions that are open at once; a
     task that waits has none.

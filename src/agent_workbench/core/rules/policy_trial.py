@@ -30,7 +30,7 @@ class TriedSession(Struct, frozen=True):
 
 
 class PolicyTrial(Struct, frozen=True):
-    """What a policy would decide: about the task's own `checks`, and in recorded `sessions`.
+    """Decisions that a policy would make: about the task's own `checks`, and in recorded `sessions`.
 
     `similar`: no session worked on the task, so those of similar tasks are tried.
     """
