@@ -12,6 +12,7 @@ WorkbenchError
 ├── ShellError            a command that could not be started                       exit 4
 ├── ToolError             a tool of a source that cannot be called                  exit 4
 ├── StorageError          disk full, read-only, a file changed by another process   exit 4
+├── SigningError          ssh-keygen, the signing key, or the list of signers       exit 4
 ├── JournalError          a journal that cannot be read or written                  exit 6
 │   └── LockedError       another process is writing                                exit 7
 ├── DecisionRefused       a decision about a proposal that changed or is decided    exit 1
@@ -119,6 +120,12 @@ class ToolError(WorkbenchError):
 
 class StorageError(WorkbenchError):
     """The disk is full or read-only, or another process changed a file."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+
+class SigningError(WorkbenchError):
+    """Nothing can be signed or judged: `ssh-keygen`, the signing key, or the file of allowed signers."""
 
     exit_code = ExitCode.ENVIRONMENT
 
