@@ -1,8 +1,11 @@
 """Protocols of what machines share beside the stores. The database and the git remote are not trusted."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from agent_workbench.core.events import Recorded
+from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.signed import SignedPurpose
 
 
@@ -31,3 +34,41 @@ class Signatures(Protocol):
 
     async def public_line(self, purposes: Collection[SignedPurpose]) -> str:
         """Return the line that allows this machine's key for `purposes` on other machines; raise `SigningError`."""
+
+
+class SessionRefs(Protocol):
+    """A session's checkpoints, bases, branches and signed heads in a git remote that machines share.
+
+    Each push moves `refs/agent/audit/<session>`, whose commits carry the heads, from where this machine knows it. So
+    a writer whose lease was taken over is refused as a whole, whenever its push arrives. The user's checkout, index,
+    `HEAD` and other refs never change. Every method raises `StorageError` if the remote does not answer in time, is
+    full, or has no place for the refs, and `JournalError` for what it has and cannot be right.
+    """
+
+    async def push(self, head: SignedHead) -> None:
+        """Push all that this machine has of the head's session, and the head: all of it or nothing.
+
+        `head` is the newest that the database has, and signed: what the remote has was in the database before. Raises
+        `LockedError` if a larger fence took the session over.
+        """
+
+    async def take_over(self, head: SignedHead, recorded: Sequence[Recorded]) -> None:
+        """Move the audit ref to the larger fence of `head`: from then on other writers are refused.
+
+        `recorded` are the session's events as the database has them. Raises `LockedError` if the remote has this
+        fence or a larger one, `JournalError` if a head at the remote does not fit the events: they were changed or cut.
+        """
+
+    async def fetch(self, session: SessionId, recorded: Sequence[Recorded]) -> SignedHead | None:
+        """Bring what these proved events name into this repository, and return the newest head (None: there is none).
+
+        Refs and branches get here what the events say, never what the remote says; what this machine had under the
+        same name is kept under `refs/agent/<session>/withdrawn/`. Raises `JournalError` if the remote has another
+        object than the events name, or a head that does not fit them, `WorkspaceError` if a branch here has other work.
+        """
+
+    async def heads(self, session: SessionId) -> tuple[SignedHead, ...]:
+        """Return the heads whose signature counts, oldest first: of the remote, else as this machine saw them last.
+
+        Raises `JournalError` if the remote's are no continuation of those seen here.
+        """
