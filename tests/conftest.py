@@ -10,6 +10,8 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 
+pytest_plugins = ["tests.postgres"]
+
 # A skip may stand in CI only if the machine cannot do better; it says so with this beginning.
 MACHINE_LACKS = "machine lacks:"
 

@@ -17,6 +17,8 @@ HEAVY = {
         "msgspec",
         "numpy",
         "onnxruntime",
+        "procrastinate",
+        "psycopg",
         "pydantic",
         "pydantic_settings",
         "rank_bm25",

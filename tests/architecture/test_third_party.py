@@ -16,6 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "core.patch": {"unidiff"},
     "engine": set(),
     "adapters": set(),
+    "adapters.database": {"procrastinate", "psycopg", "psycopg_pool"},
     "adapters.forge": {"httpx"},
     "adapters.llama_cpp": {"gguf", "httpx", "numpy", "xllamacpp"},
     "adapters.mcp": {"anyio", "httpx2", "mcp", "mcp_types", "pydantic"},

@@ -165,10 +165,17 @@ RISKY = {
     "worker.park_for": ("worker: {park_for: 1d}", "worker: {park_for: 2d}"),
     "worker.then": ("worker: {then: reject}", "worker: {then: keep}"),
     "worker.jobs": ("worker: {jobs: 2}", "worker: {jobs: 3}"),
+    "worker.pause_below_percent": ("worker: {pause_below_percent: 10}", "worker: {pause_below_percent: 30}"),
+    "worker.poll_seconds": ("worker: {poll_seconds: 5}", "worker: {poll_seconds: 6}"),
+    "database.url_env": ("database: {url_env: A}", "database: {url_env: B}"),
+    "database.remote": ("database: {remote: a}", "database: {remote: b}"),
     "ui.keys": ("ui: {keys: {approve: j}}", "ui: {keys: {approve: k}}"),
     "ui.review_context": ("ui: {review_context: false}", "ui: {review_context: true}"),
 }
-REFUSED = {"ui.mode", "sandbox.unconfined", "sandbox.user"}
+REFUSED = {
+    *("ui.mode", "sandbox.unconfined", "sandbox.user", "worker.name", "worker.tags"),
+    *("database.signing_key", "database.allowed_signers"),
+}
 HARMLESS = {
     **{
         f"sampling.{role}.{name}": f"sampling: {{{role}: {{{name}: 1}}}}"

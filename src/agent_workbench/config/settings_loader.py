@@ -43,7 +43,10 @@ from agent_workbench.system.repo_files import read_inside
 FILE = ".agent.yml"
 # A model file or the address of a server: one of them overrides the other from a layer of lower priority.
 ALTERNATIVES = ("path", "url")
-HOME_PATHS = {"model.path", "model.server", "endpoints.*.path", "endpoints.*.server", "retrieval.embeddings.path"}
+HOME_PATHS = {
+    *("model.path", "model.server", "endpoints.*.path", "endpoints.*.server", "retrieval.embeddings.path"),
+    *("database.signing_key", "database.allowed_signers"),
+}
 # Mappings from text to text: a source changes single entries, not all of them.
 MAPPINGS = {"ui.keys"}
 # Keys that no repository may set, with the reason.
@@ -51,6 +54,10 @@ USER_ONLY = {
     "ui.mode": "a repository cannot choose how much is approved without a question",
     "sandbox.unconfined": "a repository cannot choose that nothing confines what it runs",
     "sandbox.user": "which users there are depends on the machine",
+    "worker.name": "a repository cannot name your machines",
+    "worker.tags": "a repository cannot say what your machines are for",
+    "database.signing_key": "a repository cannot choose who signs for you",
+    "database.allowed_signers": "a repository cannot choose whose signatures count",
 }
 
 

@@ -6,13 +6,16 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from agent_workbench.core.rules.matching import rule_problem
-from agent_workbench.core.settings import ALL_TOOLS, MOST_JOBS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
+from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
+from agent_workbench.core.settings.worker import MOST_JOBS
 from agent_workbench.core.text.amounts import time_seconds
 from agent_workbench.core.text.messages import did_you_mean, quoted
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
 FORGE_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9_.-]{1,100}(?<![/.]\.)(?<!\.git)", re.ASCII)
+WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+WORKER_NAME_FORM = "a letter or digit, then at most 63 letters, digits, '.', '_' or '-'"
 FORGE_USER = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
 TRANSPORT_HEADERS = {"host", "content-length", "content-type", "transfer-encoding", "connection"}
 MAX_HOOK_SECONDS = 600.0
@@ -136,6 +139,30 @@ def _jobs_problem(value: object) -> str:
     return "" if fits else f"expected 1 to {MOST_JOBS} tasks at the same time, found {value}"
 
 
+def _percent_problem(value: object) -> str:
+    return "" if isinstance(value, int | float) and 0 <= value <= 100 else f"expected 0 to 100, found {value}"
+
+
+def _worker_poll_problem(value: object) -> str:
+    return "" if isinstance(value, int | float) and value >= 1 else f"expected 1 or more seconds, found {value}"
+
+
+def _worker_name_problem(value: object) -> str:
+    text = str(value)
+    return "" if not text or WORKER_NAME.fullmatch(text) else f"expected {WORKER_NAME_FORM}, found {quoted(text)}"
+
+
+def _tags_problem(value: object) -> str:
+    tags = value if isinstance(value, tuple) else ()
+    wrong = next((tag for tag in tags if not WORKER_NAME.fullmatch(tag)), None)
+    return f"expected {WORKER_NAME_FORM}, found {quoted(wrong)}" if wrong is not None else ""
+
+
+def _remote_problem(value: object) -> str:
+    text = str(value)
+    return "" if WORKER_NAME.fullmatch(text) else f"expected the name of a git remote, found {quoted(text)}"
+
+
 def _filled_problem(value: object) -> str:
     return "" if str(value).strip() else "expected a text, found nothing"
 
@@ -225,6 +252,12 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "skills.dirs": _paths_problem,
     "worker.park_for": _time_problem,
     "worker.jobs": _jobs_problem,
+    "worker.name": _worker_name_problem,
+    "worker.tags": _tags_problem,
+    "worker.pause_below_percent": _percent_problem,
+    "worker.poll_seconds": _worker_poll_problem,
+    "database.url_env": _variable_problem,
+    "database.remote": _remote_problem,
     "mcp_servers.*.url": _server_url_problem,
     "mcp_servers.*.env": _server_environment_problem,
     "mcp_servers.*.headers": _server_headers_problem,

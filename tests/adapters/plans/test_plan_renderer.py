@@ -19,6 +19,7 @@ from agent_workbench.core.plan import (
     TaskOrigin,
     TaskStatus,
 )
+from agent_workbench.core.plan.needs import Intent, Needs
 
 AWKWARD = [
     "",
@@ -171,6 +172,9 @@ def test_every_field_of_a_task_is_written() -> None:
         subtask="1/2",
         blocked_because="x",
         edits=(TaskEdit("x", content=""),),
+        intent=Intent.INFRA,
+        service="kuma",
+        needs=Needs(gpu_vram_gb=24, cores=4, models=("m",), tags=("t",)),
         origin=TaskOrigin.FORGE,
     )
     assert "forge" not in render_flow(full)

@@ -22,7 +22,8 @@ from agent_workbench.core.patch.selection.choice import HunkChoice, partial_diff
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.ports.stores import HeldSession, Inbox
 from agent_workbench.core.proposals import COMPACT, MAX_DIFF_LINES, Proposal, Verdict
-from agent_workbench.core.settings import ParkedEnd, Permission, WorkerSettings
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings.worker import ParkedEnd, WorkerSettings
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of, write_quickly
 from tests.contracts.test_session_store import CountedIds
 from tests.fakes import runs

@@ -35,7 +35,8 @@ from agent_workbench.core.live import Followed
 from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, Proposal, Verdict
-from agent_workbench.core.settings import ParkedEnd, Permission, WorkerSettings
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings.worker import ParkedEnd, WorkerSettings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.gate.gate_bar import DECIDABLE, acts_for
 from agent_workbench.views.inbox import item_remarks

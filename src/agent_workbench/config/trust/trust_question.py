@@ -27,7 +27,7 @@ HARMLESS = {
 }
 HARMLESS_GROUPS = ("sampling.",)
 # Groups whose keys belong together and all need trust.
-WHOLE_GROUPS = ("endpoints.", "roles.", "mcp_servers.", "hooks.", "forge.")
+WHOLE_GROUPS = ("endpoints.", "roles.", "mcp_servers.", "hooks.", "forge.", "database.")
 # Harmless up to the default.
 BOUNDED = {
     *("limits.max_tool_calls_per_task", "limits.max_reflexion_retries", "limits.consecutive_failure_threshold"),
@@ -89,6 +89,10 @@ MEANINGS = {
     "worker.park_for": "is how long a parked proposal waits for you",
     "worker.then": "happens to it then",
     "worker.jobs": "is how many tasks a worker does at the same time",
+    "worker.pause_below_percent": "is the capacity below which workers begin nothing new",
+    "worker.poll_seconds": "is the time between two looks of a worker",
+    "database.url_env": "is the variable that holds the address of the database, where sessions are copied to",
+    "database.remote": "is the git remote that checkpoints and branches are pushed to",
     "hooks.*.command": "runs on these events",
     "hooks.*.events": "are the events of this hook",
     "hooks.*.timeout_seconds": "is how long it may run",

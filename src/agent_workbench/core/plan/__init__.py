@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan.needs import Intent, Needs
 from agent_workbench.core.recorded_value import RecordedValue
 
 QUEUE_FOLDER = "tasks/queue"
@@ -100,7 +101,7 @@ class TaskEdit(RecordedValue, frozen=True):
 class Task(RecordedValue, frozen=True):
     """One task of a plan or of a queue; `blocked_because` is the reason if it is blocked.
 
-    A task with `edits` needs no model: they are its whole change.
+    A task with `edits` needs no model: they are its whole change. `service` names what it is for in the audit.
     """
 
     id: TaskId
@@ -120,6 +121,9 @@ class Task(RecordedValue, frozen=True):
     subtask: str = ""
     blocked_because: str = ""
     edits: tuple[TaskEdit, ...] = ()
+    intent: Intent | None = None
+    service: str = ""
+    needs: Needs = field(default_factory=Needs)
     origin: Unwritten = TaskOrigin.LOCAL
 
     @property

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.settings.database import DatabaseSettings
 from agent_workbench.core.settings.forge import ForgeSettings
 from agent_workbench.core.settings.hooks import HookSettings
 from agent_workbench.core.settings.models import (
@@ -18,7 +19,7 @@ from agent_workbench.core.settings.models import (
     SamplingSettings,
 )
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
-from agent_workbench.core.text.amounts import time_seconds
+from agent_workbench.core.settings.worker import WorkerSettings
 
 
 class Permission(StrEnum):
@@ -234,33 +235,6 @@ class UiSettings(Struct, frozen=True):
     review_context: bool = True
 
 
-class ParkedEnd(StrEnum):
-    """Fate of a parked proposal that nobody decided in time. None of them approves anything."""
-
-    KEEP = "keep"
-    REJECT = "reject"
-
-
-MOST_JOBS = 16
-"""Tasks that one worker may do at the same time."""
-
-
-class WorkerSettings(Struct, frozen=True):
-    """Time that a proposal of an unattended session waits for a person, and what happens `then`; empty: no end.
-
-    `jobs` is how many tasks a worker does at the same time.
-    """
-
-    park_for: str = ""
-    then: ParkedEnd = ParkedEnd.KEEP
-    jobs: int = 1
-
-    @property
-    def park_seconds(self) -> int | None:
-        """The time in seconds, None for no end."""
-        return time_seconds(self.park_for)
-
-
 DEFAULT_TOOLS = (
     "read_file",
     "list_files",
@@ -311,6 +285,7 @@ class Settings(Struct, frozen=True):
     mcp_servers: tuple[tuple[str, ToolServerSettings], ...] = ()
     forge: ForgeSettings = field(default_factory=ForgeSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
+    database: DatabaseSettings = field(default_factory=DatabaseSettings)
     hooks: tuple[tuple[str, HookSettings], ...] = ()
     ui: UiSettings = field(default_factory=UiSettings)
 
@@ -334,12 +309,13 @@ class Settings(Struct, frozen=True):
 
     @property
     def key_variables(self) -> tuple[str, ...]:
-        """Environment variables that hold keys of endpoints and of the forge, or values for MCP servers."""
+        """Environment variables that hold keys or addresses with passwords, or values for MCP servers."""
         embeddings = self.retrieval.embeddings.api_key_env
         named = (
             *(self.model.api_key_env, embeddings, *(endpoint.api_key_env for _, endpoint in self.endpoints)),
             *(name for _, server in self.mcp_servers for name in server.variables),
             *((self.forge.token_env, self.forge.webhook_secret_env) if self.forge.active else ()),
+            self.database.url_env,
         )
         return tuple(dict.fromkeys(name for name in named if name))
 

@@ -14,7 +14,7 @@ from agent_workbench.cli.verbs.tasks.worker_add import configure_add, configure_
 from agent_workbench.cli.verbs.tasks.worker_place import add_place_flags, worker_invocation
 from agent_workbench.cli.verbs.tasks.worker_pull import configure_pull
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.settings import MOST_JOBS
+from agent_workbench.core.settings.worker import MOST_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,159 @@
+"""Connections to the shared database, and what its errors mean."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Self
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from agent_workbench.core.errors import ConfigError, DatabaseDownError, StorageError
+
+CONNECT_SECONDS = 5.0
+"""Longest wait for a connection."""
+STATEMENT_SECONDS = 30.0
+"""Longest time of one statement, also of one that waits for a lock."""
+MOST_CONNECTIONS = 8
+APPLICATION = "agent-workbench"
+_PARAMETERS: dict[str, str | int] = {
+    "connect_timeout": int(CONNECT_SECONDS),
+    "application_name": APPLICATION,
+    "options": f"-c statement_timeout={STATEMENT_SECONDS:.0f}s -c idle_in_transaction_session_timeout=60s",
+    # A peer that vanished is noticed within about 20 s.
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+
+Connection = psycopg.AsyncConnection[tuple[object, ...]]
+
+
+class Database:
+    """Pool of connections to the database at `url`; opened with `async with` or by the first `connection`.
+
+    The url may hold a password: no error text of this class has it, and neither has its representation.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._pool: AsyncConnectionPool[Connection] | None = None
+        self._opening = asyncio.Lock()
+        self._refused = asyncio.Event()
+        self.place = _place(url)
+        self._conninfo = make_conninfo(url, **_PARAMETERS)
+
+    def __repr__(self) -> str:
+        return f"Database({self.place})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[Connection]:
+        """Yield a connection with an open transaction: it is committed at the end, rolled back after an error.
+
+        Raises `DatabaseDownError` if the database cannot be reached or the connection was lost, `StorageError` for
+        anything else that it refuses.
+        """
+        pool = await self._opened()
+        try:
+            connection = await self._connected(pool)
+            try:
+                async with connection.transaction():
+                    yield connection
+            finally:
+                await pool.putconn(connection)
+        except (psycopg.Error, PoolTimeout, OSError) as error:
+            raise self.explained(error) from error
+
+    @asynccontextmanager
+    async def listener(self, channel: str) -> AsyncGenerator[Connection]:
+        """Yield a connection of its own, in autocommit, that listens on `channel`; raise as `connection` does."""
+        try:
+            async with await Connection.connect(self._conninfo, autocommit=True) as connection:
+                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                yield connection
+        except (psycopg.Error, OSError) as error:
+            raise self.explained(error) from error
+
+    async def close(self) -> None:
+        """Close all connections; a later `connection` opens them again."""
+        async with self._opening:
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                await pool.close()
+
+    def explained(self, error: Exception) -> StorageError:
+        """Return the error of the workbench for one of the driver; its text has nothing of the url but the place."""
+        if isinstance(error, psycopg.Error) and error.sqlstate and not _is_lost(error):
+            said = error.diag.message_primary or type(error).__name__
+            return StorageError(f"the database at {self.place} refused: {said} ({error.sqlstate})")
+        advice = "it is tried again; `agent database check` tells more"
+        return DatabaseDownError(
+            f"the database at {self.place} does not answer ({type(error).__name__})", advice=advice
+        )
+
+    async def _connected(self, pool: AsyncConnectionPool[Connection]) -> Connection:
+        """Return a connection of the pool; where the server refuses one, do not wait for the end of the time."""
+        self._refused.clear()
+        connecting = asyncio.create_task(pool.getconn())
+        refused = asyncio.create_task(self._refused.wait())
+        try:
+            await asyncio.wait((connecting, refused), return_when=asyncio.FIRST_COMPLETED)
+            if not connecting.done():
+                raise psycopg.OperationalError("the server took no connection")
+            return connecting.result()
+        finally:
+            refused.cancel()
+            if not connecting.done():
+                connecting.cancel()
+
+    async def _note_refused(self, pool: AsyncConnectionPool[Connection]) -> None:
+        del pool
+        self._refused.set()
+
+    async def _opened(self) -> AsyncConnectionPool[Connection]:
+        async with self._opening:
+            if self._pool is None:
+                pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+                    self._conninfo,
+                    connection_class=Connection,
+                    min_size=0,
+                    max_size=MOST_CONNECTIONS,
+                    timeout=CONNECT_SECONDS,
+                    reconnect_timeout=0,
+                    reconnect_failed=self._note_refused,
+                    check=AsyncConnectionPool.check_connection,
+                    open=False,
+                )
+                await pool.open(wait=False)
+                self._pool = pool
+            return self._pool
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    """Return True if the server went away, or cannot take connections now."""
+    state = error.sqlstate or ""
+    return state.startswith(("08", "57P", "53"))
+
+
+def _place(url: str) -> str:
+    """Return host, port and name of the database; raise `ConfigError` for what is no address of one."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error:
+        # The driver's text repeats the url.
+        raise ConfigError(
+            "the address of the database cannot be read",
+            advice="it has the form postgresql://USER@HOST:PORT/NAME; settings: database.url_env",
+        ) from None
+    host, port, name = (
+        str(parts.get(key) or other) for key, other in (("host", "local"), ("port", "5432"), ("dbname", ""))
+    )
+    return f"{host}:{port}/{name}"

@@ -1,0 +1,89 @@
+"""Connections to a real database: what is told of its errors, and that nothing stays open."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from agent_workbench.adapters.database.connection import Database
+from agent_workbench.core.errors import ConfigError, DatabaseDownError, StorageError
+from tests.postgres import PostgresServer
+
+
+async def test_a_transaction_is_kept_at_the_end_and_undone_after_an_error(postgres_url: str) -> None:
+    async with Database(postgres_url) as database:
+        async with database.connection() as connection:
+            await connection.execute("CREATE TABLE words (word text)")
+            await connection.execute("INSERT INTO words VALUES ('kept')")
+        with pytest.raises(StorageError, match="nowhere"):
+            await insert_and_fail(database)
+        async with database.connection() as connection:
+            assert await (await connection.execute("SELECT word FROM words")).fetchall() == [("kept",)]
+
+
+async def insert_and_fail(database: Database) -> None:
+    async with database.connection() as connection:
+        await connection.execute("INSERT INTO words VALUES ('undone')")
+        await connection.execute("SELECT * FROM nowhere")
+
+
+async def test_a_refused_statement_tells_what_the_database_said(postgres_url: str) -> None:
+    async with Database(postgres_url) as database:
+        with pytest.raises(StorageError, match='refused: relation "nowhere" does not exist') as refused:
+            async with database.connection() as connection:
+                await connection.execute("SELECT * FROM nowhere")
+    assert not isinstance(refused.value, DatabaseDownError)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://ada:s3cr3t@127.0.0.1:1/agent", "postgresql://ada:s3cr3t@/x?host=/nowhere"]
+)
+async def test_a_database_that_is_down_is_told_without_its_password(url: str) -> None:
+    async with Database(url) as database:
+        with pytest.raises(DatabaseDownError) as down:
+            async with database.connection():
+                pass
+    assert "s3cr3t" not in f"{down.value} {down.value.advice} {database!r}"
+    assert "agent database check" in down.value.advice
+
+
+def test_what_is_no_address_is_refused_without_showing_it() -> None:
+    with pytest.raises(ConfigError) as refused:
+        Database("postgresql://ada:s3cr3t@host:port:5432/%zz")
+    assert "s3cr3t" not in f"{refused.value} {refused.value.advice}"
+
+
+async def test_work_goes_on_after_the_server_was_restarted(own_postgres: PostgresServer) -> None:
+    async with Database(own_postgres.url()) as database:
+        async with database.connection() as connection:
+            await connection.execute("SELECT 1")
+        await asyncio.to_thread(own_postgres.stop)
+        with pytest.raises(DatabaseDownError):
+            async with database.connection() as connection:
+                await connection.execute("SELECT 1")
+        await asyncio.to_thread(own_postgres.start)
+        async with database.connection() as connection:
+            assert await (await connection.execute("SELECT 2")).fetchone() == (2,)
+
+
+async def test_a_listener_hears_what_another_connection_says(postgres_url: str) -> None:
+    async with Database(postgres_url) as database, database.listener("news") as listening:
+        async with database.connection() as connection:
+            await connection.execute("NOTIFY news, 'hello'")
+        heard = [notify.payload async for notify in listening.notifies(timeout=10, stop_after=1)]
+    assert heard == ["hello"]
+
+
+async def test_nothing_stays_connected(postgres_url: str) -> None:
+    async with Database(postgres_url) as database, database.connection() as connection:
+        await connection.execute("SELECT 1")
+
+    def others() -> int:
+        with psycopg.connect(postgres_url) as connection:
+            row = connection.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid != pg_backend_pid()"
+            ).fetchone()
+            assert row is not None
+            return int(row[0])
+
+    assert await asyncio.to_thread(others) == 0

