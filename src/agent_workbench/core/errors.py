@@ -128,6 +128,8 @@ class SigningError(WorkbenchError):
     """Nothing can be signed or judged: `ssh-keygen`, the signing key, or the file of allowed signers."""
 
     exit_code = ExitCode.ENVIRONMENT
+
+
 class DatabaseDownError(StorageError):
     """The shared database cannot be reached; what was asked for may be tried again."""
 
