@@ -6,6 +6,7 @@ from typing import Protocol
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.signed_heads import SignedHead
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.queue.workers import DispatchPause, Fleet, WorkerRecord
 from agent_workbench.core.signed import SignedPurpose
 
 
@@ -72,3 +73,29 @@ class SessionRefs(Protocol):
 
         Raises `JournalError` if the remote's are no continuation of those seen here.
         """
+class WorkerRegistry(Protocol):
+    """The registered workers of one queue, and the pause of their dispatch. Every method may raise `StorageError`.
+
+    What it says is not trusted: it decides where a task may go, and nothing else.
+    """
+
+    async def beat(self, worker: WorkerRecord) -> WorkerRecord | None:
+        """Record a heartbeat and return the worker as it is registered; None if a newer process has its name.
+
+        The first beat of an `instance` registers it and takes the name over. `draining` stays as it was ordered.
+        """
+
+    async def end(self, worker: WorkerRecord) -> None:
+        """Record that the process ends: the worker is offline from now on, unless a newer process has its name."""
+
+    async def drain(self, name: str, *, draining: bool) -> None:
+        """Order a worker to take nothing new, or to take tasks again; raise `UsageError` for an unknown one."""
+
+    async def remove(self, name: str) -> None:
+        """Remove a worker; raise `UsageError` for an unknown one, `LockedError` for one that is not offline."""
+
+    async def fleet(self) -> Fleet:
+        """Return the registered workers, the time of their clock, and the pause."""
+
+    async def set_pause(self, pause: DispatchPause | None) -> None:
+        """Keep the pause of dispatch, or its end."""

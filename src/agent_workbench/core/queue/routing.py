@@ -184,11 +184,12 @@ class _Fleet:
             capability = min(1.0, needs.gpu_vram_gb / (worker.resources.freest_gpu or 1.0))
         else:
             capability = _UNUSED_GPU if worker.resources.gpus else 1.0
-        capacity = replace(worker, jobs=self._jobs[worker.name]).capacity
+        now = replace(worker, jobs=self._jobs[worker.name])
+        free = (now.free_jobs + now.free_cores) / 2
         speed = _speed(needs, worker)
         share = speed / fastest if speed and fastest else _UNKNOWN_SPEED
-        total = CAPABILITY * capability + LOAD * capacity + SPEED * share
-        return WorkerScore(worker.name, round(capability, 3), round(capacity, 3), round(share, 3), round(total, 3))
+        total = CAPABILITY * capability + LOAD * free + SPEED * share
+        return WorkerScore(worker.name, round(capability, 3), round(free, 3), round(share, 3), round(total, 3))
 
 
 def _speed(needs: Needs, worker: WorkerRecord) -> float:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.core.ids import NO_SESSION, SessionId
 
@@ -138,41 +139,79 @@ class MachineResources(Struct, frozen=True):
 class WorkerRecord(Struct, frozen=True):
     """A registered worker, as its last heartbeat described it; times are UTC in ISO 8601 by the database's clock.
 
-    `pid` and `host` help a person to find the process. `jobs` are the tasks that it has, of at most `most_jobs`.
+    `instance` is another text for each process: of two with one name the newer has it. `jobs` are the tasks that it
+    has, of at most `most_jobs`. `ended`: its process said that it ends.
     """
 
     name: str
-    since: str
-    last_beat: str
+    since: str = ""
+    last_beat: str = ""
+    instance: str = ""
     tags: tuple[str, ...] = ()
     draining: bool = False
+    ended: bool = False
     jobs: Count = 0
     most_jobs: Count = 1
     models: tuple[ServedModel, ...] = ()
     resources: MachineResources = field(default_factory=MachineResources)
-    host: str = ""
-    pid: Count = 0
 
     def presence(self, now: str) -> WorkerPresence:
         """Return the worker's state at a time of the same clock."""
-        if seconds_between(self.last_beat, now) > OFFLINE_SECONDS:
+        if self.ended or seconds_between(self.last_beat, now) > OFFLINE_SECONDS:
             return WorkerPresence.OFFLINE
         return WorkerPresence.DRAINING if self.draining else WorkerPresence.ONLINE
 
     @property
-    def capacity(self) -> float:
-        """Share of the worker that is free, 0 to 1: the smaller one of its free jobs and of its cores without load.
+    def free_jobs(self) -> float:
+        """Share of the jobs that are free, 0 to 1."""
+        return max(0, self.most_jobs - self.jobs) / self.most_jobs if self.most_jobs else 0.0
 
-        Where the cores are not known, the jobs alone count.
-        """
-        jobs = max(0, self.most_jobs - self.jobs) / self.most_jobs if self.most_jobs else 0.0
-        cores = self.resources.cores_available / self.resources.cores if self.resources.cores else 1.0
-        return min(jobs, cores, 1.0)
+    @property
+    def free_cores(self) -> float:
+        """Share of the cores that the load leaves, 0 to 1; all of them where the cores are not known."""
+        return min(1.0, self.resources.cores_available / self.resources.cores) if self.resources.cores else 1.0
+
+    @property
+    def capacity(self) -> float:
+        """Share of the machine that is free for another task: that of its cores, 0 if no job is free."""
+        return self.free_cores if self.free_jobs else 0.0
 
     def model(self, name: str) -> ServedModel | None:
         """Return a model that answers here, by its name in any case."""
         wanted = name.casefold()
         return next((each for each in self.models if each.name.casefold() == wanted), None)
+
+
+class DispatchPause(Struct, frozen=True):
+    """Pause of dispatch because no worker has capacity; `percent` is the largest that one had, below `least`."""
+
+    since: str
+    percent: float = 0.0
+    least: float = 0.0
+
+
+class Fleet(Struct, frozen=True):
+    """The registered workers of a queue by name, the time of their clock, and the pause of dispatch if there is one."""
+
+    workers: tuple[WorkerRecord, ...] = ()
+    now: str = ""
+    pause: DispatchPause | None = None
+
+    def dispatch_pause(self, least: float) -> DispatchPause | None:
+        """Return the pause if each online worker has less than `least` percent of capacity, also if none is online.
+
+        A pause that goes on keeps its beginning. 0 percent never pauses.
+        """
+        online = [each for each in self.workers if each.presence(self.now) is WorkerPresence.ONLINE]
+        percent = round(100 * max((each.capacity for each in online), default=0.0), 1)
+        if percent >= least:
+            return None
+        return DispatchPause(self.pause.since if self.pause else self.now, percent, least)
+
+    def with_worker(self, worker: WorkerRecord) -> "Fleet":
+        """Return the fleet with a worker as it is now, which beats at this time."""
+        own = replace(worker, last_beat=self.now)
+        return replace(self, workers=(*(each for each in self.workers if each.name != own.name), own))
 
 
 def seconds_between(earlier: str, later: str) -> float:
