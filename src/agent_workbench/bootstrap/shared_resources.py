@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when the first session needs them
+    from agent_workbench.adapters.database.connection import Database
     from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever, SharedRetrievers
     from agent_workbench.core.settings import Settings
@@ -16,6 +17,20 @@ class SharedResources:
     Everything else is the session's own: journal, workspace, ports. Sessions exclude each other by file locks, as those
     of different processes do: a journal has one writer, a task one workspace, plan and notes one change at a time.
     """
+
+    def __init__(self) -> None:
+        self._databases: dict[str, Database] = {}
+
+    def database(self, address: str) -> "Database":
+        """Return the database at an address, the same one each time."""
+        from agent_workbench.adapters.database.connection import Database
+
+        return self._databases.setdefault(address, Database(address))
+
+    async def close(self) -> None:
+        """Close the connections to databases; a later use opens them again."""
+        for database in self._databases.values():
+            await database.close()
 
     @cached_property
     def models(self) -> "SharedModels":

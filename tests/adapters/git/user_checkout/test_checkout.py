@@ -1,5 +1,6 @@
 """The user's checkout in every state it may be in, described or refused with the cause."""
 
+import asyncio
 import os
 import shutil
 from pathlib import Path
@@ -190,3 +191,18 @@ async def test_an_old_git(repository: Repository, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(RepoError, match=r"too old: git version 2\.17\.1"):
         await repository.inspect()
+
+
+async def test_all_whole_clones_have_the_same_first_commit(user: User, worktrees: Path, tmp_path: Path) -> None:
+    async def first_of(folder: Path) -> str:
+        checkout = await Repository(folder, worktrees).checkout_files()
+        return await asyncio.to_thread(checkout.first_commit)
+
+    first = await first_of(user.root)
+    user.write("next.txt", "next\n")
+    user.commit("next")
+    user.git("clone", "-q", user.root.as_uri(), str(tmp_path / "whole"))
+    user.git("clone", "-q", "--depth=1", user.root.as_uri(), str(tmp_path / "shallow"))
+    assert await first_of(user.root) == await first_of(tmp_path / "whole") == first
+    with pytest.raises(RepoError, match="shallow clone"):
+        await first_of(tmp_path / "shallow")

@@ -49,6 +49,15 @@ class Checkout:
             )
         return found
 
+    def first_commit(self) -> CommitId:
+        """Return the commit without parent that HEAD began with: all clones have it. Raises `RepoError`."""
+        if self.plumbing.line("rev-parse", "--is-shallow-repository") == "true":
+            raise RepoError(
+                f"{self.paths.root} is a shallow clone: what it began with is not here",
+                advice="machines that share a database need whole clones: git fetch --unshallow",
+            )
+        return CommitId(self.plumbing.line("rev-list", "--first-parent", "--max-parents=0", self.head()))
+
     def branch(self) -> str:
         """Return the short name of the checked-out branch, empty if HEAD is detached."""
         result = self.plumbing.attempt("symbolic-ref", "--quiet", "HEAD")

@@ -24,6 +24,10 @@ class CheckoutFiles:
     async def list_files(self) -> tuple[str, ...]:
         return await asyncio.to_thread(lambda: self._checkout().files())
 
+    def first_commit(self) -> str:
+        """Return the commit that HEAD began with, which all whole clones have; raise `RepoError`. Blocks."""
+        return self._checkout().first_commit()
+
     def tracked_in(self, folder: str) -> frozenset[str] | None:
         """Return the names in a folder that git tracks, None if it is a submodule's. Blocks."""
         return self._checkout().tracked_in(folder)

@@ -1,0 +1,31 @@
+"""Wiring of the database that machines share."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_workbench.core.errors import ConfigError
+
+if TYPE_CHECKING:  # loaded by the verbs that need them
+    from agent_workbench.adapters.database.connection import Database
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.settings.database import DatabaseSettings
+
+
+def shared_database(repo: "RepoContext", settings: "DatabaseSettings") -> "Database":
+    """Return the database that the settings name, one for each process; raise `ConfigError` if it has no address.
+
+    Nothing is connected yet. `RepoContext.shared` closes it.
+    """
+    address = repo.invocation.environ.get(settings.url_env, "").strip()
+    if not address:
+        raise ConfigError(
+            f"the address of the database is missing: the variable {settings.url_env} is empty",
+            advice="put the address into it, or name another variable in database.url_env",
+        )
+    return repo.shared.database(address)
+
+
+async def repository_key(repo: "RepoContext") -> str:
+    """Return the name of the repository in the database, equal in all whole clones; raise `RepoError`."""
+    checkout = await repo.repository.checkout_files()
+    return await asyncio.to_thread(checkout.first_commit)
