@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agent_workbench.adapters.queue.folder_queue import FolderQueue
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_records import QueueRecords
+from agent_workbench.adapters.queue.waiting_tasks import TaskOrder
 from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.machine import Clock
@@ -21,9 +22,14 @@ LEASE_SECONDS = 30.0
 SESSION = SessionId("20260102T030405-abc234")
 
 
+def read_order(text: str, name: str) -> TaskOrder:
+    """Return the order in a definition of these tests, such as `after T-1 T-2`."""
+    return TaskOrder(0, tuple(text.removeprefix("after ").split()) if text.startswith("after ") else ())
+
+
 def folder_queue(folder: Path, clock: Clock) -> FolderQueue:
     files = QueueFiles(folder, ("tasks", "queue", "default"))
-    return FolderQueue(files, QueueRecords(folder / "state"), clock, lambda text, name: 0, frozenset)
+    return FolderQueue(files, QueueRecords(folder / "state"), clock, read_order, frozenset)
 
 
 IMPLEMENTATIONS: dict[str, Callable[[Path, Clock], TaskQueue]] = {
@@ -70,6 +76,30 @@ class TestTaskQueue:
         for task in (QueuedTask("T-2", ""), QueuedTask("T-3", "", priority=5), QueuedTask("T-1", "")):
             await queue.put(task)
         assert [(await claimed(queue)).task.id for _ in range(3)] == ["T-3", "T-1", "T-2"]
+
+    async def test_a_task_waits_until_all_that_it_depends_on_is_done(self, queue: TaskQueue) -> None:
+        for task, before in (("T-0", ("T-1", "T-2")), ("T-1", ()), ("T-2", ("T-1",))):
+            text = f"after {' '.join(before)}" if before else "goal: a"
+            assert await queue.put(QueuedTask(task, text, depends_on=before))
+        done = []
+        while (claim := await queue.claim("one", LEASE_SECONDS)) is not None:
+            assert await queue.claim("two", LEASE_SECONDS) is None
+            await queue.finish(claim, QueueState.DONE, "")
+            done.append(claim.task.id)
+        assert done == ["T-1", "T-2", "T-0"]
+        assert {each.id: each.depends_on for each in await queue.tasks()}["T-0"] == ("T-1", "T-2")
+
+    async def test_a_task_is_not_free_after_one_that_failed_or_is_unknown(self, queue: TaskQueue) -> None:
+        for task, before in (("T-1", ()), ("T-2", ("T-1",)), ("T-3", ("T-9",))):
+            text = f"after {' '.join(before)}" if before else "goal: a"
+            await queue.put(QueuedTask(task, text, depends_on=before))
+        await queue.finish(await claimed(queue), QueueState.FAILED, "its checks fail")
+        assert await queue.claim("one", LEASE_SECONDS) is None
+
+    async def test_a_claim_names_its_worker(self, queue: TaskQueue) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        await claimed(queue, "gpu-box")
+        assert [each.worker for each in await queue.tasks()] == ["gpu-box"]
 
     async def test_what_was_begun_can_be_continued_before_anything_new(self, queue: TaskQueue, clock: SetClock) -> None:
         for name in ("T-1", "T-2"):

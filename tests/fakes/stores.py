@@ -78,9 +78,10 @@ class MemoryTaskQueue:
         for task in await self.tasks():
             lease = self._leases[task.id]
             expired = task.state is QueueState.CLAIMED and lease.until <= now
-            if (task.session or not begun) and (task.state is QueueState.QUEUED or expired):
+            ready = bool(task.session) or all(map(self._is_done, task.depends_on))
+            if ready and (task.session or not begun) and (task.state is QueueState.QUEUED or expired):
                 lease.worker, lease.until, lease.fence = worker, now + lease_seconds, lease.fence + 1
-                claimed = self._tasks[task.id] = replace(task, state=QueueState.CLAIMED)
+                claimed = self._tasks[task.id] = replace(task, state=QueueState.CLAIMED, worker=worker)
                 return TaskClaim(claimed, worker, lease.fence)
         return None
 
@@ -109,6 +110,9 @@ class MemoryTaskQueue:
         self._check(claim)
         self._leases[claim.task.id].worker = ""
         self._tasks[claim.task.id] = replace(self._tasks[claim.task.id], state=state, reason=reason)
+
+    def _is_done(self, task: str) -> bool:
+        return task in self._tasks and self._tasks[task].state is QueueState.DONE
 
     def _check(self, claim: TaskClaim) -> None:
         lease = self._leases[claim.task.id]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.plans.queued_task import QueueFile
     from agent_workbench.adapters.queue.folder_queue import FolderQueue
     from agent_workbench.adapters.queue.queued_plan import QueuedPlan
+    from agent_workbench.adapters.queue.waiting_tasks import TaskOrder
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.plan import Task, TaskOrigin
@@ -37,7 +38,6 @@ async def task_queue(repo: "RepoContext", project: str = DEFAULT_PROJECT, folder
     from agent_workbench.adapters.queue.queue_files import QueueFiles
     from agent_workbench.adapters.queue.queue_records import QueueRecords
     from agent_workbench.bootstrap.stores import system_clock
-    from agent_workbench.core.plan import TaskOrigin
     from agent_workbench.system.user_dirs import repo_key, state_dir
 
     checkout = await repo.repository.checkout_files()
@@ -49,7 +49,7 @@ async def task_queue(repo: "RepoContext", project: str = DEFAULT_PROJECT, folder
             QueueFiles(root, parts),
             QueueRecords(state_dir() / "queue" / repo_key(str(root)) / below.replace("/", "%")),
             system_clock(),
-            lambda text, name: read_definition(text, TaskOrigin.LOCAL, name).priority,
+            _order,
             lambda: checkout.tracked_in(below) if root == repo.root else _outside(root),
         )
 
@@ -94,6 +94,14 @@ def read_definition(
     from agent_workbench.config.yaml_parser import compose_text
 
     return read_queued(text, origin, name, compose_text, skills)
+
+
+def _order(text: str, name: str) -> "TaskOrder":
+    from agent_workbench.adapters.queue.waiting_tasks import TaskOrder
+    from agent_workbench.core.plan import TaskOrigin
+
+    read = read_definition(text, TaskOrigin.LOCAL, name)
+    return TaskOrder(read.priority, read.task.depends_on)
 
 
 def render_definition(task: "Task") -> str:

@@ -121,7 +121,8 @@ def _changed(state: SessionState, task: Task) -> tuple[str, ...]:
 
 
 def _remarks(plan: Plan, task: Task) -> tuple[str, ...]:
-    waits = plan.waits_for(task)
+    planned = {each.id for each in plan.tasks}
+    waits = [each for each in plan.waits_for(task) if each in planned]
     return (
         *((f"waits for {', '.join(waits)}",) if waits else ()),
         *(("for a person",) if task.owner is Owner.HUMAN else ()),

@@ -99,7 +99,7 @@ FAULTS = {
     "goal: x\nid: 7up\n": "a.yaml:2:5: id: '7up' is not a task id",
     "goal: x\norigin: local\n": "a.yaml:2:1: unknown key 'origin'",
     "goal: x\nowner: human\n": "a.yaml:2:1: unknown key 'owner'",
-    "goal: x\ndepends_on: [T-1]\n": "a.yaml:2:1: unknown key 'depends_on'",
+    "goal: x\nowner: agent\n": "a.yaml:2:1: unknown key 'owner'",
     "goal: x\npriority: high\n": "a.yaml:2:11: priority: expected a whole number",
     "goal: x\npriority: -1\n": "a.yaml:2:11: priority: expected a whole number",
     "goal: x\nsource: gitea:x\n": "a.yaml:2:9: source: expected gitea:owner/repo#7 or gitea:project:7",

@@ -16,6 +16,7 @@ from agent_workbench.adapters.queue import folder_queue, waiting_tasks
 from agent_workbench.adapters.queue.folder_queue import FolderQueue
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_records import QueueRecords
+from agent_workbench.adapters.queue.waiting_tasks import TaskOrder
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import LockedError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
@@ -28,6 +29,11 @@ LEASE = 30.0
 PARTS = ("tasks", "queue", "default")
 SESSION = SessionId("20260102T030405-abc234")
 RESULT = TaskResult("a", TaskStatus.DONE, "committed", 0, session=SESSION)
+
+
+def _order(text: str, name: str) -> TaskOrder:
+    read = read_queued(text, TaskOrigin.LOCAL, name, compose_text)
+    return TaskOrder(read.priority, read.task.depends_on)
 
 
 class Place:
@@ -47,7 +53,7 @@ class Place:
             QueueFiles(self.root, PARTS),
             QueueRecords(self.state),
             self.clock,
-            lambda text, name: read_queued(text, TaskOrigin.LOCAL, name, compose_text).priority,
+            _order,
             lambda: self.tracked,
         )
 

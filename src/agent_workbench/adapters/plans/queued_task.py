@@ -22,7 +22,7 @@ from agent_workbench.core.yaml_documents.typed_values import expected, is_nothin
 KEYS = (
     *("id", "goal", "description", "suggested_approach", "priority", "edits", VERIFY, "accept_tests"),
     *("scope", "constraints", "budget", "applicable_skills", "source", "parent_issue", "subtask"),
-    *("intent", "service", "needs"),
+    *("intent", "service", "needs", "depends_on"),
 )
 SCOPE = PathScope(("src/**",), ("src/**", "tests/**"))
 CONSTRAINTS = Constraints(

@@ -16,7 +16,7 @@ from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_names import SUFFIXES, key_of, name_problem, shown_name, stem_of, stored_name
 from agent_workbench.adapters.queue.queue_owner import QueueOwner
 from agent_workbench.adapters.queue.queue_records import QueueRecord, QueueRecords
-from agent_workbench.adapters.queue.waiting_tasks import ReadPriority, TrackedNames, WaitingTasks, has_no_file, is_draft
+from agent_workbench.adapters.queue.waiting_tasks import ReadOrder, TrackedNames, WaitingTasks, has_no_file, is_draft
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.ports.machine import Clock
@@ -36,7 +36,7 @@ class FolderQueue:
         files: QueueFiles,
         records: QueueRecords,
         clock: Clock,
-        read_priority: ReadPriority,
+        read_order: ReadOrder,
         tracked_names: TrackedNames,
     ) -> None:
         self._files = files
@@ -45,7 +45,7 @@ class FolderQueue:
         self._leases = QueueLeases(records, clock)
         self._refused: list[tuple[str, str]] = []
         self._owner = QueueOwner(files, records.folder)
-        self._waiting = WaitingTasks(files, records, read_priority, tracked_names)
+        self._waiting = WaitingTasks(files, records, read_order, tracked_names)
 
     @property
     def path(self) -> str:
@@ -151,6 +151,7 @@ class FolderQueue:
         if key_of(task.id) in names or self._files.has_any(task.id) or (taken is not None and not is_draft(taken)):
             return False
         record = QueueRecord(task.id, task.id + SUFFIXES[0], task.definition, task.origin, task.priority)
+        record = replace(record, depends_on=task.depends_on)
         self._records.save(record)
         if not has_no_file(record):
             return self._files.create(record.name, definition)
@@ -172,7 +173,8 @@ class FolderQueue:
         for record, problem, before in doubtful:
             if before == self._files.fingerprint(record.name):
                 self._put_aside(record, problem)
-        first = min(free, key=lambda each: (-each.priority, each.id), default=None)
+        ready = [each for each in free if each.session or all(map(self._is_done, each.depends_on))]
+        first = min(ready, key=lambda each: (-each.priority, each.id), default=None)
         if first is None:
             return None
         taken = replace(first, state=QueueState.CLAIMED, worker=worker, fence=first.fence + 1, reason="")
@@ -195,6 +197,10 @@ class FolderQueue:
         if has_no_file(record) or self._files.fingerprint(record.name) or not self._files.exists():
             return False
         return record.state is not QueueState.CLAIMED or self._leases.is_over(record)
+
+    def _is_done(self, task: str) -> bool:
+        record = self._records.find(task)
+        return record is not None and record.state is QueueState.DONE
 
     def _put_aside(self, record: QueueRecord, problem: str) -> None:
         """Move what is no task to `failed/`, with the problem; without one the task was withdrawn."""
@@ -227,5 +233,13 @@ def _freed(record: QueueRecord, state: QueueState, reason: str) -> QueueRecord:
 
 def _task_of(record: QueueRecord) -> QueuedTask:
     return QueuedTask(
-        record.id, record.definition, record.priority, record.state, record.session, record.reason, record.origin
+        record.id,
+        record.definition,
+        record.priority,
+        record.state,
+        record.session,
+        record.reason,
+        record.origin,
+        record.depends_on,
+        record.worker,
     )

@@ -32,7 +32,7 @@ class QueueRecord(Struct, frozen=True, forbid_unknown_fields=True):
 
     A claim has a `worker`, the file lock `holder` of its process, and an end: `until` on the monotonic clock of the
     `boot`, and `until_utc` for other machines. `result` is the document of its result; `filed` is where the ended task
-    lies, empty while it is still to be moved.
+    lies, empty while it is still to be moved. `depends_on` are the ids of the tasks that must be done first.
     """
 
     id: str
@@ -51,6 +51,7 @@ class QueueRecord(Struct, frozen=True, forbid_unknown_fields=True):
     until_utc: str = ""
     result: str = ""
     filed: str = ""
+    depends_on: tuple[str, ...] = ()
 
     @property
     def ended(self) -> bool:

@@ -15,18 +15,25 @@ from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_docu
 
 MOST_FILES = 1000
 """Files that are looked at, by name; the others come when these are done."""
-ReadPriority = Callable[[str, str], int]
-"""Return the priority of a definition, of which the second text is the file's name; raise `PlanError`."""
+ReadOrder = Callable[[str, str], "TaskOrder"]
+"""Return the order of a definition, of which the second text is the file's name; raise `PlanError`."""
 TrackedNames = Callable[[], Collection[str] | None]
 """Return the names in the folder that git tracks, None if all of it belongs to another repository. Blocks."""
 
 
+class TaskOrder(Struct, frozen=True):
+    """When a task is done: after the tasks that it depends on, and before those with a lower priority."""
+
+    priority: int = 0
+    depends_on: tuple[str, ...] = ()
+
+
 class _Queued(Struct, frozen=True):
-    """A queued file: its name, its text, its priority, and why it is no task (empty: it is one)."""
+    """A queued file: its name, its text, its order, and why it is no task (empty: it is one)."""
 
     name: str
     definition: str = ""
-    priority: int = 0
+    order: TaskOrder = TaskOrder()
     problem: str = ""
 
 
@@ -34,11 +41,11 @@ class WaitingTasks:
     """The tasks in `files` and `records` that have not ended. A file that did not change is read once."""
 
     def __init__(
-        self, files: QueueFiles, records: QueueRecords, read_priority: ReadPriority, tracked_names: TrackedNames
+        self, files: QueueFiles, records: QueueRecords, read_order: ReadOrder, tracked_names: TrackedNames
     ) -> None:
         self._files = files
         self._records = records
-        self._read_priority = read_priority
+        self._read_order = read_order
         self._tracked_names = tracked_names
         self._known: dict[str, tuple[tuple[int, ...], _Queued]] = {}
 
@@ -70,19 +77,28 @@ class WaitingTasks:
                 yield record, ""
             elif (file := self._look(record.name)) is not None:
                 origin = TaskOrigin.REPOSITORY if tracked.has(record.name) else TaskOrigin.LOCAL
-                priority = record.priority or file.priority
-                yield replace(record, definition=file.definition, priority=priority, origin=origin), file.problem
+                order = file.order
+                yield (
+                    replace(
+                        record,
+                        definition=file.definition,
+                        priority=record.priority or order.priority,
+                        origin=origin,
+                        depends_on=order.depends_on,
+                    ),
+                    file.problem,
+                )
 
     def _new(self, file: "_Queued", former: QueueRecord | None, tracked: "_Tracked") -> tuple[QueueRecord, str]:
         """Return the record that a file gets with its first claim; the number of claims of the name goes on."""
         origin = TaskOrigin.REPOSITORY if tracked.has(file.name) else TaskOrigin.LOCAL
         fence = former.fence if former is not None else 0
-        record = QueueRecord(stem_of(file.name), file.name, file.definition, origin, file.priority, fence=fence)
-        return record, file.problem
+        record = QueueRecord(stem_of(file.name), file.name, file.definition, origin, file.order.priority, fence=fence)
+        return replace(record, depends_on=file.order.depends_on), file.problem
 
     def _text_problem(self, record: QueueRecord) -> str:
         try:
-            self._read_priority(record.definition, record.name)
+            self._read_order(record.definition, record.name)
         except PlanError as error:
             return error_text(error)
         return ""
@@ -103,7 +119,7 @@ class WaitingTasks:
         try:
             data = self._files.read(name)
             text = decode_document(data or b"")
-            return _Queued(name, text, self._read_priority(text, name))
+            return _Queued(name, text, self._read_order(text, name))
         except UnreadableFile as problem:
             return _Queued(name, problem=f"{name} {problem}")
         except DocumentError as fault:

@@ -24,8 +24,9 @@ class QueueState(StrEnum):
 class QueuedTask(Struct, frozen=True):
     """A task for a worker: `definition` is its text as it was queued; a higher `priority` is done first.
 
-    `session` is where it was worked on last, `reason` why it is parked or how it ended. `origin` says who wrote the
-    definition; the definition itself cannot.
+    `session` is where it was worked on last, `reason` why it waits, why it is parked or how it ended. `origin` says who
+    wrote the definition; the definition itself cannot. `depends_on` are the ids of the queued tasks that must be done
+    first. `worker` has the task, or was chosen for it.
     """
 
     id: str
@@ -35,6 +36,8 @@ class QueuedTask(Struct, frozen=True):
     session: SessionId = NO_SESSION
     reason: str = ""
     origin: TaskOrigin = TaskOrigin.LOCAL
+    depends_on: tuple[str, ...] = ()
+    worker: str = ""
 
 
 class TaskClaim(Struct, frozen=True):
@@ -61,7 +64,8 @@ class TaskQueue(Protocol):
 
         With `begun` only tasks that have a session count: they are continued before anything new is begun.
 
-        Of two workers at once only one gets a task. A task that was worked on before comes with its session.
+        Of two workers at once only one gets a task. A task that was worked on before comes with its session. A task is
+        not free as long as one of those it depends on is not done in this queue, also if the queue does not know it.
         """
 
     async def renew(self, claim: TaskClaim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:

@@ -268,7 +268,9 @@ def _choose(plan: Plan, wanted: TaskId | None, taken: tuple[TaskId, ...] = ()) -
         raise PlanError(f"task {task.id} belongs to a person (owner: human)", advice="set owner: agent in the plan")
     if task.status is TaskStatus.DONE:
         raise PlanError(f"task {task.id} is done", advice="set its status to pending to do it again")
-    if waiting := plan.waits_for(task):
+    # What a queued task depends on is in no plan: its queue held the task back until that was done.
+    planned = {each.id for each in plan.tasks}
+    if waiting := [each for each in plan.waits_for(task) if each in planned]:
         raise PlanError(f"task {task.id} waits for {', '.join(waiting)}", advice="do these first")
     return task
 
