@@ -23,6 +23,7 @@ def test_a_worker_is_offline_after_ninety_seconds_without_a_heartbeat() -> None:
     assert replace(worker, draining=True).presence(AT_90) is WorkerPresence.DRAINING
     assert replace(worker, draining=True).presence(AFTER_90) is WorkerPresence.OFFLINE
     assert replace(worker, ended=True).presence(BEAT) is WorkerPresence.OFFLINE
+    assert WorkerRecord("a", BEAT, "9999-01-01T00:00:00Z").presence(BEAT) is WorkerPresence.OFFLINE
     assert WorkerRecord("a", BEAT, "no time").presence(BEAT) is WorkerPresence.OFFLINE
 
 

@@ -101,7 +101,9 @@ def test_a_task_without_needs_leaves_the_gpu_to_others_and_one_with_needs_takes_
 
 
 def test_the_faster_model_decides_between_equals() -> None:
-    slow, fast = (worker(name, models=(ServedModel("m", 100, speed),)) for name, speed in (("a", 8.0), ("b", 40.0)))
+    slow, fast = (
+        worker(name, models=(ServedModel("m", "box", 100, speed),)) for name, speed in (("a", 8.0), ("b", 40.0))
+    )
     assert decide(Needs(models=("m",)), slow, fast).worker == "b"
     assert decide(Needs(), slow, fast).worker == "b"
 

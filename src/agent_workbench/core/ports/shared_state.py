@@ -73,6 +73,8 @@ class SessionRefs(Protocol):
 
         Raises `JournalError` if the remote's are no continuation of those seen here.
         """
+
+
 class WorkerRegistry(Protocol):
     """The registered workers of one queue, and the pause of their dispatch. Every method may raise `StorageError`.
 

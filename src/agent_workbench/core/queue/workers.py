@@ -105,9 +105,13 @@ class Gpu(Struct, frozen=True):
 
 
 class ServedModel(Struct, frozen=True):
-    """Model that answers at a worker, with its measured speed in tokens per second (0: not measured)."""
+    """Model that answers at a worker, with its measured speed in tokens per second (0: not measured).
+
+    A task may name it by its own name or by that of its `endpoint` in the settings.
+    """
 
     name: str
+    endpoint: str = ""
     reading: Amount = 0.0
     writing: Amount = 0.0
 
@@ -157,7 +161,8 @@ class WorkerRecord(Struct, frozen=True):
 
     def presence(self, now: str) -> WorkerPresence:
         """Return the worker's state at a time of the same clock."""
-        if self.ended or seconds_between(self.last_beat, now) > OFFLINE_SECONDS:
+        # A heartbeat of the future is a forged one.
+        if self.ended or not -OFFLINE_SECONDS <= seconds_between(self.last_beat, now) <= OFFLINE_SECONDS:
             return WorkerPresence.OFFLINE
         return WorkerPresence.DRAINING if self.draining else WorkerPresence.ONLINE
 
@@ -177,9 +182,10 @@ class WorkerRecord(Struct, frozen=True):
         return self.free_cores if self.free_jobs else 0.0
 
     def model(self, name: str) -> ServedModel | None:
-        """Return a model that answers here, by its name in any case."""
+        """Return a model that answers here, by one of its names in any case."""
         wanted = name.casefold()
-        return next((each for each in self.models if each.name.casefold() == wanted), None)
+        named = (each for each in self.models if wanted in (each.name.casefold(), each.endpoint.casefold()))
+        return next(named, None)
 
 
 class DispatchPause(Struct, frozen=True):

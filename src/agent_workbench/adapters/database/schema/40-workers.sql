@@ -1,0 +1,22 @@
+-- Registered workers: `about` is the JSON of what a heartbeat said. None of it is trusted: it only says where tasks may go.
+CREATE TABLE agent_workers (
+    repository text NOT NULL,
+    project text NOT NULL,
+    name text NOT NULL CHECK (length(name) BETWEEN 1 AND 200),
+    instance text NOT NULL CHECK (length(instance) <= 100),
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last_beat timestamptz NOT NULL DEFAULT clock_timestamp(),
+    draining boolean NOT NULL DEFAULT false,
+    ended boolean NOT NULL DEFAULT false,
+    about text NOT NULL CHECK (octet_length(about) <= 65536),
+    PRIMARY KEY (repository, project, name)
+);
+
+CREATE TABLE agent_dispatch_pauses (
+    repository text NOT NULL,
+    project text NOT NULL,
+    since timestamptz NOT NULL,
+    percent double precision NOT NULL,
+    least double precision NOT NULL,
+    PRIMARY KEY (repository, project)
+);
