@@ -1,0 +1,1 @@
+"""Signatures by `ssh-keygen -Y`: this machine's key, and the file of allowed signers."""
