@@ -14,6 +14,7 @@ STARTERS = {
     "adapters.retrieval.worker_processes.process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
     "adapters.mcp.connection": "our own Python",
+    "adapters.signatures.ssh_keygen": "ssh-keygen, found on the cleaned PATH outside the repo",
     "adapters.tools.schema_checker": "our own Python",
     "system.editor": "the user's editor, found on the cleaned PATH or named by its path",
     "system.supervisor": "the command that it was given, by its absolute path",

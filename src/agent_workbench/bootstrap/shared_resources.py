@@ -1,6 +1,6 @@
 """Resources that the sessions of a process share: a server for each model file, and code searches."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ if TYPE_CHECKING:  # loaded when the first session needs them
     from agent_workbench.adapters.database.connection import Database
     from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever, SharedRetrievers
+    from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures
     from agent_workbench.core.settings import Settings
 
 
@@ -20,12 +21,19 @@ class SharedResources:
 
     def __init__(self) -> None:
         self._databases: dict[str, Database] = {}
+        self._signatures: dict[object, SshSignatures] = {}
 
     def database(self, address: str) -> "Database":
         """Return the database at an address, the same one each time."""
         from agent_workbench.adapters.database.connection import Database
 
         return self._databases.setdefault(address, Database(address))
+
+    def signatures(self, key: object, make: "Callable[[], SshSignatures]") -> "SshSignatures":
+        """Return the signatures for these settings (`key`), the same each time: they remember what they judged."""
+        if key not in self._signatures:
+            self._signatures[key] = make()
+        return self._signatures[key]
 
     async def close(self) -> None:
         """Close the connections to databases; a later use opens them again."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap.commands import signing_keys
+
 if TYPE_CHECKING:  # loaded where servers are set
     from agent_workbench.adapters.mcp.tool_source import McpServer
     from agent_workbench.core.settings import Settings
@@ -18,5 +20,5 @@ def tool_servers(settings: "Settings", root: Path, environ: Mapping[str, str]) -
     from agent_workbench.system.user_dirs import cache_dir, config_dir, state_dir
 
     own = tuple(str(each) for each in (state_dir(), config_dir(), cache_dir()))
-    servers = SandboxedServers(str(root), environ, own)
+    servers = SandboxedServers(str(root), environ, own, signing_keys(settings))
     return tuple(McpServer(name, entry, servers, environ) for name, entry in settings.mcp_servers)

@@ -163,6 +163,12 @@ def _remote_problem(value: object) -> str:
     return "" if WORKER_NAME.fullmatch(text) else f"expected the name of a git remote, found {quoted(text)}"
 
 
+def _own_file_problem(value: object) -> str:
+    text = str(value)
+    fits = not text or PurePosixPath(text).is_absolute() or text.startswith("~/")
+    return "" if fits else f"expected an absolute path, or one that begins with ~/, found {quoted(text)}"
+
+
 def _filled_problem(value: object) -> str:
     return "" if str(value).strip() else "expected a text, found nothing"
 
@@ -258,6 +264,8 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "worker.poll_seconds": _worker_poll_problem,
     "database.url_env": _variable_problem,
     "database.remote": _remote_problem,
+    "database.signing_key": _own_file_problem,
+    "database.allowed_signers": _own_file_problem,
     "mcp_servers.*.url": _server_url_problem,
     "mcp_servers.*.env": _server_environment_problem,
     "mcp_servers.*.headers": _server_headers_problem,

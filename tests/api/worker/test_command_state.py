@@ -1,5 +1,6 @@
 """Commands of tasks and the state that workers share: a lock that a command held would stop every worker."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ async def test_a_confined_command_reaches_no_lock_that_workers_wait_for(
         lock.parent.mkdir(parents=True)
         lock.touch()
     folder.mkdir()
-    shell = command_shell(folder, Settings(), Invocation(folder, {"PATH": "/usr/bin:/bin"}, {}))
+    invocation = Invocation(folder, {"PATH": "/usr/bin:/bin"}, {})
+    shell = await asyncio.to_thread(command_shell, folder, Settings(), invocation)
     if not (await shell.observe()).holds:
         pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
     line = "; ".join(f"test -e {lock} && flock --nonblock {lock} echo held" for lock in locks)

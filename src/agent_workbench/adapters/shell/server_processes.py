@@ -27,13 +27,16 @@ class SandboxedServers:
     """Starts servers for the repo at `repo`; PATH and HOME come from the environment `parent`.
 
     `own` are the workbench's folders. A confined server sees neither them nor the repo nor the user's home, except for
-    its program and the paths that its entry grants.
+    its program and the paths that its entry grants; `hidden` paths it never sees.
     """
 
-    def __init__(self, repo: str, parent: Mapping[str, str], own: tuple[str, ...]) -> None:
+    def __init__(
+        self, repo: str, parent: Mapping[str, str], own: tuple[str, ...], hidden: tuple[str, ...] = ()
+    ) -> None:
         self._folder = repo
         self._parent = dict(parent)
         self._folders = own
+        self._hidden = hidden
         self._finding: dict[bool, asyncio.Task[Sandbox]] = {}
 
     @cached_property
@@ -112,6 +115,7 @@ class SandboxedServers:
             ),
             network=command.network,
             emptied=(self._home, self._repo, *self._own),
+            hidden=self._hidden,
         )
         return confine(bwrap, argv, bounds, hidden_paths(self._parent)), environment
 

@@ -1,0 +1,99 @@
+"""Commands of tasks and the key that signs for this machine: they can neither read nor use it."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.bootstrap.commands import KEYS, command_shell, held_credentials
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.ports.workspace import Command
+from agent_workbench.core.settings import SandboxSettings, Settings
+from agent_workbench.core.settings.database import DatabaseSettings
+from agent_workbench.system.user_dirs import state_dir
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+
+
+def make_key(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    state_dir().mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Path]:
+    """The socket of an ssh-agent with a key."""
+    socket = tmp_path / "agent.sock"
+    with subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        key = make_key(tmp_path / "in-agent")
+        subprocess.run(["ssh-add", "-q", key], env={**ENVIRONMENT, "SSH_AUTH_SOCK": str(socket)}, check=True)
+        yield socket
+        process.kill()
+
+
+@pytest.mark.parametrize("network", [False, True])
+async def test_a_confined_command_reads_and_uses_no_key(
+    folder: Path, tmp_path: Path, agent: Path, network: bool
+) -> None:
+    configured, generated = make_key(tmp_path / "elsewhere" / "id"), make_key(state_dir() / KEYS / "signing_key")
+    database = DatabaseSettings(url_env="AGENT_DATABASE_URL", signing_key=str(configured))
+    settings = Settings(database=database, sandbox=SandboxSettings(network=network))
+    environ = {**ENVIRONMENT, "SSH_AUTH_SOCK": str(agent), "AGENT_DATABASE_URL": "postgresql://u:secret@h/db"}
+    shell = await asyncio.to_thread(command_shell, folder, settings, Invocation(folder, environ, {}))
+    if not (await shell.observe()).holds:
+        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+    tries = [
+        f"grep -l PRIVATE {path}; ssh-keygen -Y sign -n x -f {path} <{__file__}" for path in (configured, generated)
+    ]
+    tries += [f"SSH_AUTH_SOCK={agent} ssh-add -l", f"ls {state_dir() / KEYS}", "env | grep -e SSH_ -e DATABASE"]
+    seen = (str(tmp_path / "elsewhere"), str(state_dir()), str(tmp_path))
+    outcome = await shell.run(Command("; ".join(tries), str(folder), 20, ENVIRONMENT, readable=seen), lambda _: None)
+    for leak in (
+        "elsewhere/id\n",
+        "keys/signing_key\n",
+        "BEGIN SSH SIGNATURE",
+        "ED25519)",
+        "SSH_AUTH_SOCK=",
+        "DATABASE_URL=",
+    ):
+        assert leak not in outcome.output
+    assert "No such file" in outcome.output
+
+
+async def test_a_key_made_while_a_command_runs_is_hidden_from_it(folder: Path) -> None:
+    shell = await asyncio.to_thread(command_shell, folder, Settings(), Invocation(folder, ENVIRONMENT, {}))
+    if not (await shell.observe()).holds:
+        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+    key = state_dir() / KEYS / "signing_key"
+
+    ready = asyncio.Event()
+    line = f"echo ready; while ! test -e go; do sleep 0.02; done; cat {key} && echo leaked"
+    command = Command(line, str(folder), 20, ENVIRONMENT, readable=(str(state_dir()),))
+    running = asyncio.create_task(shell.run(command, lambda text: ready.set() if "ready" in text else None))
+    await ready.wait()
+    await asyncio.to_thread(make_key, key)
+    await asyncio.to_thread((folder / "go").touch)
+    outcome = await running
+    assert await asyncio.to_thread(key.exists)
+    assert "leaked" not in outcome.output
+    assert "No such file" in outcome.output
+
+
+def test_a_worker_that_signs_holds_a_credential(folder: Path) -> None:
+    where = Invocation(folder, ENVIRONMENT, {})
+    assert held_credentials(Settings(), where) == ()
+    assert held_credentials(Settings(database=DatabaseSettings("URL")), where) == ("the signing key",)
