@@ -13,6 +13,7 @@ STARTERS = {
     "adapters.git.commands.plumbing": "git, found on the cleaned PATH outside the repo",
     "adapters.retrieval.worker_processes.process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
+    "adapters.machine.gpus": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
     "adapters.mcp.connection": "our own Python",
     "adapters.signatures.ssh_keygen": "ssh-keygen, found on the cleaned PATH outside the repo",
     "adapters.tools.schema_checker": "our own Python",

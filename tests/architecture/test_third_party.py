@@ -18,6 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters": set(),
     "adapters.database": {"procrastinate", "psycopg", "psycopg_pool"},
     "adapters.forge": {"httpx"},
+    "adapters.machine": {"pynvml"},
     "adapters.llama_cpp": {"gguf", "httpx", "numpy", "xllamacpp"},
     "adapters.mcp": {"anyio", "httpx2", "mcp", "mcp_types", "pydantic"},
     "adapters.memory": {"yaml"},
