@@ -1,78 +1,94 @@
-"""Protocol of the index of finished tasks. `tests/contracts` holds every implementation to it."""
+"""Protocol of the index of finished tasks, decisions and costs. `tests/contracts` holds every implementation to it."""
 
 from collections.abc import Iterable
 from typing import Protocol
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import UsageError
-from agent_workbench.core.ids import SessionId, TaskId
-from agent_workbench.core.plan import TaskStatus
-
-MAX_ENTRIES = 1_000
-MAX_DAYS = 365
-MAX_FAILURE_DAYS = 90
-
-
-class AuditEntry(Struct, frozen=True):
-    """One task's end in one session. `ended` is UTC in ISO 8601; `seq` and `hash` name the journal's line of it."""
-
-    session: SessionId
-    task: TaskId
-    status: TaskStatus
-    ended: str
-    seq: int
-    hash: str
-    service: str = ""
-    intent: str = ""
-    reason: str = ""
-
-
-class AuditQuery(Struct, frozen=True):
-    """Filters that an entry must all fit (an empty one fits everything), and the page that is wanted."""
-
-    status: TaskStatus | None = None
-    service: str = ""
-    intent: str = ""
-    days: int = 30
-    limit: int = 100
-    offset: int = 0
-
-
-class AuditPage(Struct, frozen=True):
-    """A page of entries, and `total`: how many fit the query in all."""
-
-    entries: tuple[AuditEntry, ...]
-    total: int
+from agent_workbench.core.history.audit_records import (
+    AuditPage,
+    AuditQuery,
+    AuditRecord,
+    CostPage,
+    CostQuery,
+    DecisionPage,
+    DecisionQuery,
+)
+from agent_workbench.core.history.audit_trail import AuditTrail
+from agent_workbench.core.ids import NO_SESSION, SessionId
 
 
 class AuditIndex(Protocol):
-    """Index of finished tasks. It holds no truth of its own: the journals do, and it can be rebuilt from them.
+    """Index of the ends of tasks, decisions and costs. It holds no truth of its own: the journals do.
 
-    Any method may raise `StorageError`, which says so when the index itself is damaged and has to be rebuilt.
+    Records of the same line differ in their type, and costs of the same line in endpoint or model. Every query raises
+    what `check_query` does. Any method may raise `StorageError`.
     """
 
-    async def add(self, entry: AuditEntry) -> bool:
-        """Add an entry; return False and change nothing if there is one of this session and `seq`."""
+    async def add(self, record: AuditRecord) -> bool:
+        """Add a record; return False and change nothing if there is one of this kind and line."""
 
     async def query(self, query: AuditQuery, now: str) -> AuditPage:
-        """Return the entries of the last `query.days` before `now` (UTC), newest first; raise what `check_query` does.
+        """Return the entries of the last `query.days` before `now` (UTC), newest first.
 
         Entries of the same time are ordered by session and `seq`, so that pages do not overlap.
         """
 
-    async def rebuild(self, entries: Iterable[AuditEntry]) -> None:
+    async def decisions(self, query: DecisionQuery, now: str) -> DecisionPage:
+        """Return the decisions of the last `query.days` before `now`, in the order of `query`."""
+
+    async def costs(self, query: CostQuery, now: str) -> CostPage:
+        """Return sums of the costs of the last `query.days` before `now`.
+
+        The newest day comes first, then what costs the most dollars and has the most tokens, then names in order.
+        """
+
+    async def rebuild(self, records: Iterable[AuditRecord]) -> None:
         """Replace the whole content at once: a query at the same time sees all of the old content or of the new."""
 
 
-def check_query(query: AuditQuery) -> None:
-    """Raise `UsageError` for a page or a span outside of the bounds."""
-    most_days = MAX_FAILURE_DAYS if query.status is TaskStatus.FAILED else MAX_DAYS
-    for name, value, least, most in (
-        ("limit", query.limit, 1, MAX_ENTRIES),
-        ("days", query.days, 1, most_days),
-        ("offset", query.offset, 0, None),
-    ):
-        if value < least or (most is not None and value > most):
-            bounds = f"from {least} to {most}" if most is not None else f"{least} or more"
-            raise UsageError(f"{name} is {value}", advice=f"{name} must be {bounds}")
+class JournalStamp(Struct, frozen=True):
+    """A journal's file as the system describes it: any change of the journal changes the stamp."""
+
+    session: SessionId
+    size: int
+    modified_ns: int
+    inode: int
+
+
+class JournalMark(Struct, frozen=True):
+    """The place up to which a journal was read: its bytes, its last line, and the reader of the next one."""
+
+    position: int
+    seq: int
+    hash: str
+    trail: AuditTrail
+
+
+class JournalGrowth(Struct, frozen=True):
+    """Records that a journal has behind a mark, or from its start if it is not `grown`: then earlier records are void.
+
+    `problem` names the line at which reading stopped. `ours`: the session was begun by this user on this machine.
+    `parent` and `parent_seq` are the session and the last event that a fork copied.
+    """
+
+    records: tuple[AuditRecord, ...]
+    mark: JournalMark
+    grown: bool = False
+    problem: str = ""
+    ours: bool = False
+    parent: SessionId = NO_SESSION
+    parent_seq: int = -1
+
+
+class AuditSource(Protocol):
+    """The journals of one repository, read for an index. Blocks."""
+
+    def stamps(self) -> tuple[JournalStamp, ...]:
+        """Return the stamp of every journal; raise `StorageError`."""
+
+    def read(self, session: SessionId, mark: JournalMark | None) -> JournalGrowth:
+        """Return what a journal has behind `mark`, or all of it if the line before the mark is another one.
+
+        Every line is proved by its hash, number and predecessor. Never raises for a damaged journal.
+        """

@@ -1,0 +1,211 @@
+"""Records of the audit: ends of tasks, decisions and costs, each with the journal's line that holds it."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import UsageError
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.settings import Permission
+
+MAX_ENTRIES = 1_000
+MAX_DAYS = 365
+MAX_FAILURE_DAYS = 90
+MAX_SUBJECT_CHARS = 120
+"""Longest text of a record; the journal's line has all of it."""
+
+
+class AuditEntry(Struct, frozen=True):
+    """One task's end in one session. `ended` is UTC in ISO 8601; `seq` and `hash` name the journal's line of it.
+
+    `worker` is the machine that did the task (empty: the one whose journal it is), `commit` the task's commit.
+    `unproved` says why the entry cannot be relied on (empty: its journal is of this machine, or its signature is valid).
+    """
+
+    session: SessionId
+    task: TaskId
+    status: TaskStatus
+    ended: str
+    seq: int
+    hash: str
+    service: str = ""
+    intent: str = ""
+    reason: str = ""
+    worker: str = ""
+    commit: str = ""
+    unproved: str = ""
+
+
+class AuditDecision(Struct, frozen=True):
+    """One decision about a proposal: who decided what when; reads that nobody was asked about are left out.
+
+    `by` is `user` or `policy:<rule>`, `via` the way it came if not from the screen. `subject` names what was decided:
+    the command, the paths of a diff, or the first line of a message.
+    """
+
+    session: SessionId
+    task: TaskId
+    proposal: ProposalId
+    kind: Permission
+    verdict: Verdict
+    by: str
+    time: str
+    seq: int
+    hash: str
+    via: str = ""
+    reason: str = ""
+    subject: str = ""
+    service: str = ""
+    intent: str = ""
+    worker: str = ""
+    unproved: str = ""
+
+
+class AuditCost(Struct, frozen=True):
+    """Tokens and dollars of one answer. `endpoint` is the one that answered, by its name in the settings."""
+
+    session: SessionId
+    task: TaskId
+    time: str
+    seq: int
+    hash: str
+    endpoint: str
+    model: str = ""
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    dollars: float = 0.0
+    service: str = ""
+    intent: str = ""
+    worker: str = ""
+    unproved: str = ""
+
+
+AuditRecord = AuditEntry | AuditDecision | AuditCost
+
+
+class AuditProblem(Struct, frozen=True):
+    """A journal that could not be read whole: the records up to its damage are kept, what follows is unknown."""
+
+    session: SessionId
+    problem: str
+
+
+class AuditQuery(Struct, frozen=True):
+    """Filters that an entry must all fit (an empty one fits everything), and the page that is wanted."""
+
+    status: TaskStatus | None = None
+    service: str = ""
+    intent: str = ""
+    days: int = 30
+    limit: int = 100
+    offset: int = 0
+
+
+class DecisionQuery(Struct, frozen=True):
+    """Filters of decisions, and the page that is wanted. `by` fits decisions of whom it is the beginning of."""
+
+    service: str = ""
+    intent: str = ""
+    task: str = ""
+    by: str = ""
+    days: int = 30
+    limit: int = 100
+    offset: int = 0
+
+
+class CostKey(StrEnum):
+    """What costs are summed by."""
+
+    DAY = "day"
+    ENDPOINT = "endpoint"
+    MODEL = "model"
+    SERVICE = "service"
+    WORKER = "worker"
+
+
+class CostQuery(Struct, frozen=True):
+    """Filters of costs, what they are summed `by`, and the page of sums that is wanted."""
+
+    service: str = ""
+    intent: str = ""
+    by: tuple[CostKey, ...] = tuple(CostKey)
+    days: int = 30
+    limit: int = 100
+    offset: int = 0
+
+
+class CostSum(Struct, frozen=True):
+    """Costs of the answers that share a day (UTC), endpoint, model, service and worker; empty where not summed by it.
+
+    `unproved` is how many of the `answers` cannot be relied on.
+    """
+
+    day: str = ""
+    endpoint: str = ""
+    model: str = ""
+    service: str = ""
+    worker: str = ""
+    answers: int = 0
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    dollars: float = 0.0
+    unproved: int = 0
+
+
+class AuditPage(Struct, frozen=True):
+    """A page of entries, and `total`: how many fit the query in all."""
+
+    entries: tuple[AuditEntry, ...]
+    total: int
+    problems: tuple[AuditProblem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class DecisionPage(Struct, frozen=True):
+    """A page of decisions, newest first, and how many fit the query in all."""
+
+    decisions: tuple[AuditDecision, ...]
+    total: int
+    problems: tuple[AuditProblem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class CostPage(Struct, frozen=True):
+    """A page of sums, the newest day first, how many there are, and what all of them are together."""
+
+    sums: tuple[CostSum, ...]
+    total: int
+    overall: CostSum
+    problems: tuple[AuditProblem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check_query(query: AuditQuery | DecisionQuery | CostQuery) -> None:
+    """Raise `UsageError` for a page or a span outside of the bounds."""
+    failures = isinstance(query, AuditQuery) and query.status is TaskStatus.FAILED
+    for name, value, least, most in (
+        ("limit", query.limit, 1, MAX_ENTRIES),
+        ("days", query.days, 1, MAX_FAILURE_DAYS if failures else MAX_DAYS),
+        ("offset", query.offset, 0, None),
+    ):
+        if value < least or (most is not None and value > most):
+            bounds = f"from {least} to {most}" if most is not None else f"{least} or more"
+            about = " for failed tasks" if failures and name == "days" else ""
+            raise UsageError(f"{name} is {value}", advice=f"{name} must be {bounds}{about}")
+
+
+def utc_time(said: str) -> str:
+    """Return a time in the form of the journal, so that times are ordered as their texts; raise `ValueError`."""
+    time = datetime.fromisoformat(said)
+    if time.utcoffset() != timedelta(0):
+        raise ValueError(f"{said!r} is no time in UTC")
+    return time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def oldest_time(now: str, days: int) -> str:
+    """Return the time so many days before `now`, in the form of the journal; records must be newer."""
+    then = datetime.fromisoformat(now).replace(tzinfo=None) - timedelta(days=days)
+    return then.isoformat(timespec="microseconds") + "Z"
