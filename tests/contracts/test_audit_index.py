@@ -1,30 +1,66 @@
 """Contract of `core.ports.audit_index.AuditIndex`."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.history.audit_records import (
+    AuditCost,
+    AuditDecision,
+    AuditEntry,
+    AuditQuery,
+    CostKey,
+    CostQuery,
+    CostSum,
+    DecisionQuery,
+)
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.ports.audit_index import AuditEntry, AuditIndex, AuditQuery
+from agent_workbench.core.ports.audit_index import AuditIndex
+from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.settings import Permission
 from tests.fakes.stores import MemoryAuditIndex
 
 NOW = "2026-11-22T12:00:00.000000Z"
-IMPLEMENTATIONS: dict[str, Callable[[], AuditIndex]] = {"memory": MemoryAuditIndex}
+SESSION = SessionId("20260102T030405-abc234")
+TOKENS = {"prompt_tokens": 100, "answer_tokens": 10}
+IMPLEMENTATIONS: dict[str, Callable[[Path], AuditIndex]] = {
+    "memory": lambda _: MemoryAuditIndex(),
+    "sqlite": lambda folder: SqliteAuditIndex(folder / "audit.sqlite"),
+}
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
-def index(request: pytest.FixtureRequest) -> AuditIndex:
-    return IMPLEMENTATIONS[request.param]()
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> AuditIndex:
+    return IMPLEMENTATIONS[request.param](tmp_path)
 
 
 def entry(
     number: int, status: TaskStatus = TaskStatus.DONE, *, ended: str = "", service: str = "", intent: str = ""
 ) -> AuditEntry:
     ended = ended or f"2026-11-22T11:{number:02}:00.000000Z"
-    session = SessionId("20260102T030405-abc234")
-    return AuditEntry(session, TaskId(f"T-{number}"), status, ended, number, "0" * 64, service, intent)
+    return AuditEntry(SESSION, TaskId(f"T-{number}"), status, ended, number, "0" * 64, service, intent)
+
+
+def decision(number: int, by: str = "user", *, service: str = "", task: str = "T-1") -> AuditDecision:
+    return AuditDecision(
+        *(SESSION, TaskId(task), ProposalId(f"P-{number}"), Permission.COMMIT, Verdict.APPROVE, by),
+        *(f"2026-11-22T11:{number:02}:00.000000Z", number, "0" * 64),
+        service=service,
+    )
+
+
+def cost(
+    number: int, endpoint: str = "local", *, day: int = 22, service: str = "", dollars: float = 0.0, worker: str = ""
+) -> AuditCost:
+    time = f"2026-11-{day}T10:{number:02}:00.000000Z"
+    return AuditCost(
+        *(SESSION, TaskId("T-1"), time, number, "0" * 64, endpoint, "m", 100, 10, dollars, service), worker=worker
+    )
 
 
 async def tasks(index: AuditIndex, query: AuditQuery) -> list[str]:
@@ -93,3 +129,61 @@ class TestAuditIndex:
         await index.add(entry(1))
         await index.rebuild([entry(2), entry(3)])
         assert await tasks(index, AuditQuery()) == ["T-3", "T-2"]
+
+    async def test_decisions_are_found_by_who_task_and_service(self, index: AuditIndex) -> None:
+        mine, ruled, other = decision(1), decision(2, "policy:commit=auto", service="shop"), decision(3, task="T-2")
+        for each in (mine, ruled, other):
+            assert await index.add(each)
+        assert not await index.add(replace(mine, by="policy:forged"))
+
+        async def found(query: DecisionQuery) -> tuple[AuditDecision, ...]:
+            return (await index.decisions(query, NOW)).decisions
+
+        assert await found(DecisionQuery()) == (other, ruled, mine)
+        assert await found(DecisionQuery(by="user")) == (other, mine)
+        assert await found(DecisionQuery(by="policy:%")) == ()
+        assert await found(DecisionQuery(service="shop")) == (ruled,)
+        assert await found(DecisionQuery(task="T-2")) == (other,)
+        page = await index.decisions(DecisionQuery(limit=1, offset=1), NOW)
+        assert (page.decisions, page.total) == ((ruled,), 3)
+
+    async def test_costs_are_summed_by_what_is_asked_for(self, index: AuditIndex) -> None:
+        for each in (
+            cost(1, worker="box"),
+            cost(2, "cloud", dollars=0.5),
+            cost(3, "cloud", dollars=0.25, service="shop"),
+            cost(4, day=21),
+        ):
+            assert await index.add(each)
+        page = await index.costs(CostQuery(by=(CostKey.DAY, CostKey.ENDPOINT)), NOW)
+        assert page.sums == (
+            CostSum("2026-11-22", "cloud", answers=2, prompt_tokens=200, answer_tokens=20, dollars=0.75),
+            CostSum("2026-11-22", "local", answers=1, prompt_tokens=100, answer_tokens=10),
+            CostSum("2026-11-21", "local", answers=1, prompt_tokens=100, answer_tokens=10),
+        )
+        assert (page.total, page.overall) == (3, CostSum("", "", "", "", "", 4, 400, 40, 0.75))
+        by_all = await index.costs(CostQuery(limit=1), NOW)
+        assert by_all.total == 4
+        assert by_all.sums == (CostSum("2026-11-22", "cloud", "m", answers=1, **TOKENS, dollars=0.5),)
+        shop = await index.costs(CostQuery(service="shop", by=(CostKey.SERVICE,)), NOW)
+        assert shop.sums == (CostSum(service="shop", answers=1, **TOKENS, dollars=0.25),)
+
+    async def test_costs_of_one_line_differ_in_endpoint_or_model(self, index: AuditIndex) -> None:
+        assert await index.add(cost(1))
+        assert await index.add(cost(1, "other"))
+        assert not await index.add(cost(1))
+        assert (await index.costs(CostQuery(), NOW)).overall.answers == 2
+
+    async def test_an_index_without_costs_sums_to_nothing(self, index: AuditIndex) -> None:
+        page = await index.costs(CostQuery(), NOW)
+        assert (page.sums, page.total, page.overall) == ((), 0, CostSum())
+
+    @pytest.mark.parametrize("query", [DecisionQuery(days=366), DecisionQuery(limit=0)], ids=str)
+    async def test_decisions_have_the_same_bounds(self, index: AuditIndex, query: DecisionQuery) -> None:
+        with pytest.raises(UsageError):
+            await index.decisions(query, NOW)
+
+    @pytest.mark.parametrize("query", [CostQuery(days=0), CostQuery(limit=1001), CostQuery(offset=-1)], ids=str)
+    async def test_costs_have_the_same_bounds(self, index: AuditIndex, query: CostQuery) -> None:
+        with pytest.raises(UsageError):
+            await index.costs(query, NOW)

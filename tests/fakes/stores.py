@@ -8,10 +8,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import DecisionRefused, ForgeError, LockedError, StorageError, UsageError
+from agent_workbench.core.history.audit_records import (
+    AuditCost,
+    AuditDecision,
+    AuditEntry,
+    AuditPage,
+    AuditQuery,
+    AuditRecord,
+    CostKey,
+    CostPage,
+    CostQuery,
+    CostSum,
+    DecisionPage,
+    DecisionQuery,
+    check_query,
+)
 from agent_workbench.core.ids import NO_SESSION, CommitId, SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
 from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote, check_note_name
-from agent_workbench.core.ports.audit_index import AuditEntry, AuditPage, AuditQuery, check_query
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
@@ -124,32 +138,77 @@ class MemoryAuditIndex:
     """`core.ports.audit_index.AuditIndex` over a dictionary."""
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[SessionId, int], AuditEntry] = {}
+        self._records: dict[tuple[object, ...], AuditRecord] = {}
 
-    async def add(self, entry: AuditEntry) -> bool:
-        if (entry.session, entry.seq) in self._entries:
+    async def add(self, record: AuditRecord) -> bool:
+        if _line(record) in self._records:
             return False
-        self._entries[entry.session, entry.seq] = entry
+        self._records[_line(record)] = record
         return True
 
     async def query(self, query: AuditQuery, now: str) -> AuditPage:
         check_query(query)
         since = datetime.fromisoformat(now) - timedelta(days=query.days)
-        found = [each for each in self._entries.values() if _fits(each, query, since)]
+        entries = [each for each in self._records.values() if isinstance(each, AuditEntry)]
+        found = [each for each in entries if query.status in {None, each.status} and _fits(each, query, since)]
         found.sort(key=lambda each: (each.session, each.seq))
         found.sort(key=lambda each: each.ended, reverse=True)
         return AuditPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
 
-    async def rebuild(self, entries: Iterable[AuditEntry]) -> None:
-        self._entries = {(each.session, each.seq): each for each in entries}
+    async def decisions(self, query: DecisionQuery, now: str) -> DecisionPage:
+        check_query(query)
+        since = datetime.fromisoformat(now) - timedelta(days=query.days)
+        decisions = [each for each in self._records.values() if isinstance(each, AuditDecision)]
+        found = [
+            each
+            for each in decisions
+            if query.task in {"", each.task} and each.by.startswith(query.by) and _fits(each, query, since)
+        ]
+        found.sort(key=lambda each: (each.session, each.seq))
+        found.sort(key=lambda each: each.time, reverse=True)
+        return DecisionPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
+
+    async def costs(self, query: CostQuery, now: str) -> CostPage:
+        check_query(query)
+        since = datetime.fromisoformat(now) - timedelta(days=query.days)
+        sums: dict[tuple[str, ...], CostSum] = {}
+        overall = CostSum()
+        for each in self._records.values():
+            if isinstance(each, AuditCost) and _fits(each, query, since):
+                names = (each.time[:10], each.endpoint, each.model, each.service, each.worker)
+                key = tuple(name if by in query.by else "" for by, name in zip(CostKey, names, strict=True))
+                sums[key] = _plus(sums.get(key, CostSum(*key)), each)
+                overall = _plus(overall, each)
+        found = sorted(sums.values(), key=lambda each: (each.endpoint, each.model, each.service, each.worker))
+        found.sort(key=lambda each: (each.day, each.dollars, each.prompt_tokens + each.answer_tokens), reverse=True)
+        return CostPage(tuple(found[query.offset : query.offset + query.limit]), len(found), overall)
+
+    async def rebuild(self, records: Iterable[AuditRecord]) -> None:
+        self._records = {_line(each): each for each in records}
 
 
-def _fits(entry: AuditEntry, query: AuditQuery, since: datetime) -> bool:
+def _line(record: AuditRecord) -> tuple[object, ...]:
+    costs = (record.endpoint, record.model) if isinstance(record, AuditCost) else ()
+    return (type(record), record.session, record.seq, *costs)
+
+
+def _fits(record: AuditRecord, query: AuditQuery | DecisionQuery | CostQuery, since: datetime) -> bool:
+    time = record.ended if isinstance(record, AuditEntry) else record.time
     return (
-        query.status in {None, entry.status}
-        and query.service in {"", entry.service}
-        and query.intent in {"", entry.intent}
-        and datetime.fromisoformat(entry.ended) > since
+        query.service in {"", record.service}
+        and query.intent in {"", record.intent}
+        and datetime.fromisoformat(time) > since
+    )
+
+
+def _plus(one: CostSum, cost: AuditCost) -> CostSum:
+    return replace(
+        one,
+        answers=one.answers + 1,
+        prompt_tokens=one.prompt_tokens + cost.prompt_tokens,
+        answer_tokens=one.answer_tokens + cost.answer_tokens,
+        dollars=one.dollars + cost.dollars,
+        unproved=one.unproved + bool(cost.unproved),
     )
 
 

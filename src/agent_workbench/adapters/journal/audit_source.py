@@ -24,9 +24,9 @@ from agent_workbench.core.ports.audit_index import JournalGrowth, JournalMark, J
 from agent_workbench.system.regular_files import open_regular
 
 _HEAD = re.compile(rb'\{"v":\d+,"seq":(\d{1,18}),"time":"[^"]*","kind":"([a-z_]+)"')
-_TAIL = re.compile(rb'"prev":"([0-9a-f]{64}|)","hash":"([0-9a-f]{64})"\}')
+_TAIL = re.compile(rb'"prev":"([0-9a-f]{64}|)","hash":"([0-9a-f]{64})"\}\Z')
 _TAIL_BYTES = 66
-_LONGEST_TAIL = 152
+_LONGEST_TAIL = 148
 
 
 class JournalSource:
@@ -138,7 +138,7 @@ def _proved(raw: bytes, seq: int, prev: str) -> _Line:
     """Return a line whose hash, number and predecessor fit; raise `JournalError` saying what does not."""
     head = _HEAD.match(raw)
     tail = _TAIL.search(raw, max(0, len(raw) - _LONGEST_TAIL))
-    if head is None or tail is None or tail.end() != len(raw):
+    if head is None or tail is None:
         raise JournalError("it is no line of a journal")
     if int(head[1]) != seq:
         raise JournalError(f"seq is {int(head[1])}, {seq} belongs here")

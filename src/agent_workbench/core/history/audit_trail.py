@@ -74,8 +74,9 @@ class AuditTrail(Struct):
         match recorded.event:
             case SessionStarted(session=session):
                 self.session = session
-            case TaskStarted(task=task):
+            case TaskStarted(task=task, definition=definition):
                 self.task, self.commit, self.waiting = task, "", {}
+                self.service, self.intent = definition.service, str(definition.intent or "")
             case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
                 self.waiting = {proposal.id: WaitingProposal(proposal.kind, _subject(proposal))}
             case ActionDecided() as decided if decided.by != UNASKED:

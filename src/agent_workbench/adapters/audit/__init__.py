@@ -1,0 +1,1 @@
+"""Index of the audit in SQLite, built from the journals."""
