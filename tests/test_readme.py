@@ -136,13 +136,15 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     folder = tmp_path / "shop"
     assert "answers are scripted" in run(f"agent demo --headless --folder {folder}", tmp_path, shell)
     said = [run(line, folder, shell) for line in block("sessions")]
-    listed, shown, receipt, verified, commit, exported, forked, tree, pictures, rules, notes, skills = said
+    listed, shown, receipt, verified, commit, exported, audited, forked, tree, pictures, rules, notes, skills = said
     assert "T-1, T-2  done" in listed
     assert "T-2 done: committed" in shown
     assert "0 re-read" in receipt
     assert commit.startswith("green")
     assert verified.startswith("green")
     assert "T-2" in exported
+    assert [line.split()[2:4] for line in audited.splitlines()] == [["done", "T-2"], ["done", "T-1"]]
+    assert "UNPROVED" not in audited
     assert "forked: " in forked
     assert len(tree.splitlines()) > len(listed.splitlines())
     assert (folder / "gates").is_dir()

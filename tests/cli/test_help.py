@@ -21,7 +21,7 @@ def verbs(root: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator
 def test_there_are_as_many_verbs_as_the_readme_speaks_of() -> None:
     names = {path[0] for path in verbs(parser()) if path}
     assert names == {
-        *("tui", "run", "replay", "init", "new", "plan", "sessions", "verify", "merge", "clean", "search")
+        *("tui", "run", "replay", "init", "new", "plan", "sessions", "verify", "merge", "clean", "search", "audit")
     } | {
         "index",
         *(

@@ -27,7 +27,6 @@ from tests.fakes.stores import MemoryAuditIndex
 
 NOW = "2026-11-22T12:00:00.000000Z"
 SESSION = SessionId("20260102T030405-abc234")
-TOKENS = {"prompt_tokens": 100, "answer_tokens": 10}
 IMPLEMENTATIONS: dict[str, Callable[[Path], AuditIndex]] = {
     "memory": lambda _: MemoryAuditIndex(),
     "sqlite": lambda folder: SqliteAuditIndex(folder / "audit.sqlite"),
@@ -164,9 +163,11 @@ class TestAuditIndex:
         assert (page.total, page.overall) == (3, CostSum("", "", "", "", "", 4, 400, 40, 0.75))
         by_all = await index.costs(CostQuery(limit=1), NOW)
         assert by_all.total == 4
-        assert by_all.sums == (CostSum("2026-11-22", "cloud", "m", answers=1, **TOKENS, dollars=0.5),)
+        assert by_all.sums == (
+            CostSum("2026-11-22", "cloud", "m", answers=1, prompt_tokens=100, answer_tokens=10, dollars=0.5),
+        )
         shop = await index.costs(CostQuery(service="shop", by=(CostKey.SERVICE,)), NOW)
-        assert shop.sums == (CostSum(service="shop", answers=1, **TOKENS, dollars=0.25),)
+        assert shop.sums == (CostSum(service="shop", answers=1, prompt_tokens=100, answer_tokens=10, dollars=0.25),)
 
     async def test_costs_of_one_line_differ_in_endpoint_or_model(self, index: AuditIndex) -> None:
         assert await index.add(cost(1))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import DecisionRefused, ForgeError, LockedError, StorageError, UsageError
@@ -171,13 +171,14 @@ class MemoryAuditIndex:
     async def costs(self, query: CostQuery, now: str) -> CostPage:
         check_query(query)
         since = datetime.fromisoformat(now) - timedelta(days=query.days)
-        sums: dict[tuple[str, ...], CostSum] = {}
+        sums: dict[tuple[tuple[str, str], ...], CostSum] = {}
         overall = CostSum()
         for each in self._records.values():
             if isinstance(each, AuditCost) and _fits(each, query, since):
                 names = (each.time[:10], each.endpoint, each.model, each.service, each.worker)
-                key = tuple(name if by in query.by else "" for by, name in zip(CostKey, names, strict=True))
-                sums[key] = _plus(sums.get(key, CostSum(*key)), each)
+                named = {str(by): name for by, name in zip(CostKey, names, strict=True) if by in query.by}
+                key = tuple(named.items())
+                sums[key] = _plus(sums.get(key, convert(named, CostSum)), each)
                 overall = _plus(overall, each)
         found = sorted(sums.values(), key=lambda each: (each.endpoint, each.model, each.service, each.worker))
         found.sort(key=lambda each: (each.day, each.dollars, each.prompt_tokens + each.answer_tokens), reverse=True)

@@ -41,6 +41,7 @@ VERBS = (
     Verb(
         "verify", "verify which approvals led to a commit, and that it matches what they showed", "verbs.records.verify"
     ),
+    Verb("audit", "list which tasks ended how, who decided what, and what it cost", "verbs.records.audit"),
     Verb("merge", "merge the commit of a finished task into your current branch", "verbs.tasks.merge"),
     Verb(
         "clean",

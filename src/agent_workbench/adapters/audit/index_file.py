@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,31 +17,34 @@ _BUSY_SECONDS = 5.0
 # A rebuild may take a minute; whoever waits longer answers from the content as it is.
 LOCK_SECONDS = 2.0
 
-# Filters and sums are columns of an index: the check of a file compares the tables with their indexes.
+# What decides an answer is in a table and in an index: the check of a file compares the two.
 _TABLES = """
 CREATE TABLE journals (
   session TEXT PRIMARY KEY, size INTEGER NOT NULL, modified INTEGER NOT NULL, inode INTEGER NOT NULL,
   ours INTEGER NOT NULL, parent TEXT NOT NULL, parent_seq INTEGER NOT NULL,
   position INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT NOT NULL, trail BLOB NOT NULL, problem TEXT NOT NULL
-) WITHOUT ROWID;
+) WITHOUT ROWID, STRICT;
+CREATE INDEX journals_whole ON journals (
+  size, modified, inode, ours, parent, parent_seq, position, seq, hash, trail, problem
+);
 CREATE TABLE entries (
   session TEXT NOT NULL, seq INTEGER NOT NULL, time TEXT NOT NULL,
   service TEXT NOT NULL, intent TEXT NOT NULL, task TEXT NOT NULL, status TEXT NOT NULL,
   record BLOB NOT NULL, digest BLOB NOT NULL, UNIQUE (session, seq)
-);
+) STRICT;
 CREATE INDEX entries_by_time ON entries (time, session, seq, service, intent, task, status);
 CREATE TABLE decisions (
   session TEXT NOT NULL, seq INTEGER NOT NULL, time TEXT NOT NULL,
   service TEXT NOT NULL, intent TEXT NOT NULL, task TEXT NOT NULL, decider TEXT NOT NULL,
   record BLOB NOT NULL, digest BLOB NOT NULL, UNIQUE (session, seq)
-);
+) STRICT;
 CREATE INDEX decisions_by_time ON decisions (time, session, seq, service, intent, task, decider);
 CREATE TABLE costs (
   session TEXT NOT NULL, seq INTEGER NOT NULL, time TEXT NOT NULL,
   service TEXT NOT NULL, intent TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL, worker TEXT NOT NULL,
   prompt_tokens INTEGER NOT NULL, answer_tokens INTEGER NOT NULL, dollars REAL NOT NULL, unproved TEXT NOT NULL,
   UNIQUE (session, seq, endpoint, model)
-);
+) STRICT;
 CREATE INDEX costs_by_time ON costs (
   time, session, seq, service, intent, endpoint, model, worker, prompt_tokens, answer_tokens, dollars, unproved
 );
@@ -77,10 +81,11 @@ class IndexFile:
 
     def use(self, work: Use[Answer], notes: list[str]) -> Answer:
         """Return what `work` returns; add to `notes` what the reader should know. Raises `StorageError`."""
+        why = ""
         for attempt in range(2):
             try:
                 return self._on_file(work, notes)
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.Error, UnicodeError) as error:  # a text may hold any byte
                 code = getattr(error, "sqlite_errorcode", 0) & 0xFF
                 if code in _BUSY:
                     raise StorageError(
@@ -137,6 +142,8 @@ class IndexFile:
         elif version != FORMAT:
             raise DamagedIndexError(f"its format is {version}, this program has {FORMAT}")
         if not self._checked:
+            if _schema(connection) != _right_schema():
+                raise DamagedIndexError("its tables are other ones")
             if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
                 raise DamagedIndexError(str(found))
             self._checked = True
@@ -163,3 +170,14 @@ def _create(connection: sqlite3.Connection) -> None:
         f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT}; COMMIT;"
     )
     connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _schema(connection: sqlite3.Connection) -> tuple[object, ...]:
+    return tuple(connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name"))
+
+
+@cache
+def _right_schema() -> tuple[object, ...]:
+    with closing(_connect(":memory:")) as connection:
+        _create(connection)
+        return _schema(connection)

@@ -18,22 +18,20 @@ Kept = TypeVar("Kept", AuditEntry, AuditDecision)
 
 def insert_record(connection: sqlite3.Connection, record: AuditRecord) -> bool:
     """Insert a record; return False if there is one of its line."""
-    match record:
-        case AuditEntry():
-            data = msgspec.json.encode(record)
-            sql = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            filters: tuple[object, ...] = (record.ended, record.service, record.intent, record.task, record.status)
-            row = (*filters, data, _digest(data))
-        case AuditDecision():
-            data = msgspec.json.encode(record)
-            sql = "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            filters = (record.time, record.service, record.intent, record.task, record.by)
-            row = (*filters, data, _digest(data))
-        case AuditCost():
-            sql = "INSERT OR IGNORE INTO costs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            names = (record.time, record.service, record.intent, record.endpoint, record.model, record.worker)
-            row = (*names, record.prompt_tokens, record.answer_tokens, record.dollars, record.unproved)
-    return connection.execute(sql, (record.session, record.seq, *row)).rowcount > 0
+    line = record.session, record.seq
+    if isinstance(record, AuditCost):
+        sql = "INSERT OR IGNORE INTO costs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        names = (record.time, record.service, record.intent, record.endpoint, record.model, record.worker)
+        figures = (record.prompt_tokens, record.answer_tokens, record.dollars, record.unproved)
+        return connection.execute(sql, (*line, *names, *figures)).rowcount > 0
+    data = msgspec.json.encode(record)
+    filters = (record.service, record.intent, record.task)
+    if isinstance(record, AuditEntry):
+        sql = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        values = (*line, record.ended, *filters, str(record.status), data, _digest(data))
+        return connection.execute(sql, values).rowcount > 0
+    sql = "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    return connection.execute(sql, (*line, record.time, *filters, record.by, data, _digest(data))).rowcount > 0
 
 
 def read_record(kind: type[Kept], data: object, digest: object, ours: object) -> Kept:

@@ -62,9 +62,7 @@ def _read(connection: sqlite3.Connection, source: AuditSource, stamp: JournalSta
 
 
 def _mark(connection: sqlite3.Connection, session: SessionId) -> JournalMark | None:
-    row = connection.execute(
-        "SELECT position, seq, hash, trail FROM journals WHERE session = ?", (session,)
-    ).fetchone()
+    row = connection.execute("SELECT position, seq, hash, trail FROM journals WHERE session = ?", (session,)).fetchone()
     if row is None:
         return None
     position, seq, head, trail = row

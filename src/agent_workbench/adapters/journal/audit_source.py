@@ -139,7 +139,7 @@ def _proved(raw: bytes, seq: int, prev: str) -> _Line:
     head = _HEAD.match(raw)
     tail = _TAIL.search(raw, max(0, len(raw) - _LONGEST_TAIL))
     if head is None or tail is None:
-        raise JournalError("it is no line of a journal")
+        raise JournalError("not a line of a journal")
     if int(head[1]) != seq:
         raise JournalError(f"seq is {int(head[1])}, {seq} belongs here")
     if tail[1].decode("ascii") != prev:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from agent_workbench.adapters.journal.audit_source import JournalSource
 from agent_workbench.adapters.journal.follower import JournalFollower
 from agent_workbench.adapters.journal.fork_journal import ForkedJournal
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
@@ -170,6 +171,10 @@ class LocalSessionStore:
             self._remove(directory)
             raise
         return HeldSession(SessionId(directory.name), writer, fresh=True)
+
+    def audit_source(self) -> JournalSource:
+        """Return the journals as the source of an audit index."""
+        return JournalSource(self._folder, self._is_own)
 
     def _directory(self, session: SessionId) -> Path:
         """Return a session's folder; raise `UsageError` for a name that is no session's."""

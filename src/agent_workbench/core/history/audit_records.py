@@ -22,7 +22,7 @@ class AuditEntry(Struct, frozen=True):
     """One task's end in one session. `ended` is UTC in ISO 8601; `seq` and `hash` name the journal's line of it.
 
     `worker` is the machine that did the task (empty: the one whose journal it is), `commit` the task's commit.
-    `unproved` says why the entry cannot be relied on (empty: its journal is of this machine, or its signature is valid).
+    `unproved` says why the entry cannot be relied on (empty: its journal is this machine's, or validly signed).
     """
 
     session: SessionId

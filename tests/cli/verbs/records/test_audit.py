@@ -1,0 +1,168 @@
+"""`agent audit` over five recorded tasks, from the command line."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agent_workbench.cli.main import execute
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan.needs import Intent
+from tests.adapters.audit.sessions import session_name, task_events, write_session
+from tests.adapters.git.conftest import home
+from tests.adapters.git.user import User
+
+__all__ = ["home"]
+
+DONE, FAILED = TaskStatus.DONE, TaskStatus.FAILED
+
+
+def days_ago(days: int) -> str:
+    return (datetime.now(UTC) - timedelta(days=days, minutes=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@pytest.fixture
+def repo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: Path) -> Path:
+    """A repository with five recorded tasks."""
+    user = User(tmp_path / "repo")
+    user.git("init", "--quiet")
+    user.write("a", "a\n")
+    user.commit("Start")
+    for number, (events, ended) in enumerate(
+        (
+            (task_events("T-1", service="shop", intent=Intent.CODE), days_ago(1)),
+            (task_events("T-2", FAILED, service="shop", intent=Intent.INFRA, reason="the checks fail"), days_ago(2)),
+            (task_events("T-3", FAILED, service="till", intent=Intent.CODE, dollars=0.25), days_ago(3)),
+            (task_events("T-4", service="till", intent=Intent.RESEARCH), days_ago(40)),
+            (task_events("T-5", FAILED), days_ago(100)),
+        )
+    ):
+        write_session(user.root / "memory" / "sessions", session_name(number), events, ended=ended)
+    monkeypatch.chdir(user.root)
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(home))
+    return user.root
+
+
+@pytest.mark.parametrize(
+    ("asked", "tasks", "total"),
+    [
+        ("failures", ["T-2", "T-3"], 2),
+        ("failures --days 90 --service shop", ["T-2"], 1),
+        ("failures --limit 1", ["T-2"], 2),
+        ("failures --limit 1 --offset 1", ["T-3"], 2),
+        ("service shop", ["T-1", "T-2"], 2),
+        ("service till --days 365", ["T-3", "T-4"], 2),
+        ("service till --status done --days 41", ["T-4"], 1),
+        ("service none", [], 0),
+        ("query", ["T-1", "T-2", "T-3"], 3),
+        ("query --days 365", ["T-1", "T-2", "T-3", "T-4", "T-5"], 5),
+        ("query --days 365 --limit 2", ["T-1", "T-2"], 5),
+        ("query --days 365 --limit 2 --offset 4", ["T-5"], 5),
+        ("query --days 365 --limit 2 --offset 9", [], 5),
+        ("query --intent code", ["T-1", "T-3"], 2),
+        ("query --status failed --service till --intent code", ["T-3"], 1),
+        ("query --status failed --service till --intent infra", [], 0),
+        ("query --status done --days 365", ["T-1", "T-4"], 2),
+    ],
+)
+def test_each_query_returns_exactly_what_it_should(
+    repo: Path, capsys: pytest.CaptureFixture[str], asked: str, tasks: list[str], total: int
+) -> None:
+    assert execute(["audit", *asked.split(), "--json"]) == ExitCode.DONE
+    told = json.loads(capsys.readouterr().out)
+    assert ([each["task"] for each in told["tasks"]], told["total"]) == (tasks, total)
+    words = asked.split()
+    given = {word: int(words[at + 1]) for at, word in enumerate(words) if word in {"--limit", "--offset"}}
+    assert (told["limit"], told["offset"]) == (given.get("--limit", 100), given.get("--offset", 0))
+    assert {*told} == {"tasks", "total", "limit", "offset", "problems", "notes"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "total"),
+    [("", 3), ("--days 365", 5), ("--status failed", 2), ("--service till --days 365", 2), ("--intent infra", 1)],
+)
+def test_tasks_are_counted(repo: Path, capsys: pytest.CaptureFixture[str], asked: str, total: int) -> None:
+    assert execute(["audit", "count", *asked.split()]) == ExitCode.DONE
+    assert capsys.readouterr().out == f"{total}\n"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("failures --days 91", "failures --days 0", "failures --limit 1001", "failures --limit 0"),
+        *("query --days 366", "query --limit 1001", "query --offset -1", "service shop --limit 1001"),
+        *("count --days 366", "who --limit 1001", "who --days 366", "spend --limit 1001", "spend --days 0"),
+        *("count --status failed --days 91", "query --status failed --days 91"),
+    ],
+)
+def test_what_is_out_of_bounds_is_refused(repo: Path, capsys: pytest.CaptureFixture[str], asked: str) -> None:
+    assert execute(["audit", *asked.split()]) == ExitCode.USAGE
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "must be" in said.err
+
+
+@pytest.mark.parametrize(
+    "asked", ["query --status lost", "query --intent war", "spend --by moon", "query --days x", ""]
+)
+def test_an_unknown_filter_is_refused(repo: Path, asked: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        execute(["audit", *asked.split()])
+    assert stop.value.code == ExitCode.USAGE
+
+
+def test_a_person_reads_what_failed_and_the_line_that_proves_it(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["audit", "failures", "--limit", "1"]) == ExitCode.DONE
+    first, rest = capsys.readouterr().out.splitlines()
+    assert " failed " in first
+    assert f"{session_name(1)}:5:" in first
+    assert first.rstrip().endswith("the checks fail  UNPROVED: its session was not begun on this machine")
+    assert rest == "1 to 1 of 2 tasks; --limit and --offset show others"
+
+
+def test_it_is_told_who_approved_what_and_when(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["audit", "who", "--by", "user", "--service", "shop", "--json"]) == ExitCode.DONE
+    told = json.loads(capsys.readouterr().out)
+    assert [(each["task"], each["by"], each["verdict"], each["subject"]) for each in told["decisions"]] == [
+        ("T-1", "user", "approve", "Do it well"),
+        ("T-2", "user", "approve", "Do it well"),
+    ]
+    assert told["decisions"][0]["via"] == "ada in a shell at 12:00"
+    assert execute(["audit", "who", "--task", "T-3"]) == ExitCode.DONE
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "approved  user (ada in a shell at 12:00)  commit    Do it well  T-3" in line
+
+
+def test_costs_are_summed(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["audit", "spend", "--by", "service", "--by", "endpoint", "--json"]) == ExitCode.DONE
+    told = json.loads(capsys.readouterr().out)
+    assert [(each["service"], each["dollars"], each["answers"], each["day"]) for each in told["sums"]] == [
+        ("till", 0.25, 1, ""),
+        ("shop", 0.0, 2, ""),
+    ]
+    assert (told["overall"]["dollars"], told["overall"]["prompt_tokens"], told["total"]) == (0.25, 300, 2)
+    assert execute(["audit", "spend", "--days", "365"]) == ExitCode.DONE
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert lines[-1] == "overall: 500 + 50 tokens, $0.2500"
+
+
+def test_a_damaged_journal_is_told_beside_the_answer(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = repo / "memory" / "sessions" / session_name(0) / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"status":"done"', b'"status":"fail"'))
+    assert execute(["audit", "query"]) == ExitCode.JOURNAL
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 2
+    assert f"{session_name(0)} is damaged" in said.err
+    assert "line 7" in said.err
+    assert execute(["audit", "count", "--json"]) == ExitCode.JOURNAL
+    told = json.loads(capsys.readouterr().out)
+    assert [each["session"] for each in told["problems"]] == [session_name(0)]
+
+
+def test_nothing_that_fits_is_said(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["audit", "service", "none"]) == ExitCode.DONE
+    assert capsys.readouterr().out == "no task fits in the last 30 days\n"
