@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +13,9 @@ from agent_workbench.adapters.git.commands.objects import WORKBENCH, changes_bet
 from agent_workbench.adapters.git.commands.plumbing import GitProgram, Plumbing
 from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX, position_ref
 from agent_workbench.adapters.git.commands.stored_commits import StoredCommits
+from agent_workbench.adapters.git.remote.local_refs import LocalRefs
+from agent_workbench.adapters.git.remote.session_refs import GitSessionRefs, RemoteTools
+from agent_workbench.adapters.git.remote.transport import Transport
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
 from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFiles
 from agent_workbench.adapters.git.user_checkout.merge import CheckoutMerge
@@ -26,6 +30,7 @@ from agent_workbench.core.errors import LockedError, task_locked
 from agent_workbench.core.history.leftovers import Leftover, SessionFacts
 from agent_workbench.core.ids import CommitId, SessionId, TaskId, session_suffix
 from agent_workbench.core.patch.values import FileChange
+from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.repo.workspace import (
     Checkpoint,
     FileStat,
@@ -133,6 +138,19 @@ class Repository:
     def stored_commits(self) -> StoredCommits:
         """Return a reader of the stored commits."""
         return StoredCommits(lambda: (self._now().plumbing, self._find()[1].algorithm))
+
+    def session_refs(self, remote: str, signatures: Signatures) -> GitSessionRefs:
+        """Return the refs of sessions at the git remote `remote`; nothing is read before the first call."""
+
+        def tools() -> RemoteTools:
+            found, folder = self._now(), self._folder()
+            program, paths = self._find()
+            transport = Transport(program, paths, found.plumbing, folder / "remote", remote)
+            lock = partial(_holding, folder)
+            local = LocalRefs(found.worktrees, found.checkout, self._orphans(found), folder, lock)
+            return RemoteTools(transport, local, found.worktrees.objects)
+
+        return GitSessionRefs(tools, signatures)
 
     async def snapshot_checkout(self, session: SessionId) -> CommitId:
         """Return a commit on HEAD with the user's uncommitted and untracked files, or HEAD if there are none.
@@ -258,6 +276,16 @@ class _Tools:
 def _held_by(session: SessionId) -> str:
     """Return the beginning of a lock's holder text for this session."""
     return f"session {session}, "
+
+
+@contextmanager
+def _holding(folder: Path, task: TaskId, session: SessionId) -> Iterator[None]:
+    """Hold the lock of the task; raise `LockedError` that names its holder."""
+    lock = _task_lock(folder, task, session)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _task_lock(folder: Path, task: TaskId, session: SessionId) -> FileLock:

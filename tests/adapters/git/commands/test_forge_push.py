@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.git.commands.detached_git import DetachedGit
 from agent_workbench.adapters.git.commands.forge_push import ForgePush
-from agent_workbench.adapters.git.commands.plumbing import GitProgram, GitResult
+from agent_workbench.adapters.git.commands.plumbing import GitResult
 from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import AnnotatedTag
@@ -116,18 +117,17 @@ async def test_the_token_is_in_no_argument_of_git_and_in_no_file(
     user: User, server: GiteaServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
-    run = GitProgram.run
+    run = DetachedGit.run
 
-    def noted(program: GitProgram, arguments: list[str], **more: object) -> GitResult:
+    def noted(git: DetachedGit, *arguments: str, **more: object) -> GitResult:
         seen.append(list(arguments))
-        result = run(program, arguments, **more)  # type: ignore[arg-type] # as it was called
-        folder = Path(arguments[0].removeprefix("--git-dir="))
-        texts = [each.read_bytes() for each in folder.rglob("*") if each.is_file()]
+        result = run(git, *arguments, **more)  # type: ignore[arg-type] # as it was called
+        texts = [each.read_bytes() for each in git.git_dir.parent.rglob("*") if each.is_file()]
         assert not any(secret.encode() in text for text in texts for secret in secrets)
         return result
 
     secrets = (TOKEN, base64.b64encode(f"agent:{TOKEN}".encode()).decode())
-    monkeypatch.setattr(GitProgram, "run", noted)
+    monkeypatch.setattr(DetachedGit, "run", noted)
     await remote_of(user, server).push("agent/task-7", head(user), TAG)
-    assert [words[1] for words in seen[-3:]] == ["init", "mktag", "push"]
+    assert [words[0] for words in seen] == ["init", "mktag", "push"]
     assert not any(secret in word for words in seen for word in words for secret in secrets)

@@ -113,7 +113,7 @@ class GitProgram(Struct, frozen=True):
                 # Python ignores SIGXFSZ. If git ignores it too, it gets an error and removes its lock files.
                 restore_signals=False,
             ) as process:
-                _limit_memory(process.pid)
+                limit_memory(process.pid)
                 try:
                     out, err = process.communicate(stdin, timeout=seconds)
                 except subprocess.TimeoutExpired:
@@ -124,7 +124,7 @@ class GitProgram(Struct, frozen=True):
         return GitResult(process.returncode, out, os.fsdecode(err))
 
 
-def _limit_memory(pid: int) -> None:
+def limit_memory(pid: int) -> None:
     """Limit the memory that git may allocate to a quarter of the machine's, at least 2 GiB (Linux)."""
     if sys.platform == "linux":
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -65,7 +65,7 @@ def find_anchors(plumbing: Plumbing, algorithm: str, sessions: Collection[str]) 
         notes.append(f"only the newest {MAX_COMMITS:,} commits that name it were read")
     anchors: list[Anchor] = []
     malformed: list[str] = []
-    for facts in _read_commits(plumbing, algorithm, commits):
+    for facts in read_commits(plumbing, algorithm, commits):
         if not facts.intact:
             notes.append(f"commit {facts.commit[:10]} is too large, unreadable, or does not match its id")
             continue
@@ -133,7 +133,7 @@ class _HistoryWalk:
 def read_commit(plumbing: Plumbing, algorithm: str, revision: str) -> CommitFacts | None:
     """Return the commit of a revision, None if there is none. Blocks."""
     name = plumbing.resolve(f"{revision}^{{commit}}")[0]
-    return next(_read_commits(plumbing, algorithm, [name]), None) if name is not None else None
+    return next(read_commits(plumbing, algorithm, [name]), None) if name is not None else None
 
 
 def _refs(plumbing: Plumbing) -> list[tuple[str, str]]:
@@ -145,7 +145,7 @@ def _refs(plumbing: Plumbing) -> list[tuple[str, str]]:
     return [("HEAD", head), *found] if head is not None else found
 
 
-def _read_commits(plumbing: Plumbing, algorithm: str, oids: Sequence[str]) -> Iterator[CommitFacts]:
+def read_commits(plumbing: Plumbing, algorithm: str, oids: Sequence[str]) -> Iterator[CommitFacts]:
     """Yield those of the objects that are commits; one that is too large or unreadable is not `intact`."""
     batch: list[str] = []
     batch_bytes = 0

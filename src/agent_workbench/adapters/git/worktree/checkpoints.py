@@ -50,16 +50,29 @@ class Checkpoints:
 
     def checkpoint(self, session: SessionId, seq: int, message: str) -> Checkpoint:
         """Store the whole content as a checkpoint; only changes since the last one cost space."""
+        tree, entries = self._stored_content()
+        ref = f"refs/agent/{session}/{seq}"
+        commit = self._keep(ref, tree, message)
+        self._last, self._last_tree, self._last_entries = commit, tree, entries
+        self._content.track(self._last_entries)
+        return Checkpoint(ref, commit, tree)
+
+    def set_aside(self, message: str) -> CommitId | None:
+        """Store content that is in no commit below `refs/agent/<session>/withdrawn/`; None if there is none."""
+        tree, _ = self._stored_content()
+        if tree == self._last_tree:
+            return None
+        commit = CommitId(self._objects.commit(tree, [self._last], message, WORKBENCH))
+        self._refs.set(f"refs/agent/{self._session}/withdrawn/{commit[:12]}", commit)
+        return commit
+
+    def _stored_content(self) -> tuple[str, dict[str, TreeEntry]]:
+        """Return the tree of the whole content, stored, and its entries."""
         now = self._readable(self._content.entries(self._last_entries))
         updates: dict[str, TreeEntry | None] = dict.fromkeys(self._last_entries.keys() - now.keys())
         changed = {path: entry for path, entry in now.items() if self._last_entries.get(path) != entry}
         stored = self._store(changed)
-        tree = self._objects.build(self._last_tree, updates | stored, self._paths.scratch)
-        ref = f"refs/agent/{session}/{seq}"
-        commit = self._keep(ref, tree, message)
-        self._last, self._last_tree, self._last_entries = commit, tree, now | stored
-        self._content.track(self._last_entries)
-        return Checkpoint(ref, commit, tree)
+        return self._objects.build(self._last_tree, updates | stored, self._paths.scratch), now | stored
 
     def _readable(self, now: dict[str, TreeEntry]) -> dict[str, TreeEntry]:
         """Return the storable entries; unreadable and too large files keep their entry of the last checkpoint."""

@@ -1,0 +1,1 @@
+"""Refs of sessions in a git remote that machines share."""

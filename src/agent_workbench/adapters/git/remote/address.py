@@ -1,0 +1,117 @@
+"""Address of the git remote that machines share, and the environment in which git may speak with it."""
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from agent_workbench.adapters.git.commands.detached_git import network_variables
+from agent_workbench.adapters.git.commands.discovery import RepoPaths
+from agent_workbench.adapters.git.commands.plumbing import Plumbing
+from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.system.loopback import is_loopback
+from agent_workbench.system.programs import find_program
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?\[?[A-Za-z0-9.:_-]+\]?:[^:].*")
+_PROTOCOLS = ("file", "ssh", "https", "http")
+# No question, no forwarding, no command of the host's configuration beyond the connection itself.
+_SSH_OPTIONS = "-oBatchMode=yes -oConnectTimeout=20 -oForwardAgent=no -oClearAllForwardings=yes -oPermitLocalCommand=no"
+# Hooks of a repository on this machine would run with the rights of this process.
+_LOCAL_RECEIVE = "git -c core.hooksPath=/dev/null receive-pack"
+
+
+class RemoteAddress(Struct, frozen=True):
+    """Address of a repository, and the one protocol by which it is reached."""
+
+    url: str
+    protocol: str
+
+    @property
+    def push_words(self) -> tuple[str, ...]:
+        """Words of `git push` for this address."""
+        return (f"--receive-pack={_LOCAL_RECEIVE}",) if self.protocol == "file" else ()
+
+
+def remote_address(text: str, plumbing: Plumbing, paths: RepoPaths) -> RemoteAddress:
+    """Return the address that a setting names: a remote of the repository, a URL, or a path.
+
+    Raises `ConfigError` for one that cannot be used, and for a password in it, which every process could read.
+    """
+    url = _configured(text, plumbing) if _NAME.fullmatch(text) and "/" not in text else text
+    protocol = _protocol(url)
+    if protocol == "file" and "://" not in url:
+        url = str(Path(paths.root, url).resolve())
+    address = urlsplit(url) if protocol != "file" and "://" in url else None
+    if address is not None and (address.password or (protocol == "https" and address.username)):
+        raise ConfigError(
+            f"the address of the git remote {shown(address.hostname or '')} has credentials in it",
+            advice="remove them; git's credential helpers in your own git settings, and SSH keys, are used",
+        )
+    if protocol == "http" and not is_loopback((address.hostname if address else "") or ""):
+        raise ConfigError(f"{shown(url)} would send code unencrypted", advice="use https or ssh in database.remote")
+    return RemoteAddress(url, protocol)
+
+
+def _configured(name: str, plumbing: Plumbing) -> str:
+    for key in (f"remote.{name}.pushurl", f"remote.{name}.url"):
+        found = plumbing.attempt("config", "--get", key)
+        if not found.status and (url := os.fsdecode(found.out).strip()):
+            return url
+    raise ConfigError(
+        f"the repository has no remote {shown(name)}, through which machines share checkpoints",
+        advice="add it with `git remote add`, or set database.remote to a remote, URL or path",
+    )
+
+
+def _protocol(url: str) -> str:
+    scheme, found, _ = url.partition("://")
+    if not found:
+        scheme = "ssh" if _SCP.fullmatch(url) and not url.startswith(("/", ".")) else "file"
+    if scheme not in _PROTOCOLS or url.startswith("-") or not url or any(ord(each) < 32 for each in url):
+        raise ConfigError(
+            f"{shown(url)} is no address that checkpoints are pushed to",
+            advice=f"database.remote is a path, or an address with {', '.join(_PROTOCOLS)}",
+        )
+    return scheme
+
+
+def remote_variables(address: RemoteAddress, paths: RepoPaths) -> dict[str, str]:
+    """Return the variables that git needs to reach the remote: nothing of it is the repository's."""
+    if address.protocol == "ssh":
+        ssh = find_program("ssh", os.environ.get("PATH", ""), paths.root)
+        passed = {name: os.environ[name] for name in ("HOME", "SSH_AUTH_SOCK", "USER") if name in os.environ}
+        return {**passed, "GIT_SSH_COMMAND": f"{ssh or 'ssh'} {_SSH_OPTIONS}"}
+    if address.protocol == "https":
+        passed = {
+            name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR") if name in os.environ
+        }
+        return {**passed, **network_variables()}
+    return {}
+
+
+def remote_settings(address: RemoteAddress, plumbing: Plumbing) -> tuple[tuple[str, str], ...]:
+    """Return settings for git: checks of what is received, and the user's own credential helpers for https."""
+    if address.protocol != "https":
+        return _RECEIVED
+    found = plumbing.attempt("config", "--global", "--get-all", "-z", "credential.helper")
+    helpers = [each for each in os.fsdecode(found.out).split("\0") if each]
+    return (*_RECEIVED, *(("credential.helper", each) for each in helpers))
+
+
+# What old histories have and cannot do harm is no reason to refuse them.
+_HARMLESS = (
+    *("zeroPaddedFilemode", "badTimezone", "missingSpaceBeforeDate", "missingSpaceBeforeEmail", "badEmail"),
+    *("badDate", "zeroPaddedDate", "missingNameBeforeEmail", "badName", "badDateOverflow", "badFilemode"),
+)
+_RECEIVED = (
+    ("fetch.fsckObjects", "true"),
+    ("fetch.unpackLimit", "1"),
+    ("fetch.recurseSubmodules", "false"),
+    ("transfer.credentialsInUrl", "die"),
+    ("protocol.version", "2"),
+    *((f"fetch.fsck.{each}", "ignore") for each in _HARMLESS),
+)

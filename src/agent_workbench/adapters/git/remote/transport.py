@@ -1,0 +1,192 @@
+"""Transport of refs and objects between this repository and the shared git remote, which is not trusted."""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from agent_workbench.adapters.git.commands.detached_git import DetachedGit
+from agent_workbench.adapters.git.commands.discovery import RepoPaths
+from agent_workbench.adapters.git.commands.objects import MAX_FILE_BYTES
+from agent_workbench.adapters.git.commands.plumbing import GitProgram, GitResult, Plumbing
+from agent_workbench.adapters.git.remote.address import (
+    RemoteAddress,
+    remote_address,
+    remote_settings,
+    remote_variables,
+)
+from agent_workbench.core.errors import JournalError, StorageError
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, sync_file
+
+LIST_SECONDS, PUSH_SECONDS, FETCH_SECONDS = 60.0, 120.0, 300.0
+MAX_PACK_BYTES = 2_000_000_000
+MAX_REFS = 20_000
+_MAX_OBJECTS_BYTES = 8_000_000_000
+_MAX_LIST_BYTES = 8_000_000
+_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+class Quarantine(Struct, frozen=True):
+    """What was fetched: the commit of each ref, in a repository of its own beside the user's objects."""
+
+    refs: Mapping[str, str]
+    plumbing: Plumbing
+    folder: Path
+
+
+class Transport:
+    """Connection to the git remote for one repository; `folder` is private to the user. Its methods block.
+
+    All of them raise `StorageError` if the remote does not do what was asked, with its reason.
+    """
+
+    def __init__(self, program: GitProgram, paths: RepoPaths, plumbing: Plumbing, folder: Path, remote: str) -> None:
+        self._program, self._paths, self._folder = program, paths, folder
+        self.address: RemoteAddress = remote_address(remote, plumbing, paths)
+        self._settings = remote_settings(self.address, plumbing)
+        self._git = self._detached(folder)
+        self._prepared = False
+
+    def _detached(self, folder: Path) -> DetachedGit:
+        variables = remote_variables(self.address, self._paths)
+        return DetachedGit(self._program, self._paths, folder, self.address.protocol, self._settings, variables)
+
+    def _ready(self) -> DetachedGit:
+        if not self._prepared:
+            _make(self._folder)
+            self._git.prepare()
+            self._prepared = True
+        return self._git
+
+    def list(self, *patterns: str) -> dict[str, str]:
+        """Return the remote's refs that match; raise `JournalError` for a symbolic one or far too many."""
+        words = ("ls-remote", "--refs", "--symref", "--quiet", self.address.url, *patterns)
+        result = self._ready().run(*words, seconds=LIST_SECONDS, max_output=_MAX_LIST_BYTES)
+        self._check(result, "ls-remote")
+        found: dict[str, str] = {}
+        for line in result.out.decode("utf-8", "replace").splitlines():
+            oid, _, ref = line.partition("\t")
+            if oid.startswith("ref:"):
+                raise JournalError(f"{shown(ref)} is a symbolic ref at {self.name}", advice="remove it there")
+            if _NAME.fullmatch(oid):
+                found[ref] = oid
+        if len(found) > MAX_REFS:
+            raise JournalError(f"{self.name} has more than {MAX_REFS:,} refs of one session")
+        return found
+
+    def push(self, updates: Mapping[str, str], leases: Mapping[str, str]) -> str:
+        """Set refs at the remote (empty: remove), all or none; return why the remote rejected a ref, empty if none.
+
+        A ref in `leases` is moved from that object only, or made if that is empty.
+        """
+        held = [f"--force-with-lease={ref}:{oid}" for ref, oid in leases.items()]
+        words = ("--porcelain", "--atomic", "--no-verify", "--no-signed", "--recurse-submodules=no", *held)
+        specs = [f"{'' if ref in leases or not oid else '+'}{oid}:{ref}" for ref, oid in updates.items()]
+        command = ("push", *words, *self.address.push_words, self.address.url, *specs)
+        result = self._ready().run(*command, seconds=PUSH_SECONDS, max_output=_MAX_LIST_BYTES)
+        lines = result.out.decode("utf-8", "replace").splitlines()
+        rejected = [line.split("\t")[-1] for line in lines if line.startswith("!")]
+        if rejected:
+            return shown("; ".join(dict.fromkeys(rejected)), 300)
+        self._check(result, "push")
+        return ""
+
+    @contextmanager
+    def fetch(self, *patterns: str) -> Iterator[Quarantine]:
+        """Fetch the refs that match (`refs/x/*`) with their objects; nothing of it is in the user's repository yet."""
+        _make(self._folder)
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="fetch-", dir=self._folder))
+        except OSError as error:
+            raise storage_error(f"{self._folder} cannot be written", error) from error
+        try:
+            git = self._detached(folder)
+            git.prepare()
+            specs = [f"+{each}:{each}" for each in patterns]
+            words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-prune")
+            given = ("--no-recurse-submodules", "--refmap=", self.address.url, *specs)
+            result = git.run(*words, *given, seconds=FETCH_SECONDS, max_file=MAX_PACK_BYTES)
+            self._check(result, "fetch")
+            plumbing = Plumbing(self._program, str(git.git_dir))
+            _check_sizes(plumbing, git.git_dir, self.name)
+            listed = plumbing.run("for-each-ref", "--format=%(objectname) %(objecttype) %(refname)")
+            refs: dict[str, str] = {}
+            for line in listed.decode("utf-8", "replace").splitlines():
+                oid, kind, ref = line.split(" ", 2)
+                if kind != "commit":
+                    raise JournalError(f"{shown(ref)} is a {kind} at {self.name}, and not a commit")
+                refs[ref] = oid
+            if len(refs) > MAX_REFS:
+                raise JournalError(f"{self.name} has more than {MAX_REFS:,} refs of one session")
+            yield Quarantine(refs, plumbing, git.git_dir)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def adopt(self, quarantine: Quarantine) -> None:
+        """Bring the fetched objects into the user's repository, where no ref leads to them yet."""
+        target = Path(self._paths.common_dir, "objects", "pack")
+        packs = sorted(quarantine.folder.glob("objects/pack/pack-*.pack"))
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            for pack in packs:
+                for suffix in (".pack", ".idx"):  # git looks for the index, which comes last
+                    _copy_durably(pack.with_suffix(suffix), target / f"{pack.stem}{suffix}")
+            sync_directory(target)
+        except OSError as error:
+            raise storage_error(f"the fetched objects cannot be stored in {target}", error) from error
+
+    @property
+    def name(self) -> str:
+        """The remote as it is named in messages."""
+        return f"the git remote {shown(self.address.url, 200)}"
+
+    def _check(self, result: GitResult, command: str) -> None:
+        if result.status:
+            said = [line.strip() for line in result.err.splitlines() if line.strip()]
+            telling = [line for line in said if not line.startswith(("hint:", "To ", "remote: \t"))]
+            reason = shown(" ".join(telling[:4]) or f"status {result.status}", 400)
+            raise StorageError(
+                f"git {command} with {self.name} failed: {reason}",
+                advice="see that the remote can be reached, has space, and that this user may push there",
+            )
+
+
+def _check_sizes(plumbing: Plumbing, git_dir: Path, name: str) -> None:
+    """Raise `JournalError` if a fetched object, or all of them, are larger than a workspace may be."""
+    total = 0
+    for index in sorted(git_dir.glob("objects/pack/pack-*.idx")):
+        listed = plumbing.run("show-index", stdin=index.read_bytes())
+        oids = [line.split(" ")[1] for line in listed.decode("ascii", "replace").splitlines()]
+        asked = "".join(f"{oid}\n" for oid in oids).encode()
+        sizes = plumbing.run("cat-file", "--batch-check=%(objectsize)", stdin=asked).split()
+        largest = max((int(each) for each in sizes if each.isdigit()), default=0)
+        total += sum(int(each) for each in sizes if each.isdigit())
+        if largest > MAX_FILE_BYTES or total > _MAX_OBJECTS_BYTES:
+            raise JournalError(
+                f"{name} sent an object of {largest:,} bytes, {total:,} in all, which no workspace can hold",
+                advice="nothing of it was taken; somebody else than a worker may have put it there",
+            )
+
+
+def _make(folder: Path) -> None:
+    try:
+        make_directories(folder)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise storage_error(f"{folder} cannot be created", error) from error
+
+
+def _copy_durably(source: Path, target: Path) -> None:
+    if target.exists():
+        return
+    scratch = target.with_name(f"tmp_{target.name}")
+    shutil.copyfile(source, scratch)
+    scratch.chmod(0o444)
+    with scratch.open("rb") as file:
+        sync_file(file.fileno())
+    scratch.replace(target)
