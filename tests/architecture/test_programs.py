@@ -10,6 +10,7 @@ from tests.architecture.source_tree import PACKAGE, ROOT, expect_none, modules
 STARTERS = {
     "adapters.demo.sample_repo": "git, found on the cleaned PATH",
     "adapters.desktop.notifications": "notify-send or osascript, found on the cleaned PATH",
+    "adapters.git.commands.detached_git": "the same git, in a repository of its own",
     "adapters.git.commands.plumbing": "git, found on the cleaned PATH outside the repo",
     "adapters.retrieval.worker_processes.process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",

@@ -8,6 +8,7 @@ from agent_workbench.core.errors import ConfigError
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.database.connection import Database
     from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.ports.shared_state import SessionRefs
     from agent_workbench.core.settings.database import DatabaseSettings
 
 
@@ -29,3 +30,10 @@ async def repository_key(repo: "RepoContext") -> str:
     """Return the name of the repository in the database, equal in all whole clones; raise `RepoError`."""
     checkout = await repo.repository.checkout_files()
     return await asyncio.to_thread(checkout.first_commit)
+
+
+def session_refs(repo: "RepoContext", settings: "DatabaseSettings") -> "SessionRefs":
+    """Return the refs of sessions at the git remote that the settings name. Nothing is read or connected yet."""
+    from agent_workbench.bootstrap.signatures import shared_signatures
+
+    return repo.repository.session_refs(settings.remote, shared_signatures(repo, settings))

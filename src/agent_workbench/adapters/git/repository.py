@@ -141,16 +141,7 @@ class Repository:
 
     def session_refs(self, remote: str, signatures: Signatures) -> GitSessionRefs:
         """Return the refs of sessions at the git remote `remote`; nothing is read before the first call."""
-
-        def tools() -> RemoteTools:
-            found, folder = self._now(), self._folder()
-            program, paths = self._find()
-            transport = Transport(program, paths, found.plumbing, folder / "remote", remote)
-            lock = partial(_holding, folder)
-            local = LocalRefs(found.worktrees, found.checkout, self._orphans(found), folder, lock)
-            return RemoteTools(transport, local, found.worktrees.objects)
-
-        return GitSessionRefs(tools, signatures)
+        return GitSessionRefs(lambda: _remote_tools(self._now(), remote), signatures)
 
     async def snapshot_checkout(self, session: SessionId) -> CommitId:
         """Return a commit on HEAD with the user's uncommitted and untracked files, or HEAD if there are none.
@@ -188,7 +179,7 @@ class Repository:
         return {task: holder for task, holder in holders if holder and not holder.startswith(_held_by(session))}
 
     def _orphans(self, tools: "_Tools") -> Orphans:
-        return Orphans(tools.worktrees, tools.folder, tools.checkout.paths.root, self._has_begun)
+        return tools.orphans(self._has_begun)
 
     def _leftovers(self) -> GitLeftovers:
         tools = self._now()
@@ -271,6 +262,17 @@ class _Tools:
         self.checkout = Checkout(paths, self.plumbing, self.worktrees.objects, self.refs)
         self.merging = CheckoutMerge(self.checkout, self.plumbing, self.worktrees.objects, self.refs)
         self.folder = folder
+
+    def orphans(self, has_begun: HasBegun = assume_begun) -> Orphans:
+        """Return the finder of worktrees, and of those that no session owns."""
+        return Orphans(self.worktrees, self.folder, self.checkout.paths.root, has_begun)
+
+
+def _remote_tools(tools: _Tools, remote: str) -> RemoteTools:
+    transport = Transport(tools.checkout.paths, tools.plumbing, tools.folder / "remote", remote)
+    lock = partial(_holding, tools.folder)
+    local = LocalRefs(tools.worktrees, tools.checkout, tools.orphans(), tools.folder, lock)
+    return RemoteTools(transport, local, tools.worktrees.objects)
 
 
 def _held_by(session: SessionId) -> str:

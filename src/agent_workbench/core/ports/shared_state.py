@@ -1,6 +1,6 @@
 """Protocols of what machines share beside the stores. The database and the git remote are not trusted."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from agent_workbench.core.events import Recorded
@@ -46,11 +46,12 @@ class SessionRefs(Protocol):
     full, or has no place for the refs, and `JournalError` for what it has and cannot be right.
     """
 
-    async def push(self, head: SignedHead) -> None:
+    async def push(self, head: SignedHead) -> tuple[str, ...]:
         """Push all that this machine has of the head's session, and the head: all of it or nothing.
 
-        `head` is the newest that the database has, and signed: what the remote has was in the database before. Raises
-        `LockedError` if a larger fence took the session over.
+        `head` is the newest that the database has, and signed: what the remote has was in the database before. Returns
+        sentences about branches that stay as they are, for the remote has other work there. Raises `LockedError` if a
+        larger fence took the session over.
         """
 
     async def take_over(self, head: SignedHead, recorded: Sequence[Recorded]) -> None:
@@ -69,9 +70,16 @@ class SessionRefs(Protocol):
         """
 
     async def heads(self, session: SessionId) -> tuple[SignedHead, ...]:
-        """Return the heads whose signature counts, oldest first: of the remote, else as this machine saw them last.
+        """Return the newest head of each lease, oldest first, if its signature counts.
 
-        Raises `JournalError` if the remote's are no continuation of those seen here.
+        They are those of the remote, or those seen there last while it does not answer. Raises `JournalError` if the
+        remote's are no continuation of those seen here.
+        """
+
+    async def remove(self, session: SessionId, refs: Mapping[str, str]) -> None:
+        """Remove refs of a session from the remote that still have these objects there, all or none.
+
+        The audit ref stays. Raises `LockedError` if another machine continued the session.
         """
 
 

@@ -83,7 +83,6 @@ class GitSessionRefs:
             return tuple([each for each in newest.values() if await self._counts(each)])
 
     async def remove(self, session: SessionId, refs: Mapping[str, str]) -> None:
-        """Remove refs of a session at the remote that still have these objects there, if no other machine has it."""
         async with self._turn(session):
             tools = await self._ready()
             await asyncio.to_thread(_remove, tools, session, refs)

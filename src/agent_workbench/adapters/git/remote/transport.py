@@ -12,7 +12,7 @@ from msgspec import Struct
 from agent_workbench.adapters.git.commands.detached_git import DetachedGit
 from agent_workbench.adapters.git.commands.discovery import RepoPaths
 from agent_workbench.adapters.git.commands.objects import MAX_FILE_BYTES
-from agent_workbench.adapters.git.commands.plumbing import GitProgram, GitResult, Plumbing
+from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing
 from agent_workbench.adapters.git.remote.address import (
     RemoteAddress,
     remote_address,
@@ -45,8 +45,8 @@ class Transport:
     All of them raise `StorageError` if the remote does not do what was asked, with its reason.
     """
 
-    def __init__(self, program: GitProgram, paths: RepoPaths, plumbing: Plumbing, folder: Path, remote: str) -> None:
-        self._program, self._paths, self._folder = program, paths, folder
+    def __init__(self, paths: RepoPaths, plumbing: Plumbing, folder: Path, remote: str) -> None:
+        self._program, self._paths, self._folder = plumbing.program, paths, folder
         self.address: RemoteAddress = remote_address(remote, plumbing, paths)
         self._settings = remote_settings(self.address, plumbing)
         self._git = self._detached(folder)
