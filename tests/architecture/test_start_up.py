@@ -11,6 +11,7 @@ HEAVY = {
         "git",
         "gguf",
         "httpx",
+        "huggingface_hub",
         "jsonschema",
         "mcp",
         "mcp_types",

@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters.llama_cpp": {"gguf", "httpx", "numpy", "xllamacpp"},
     "adapters.mcp": {"anyio", "httpx2", "mcp", "mcp_types", "pydantic"},
     "adapters.memory": {"yaml"},
+    "adapters.model_files": {"httpx2", "huggingface_hub", "tqdm"},
     "adapters.plans": {"ruamel", "yaml"},
     "adapters.retrieval": {"numpy", "tree_sitter"},
     "adapters.retrieval.vectors": {"chromadb", "httpx", "numpy"},

@@ -52,7 +52,7 @@ VERBS = (
     Verb("search", "search the code of this repository as the model does", "verbs.repo.search"),
     Verb("index", "show, build or clear the index of the code search", "verbs.repo.index"),
     Verb("consult", "ask a consultant: review, debug, spec, tdd, retrospective, trainer", "verbs.models.consult"),
-    Verb("model", "list, serve and test models, or show their status", "verbs.models.model"),
+    Verb("model", "pull, list, remove, serve and test models, or show their status", "verbs.models.model"),
     Verb("mcp", "serve this repository to editors and other agents (Model Context Protocol)", "verbs.repo.mcp"),
     Verb(
         "skills",

@@ -23,6 +23,11 @@ def config_dir() -> Path:
     return _moved_by("XDG_CONFIG_HOME") or _platform_dirs()[2]
 
 
+def data_dir() -> Path:
+    """Return the folder for data that is costly to bring again, such as models; `XDG_DATA_HOME` moves it."""
+    return _moved_by("XDG_DATA_HOME") or _platform_dirs()[3]
+
+
 def repo_key(common_git_dir: str) -> str:
     """Return a readable folder name for a repository, the same for all its worktrees and all spellings of its path."""
     real = Path(common_git_dir).resolve()
@@ -37,8 +42,8 @@ def _moved_by(variable: str) -> Path | None:
     return folder / APPLICATION if folder.is_absolute() else None
 
 
-def _platform_dirs() -> tuple[Path, Path, Path]:
+def _platform_dirs() -> tuple[Path, Path, Path, Path]:
     from platformdirs import PlatformDirs
 
     places = PlatformDirs(APPLICATION, appauthor=False)
-    return places.user_state_path, places.user_cache_path, places.user_config_path
+    return places.user_state_path, places.user_cache_path, places.user_config_path, places.user_data_path

@@ -1,8 +1,9 @@
-"""`agent model`: list, serve and test models, or show their status."""
+"""`agent model`: pull, list, remove, serve and test models, or show their status."""
 
 import argparse
 import asyncio
 import os
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.diagnostics.endpoints import EndpointLine
 
 
+_GIGABYTE = 1e9
 TRY_EXIT = "exit code: 0 the model is fit for steps (executor); 1 it is not; 5 it does not answer, or broke off"
 
 
@@ -25,10 +27,19 @@ def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, the verbs below it, and the function that runs it."""
     verb.set_defaults(execute=status)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
+    pulling = add_verb(below, "pull", "bring a GGUF file of a hub into the folder of models", pull)
+    pulling.add_argument(
+        "name", metavar="OWNER/NAME[:QUANT]", help="such as OWNER/NAME:Q8_0 (without QUANT: a usual one, Q4_K_M first)"
+    )
     listing = add_verb(
-        below, "list", "list the endpoints of each role, in the order in which they are asked", show_list
+        below,
+        "list",
+        "list the endpoints of each role in the order in which they are asked, and pulled models",
+        show_list,
     )
     add_model_flags(listing)
+    removing = add_verb(below, "rm", "remove a pulled model", remove)
+    removing.add_argument("name", metavar="OWNER/NAME[:QUANT]", help="as `agent model list` prints it")
     serving = add_verb(below, "serve", "serve a GGUF file until interrupted", serve)
     serving.add_argument("path", nargs="?", default="", help="the file (default: model.path of .agent.yml)")
     asking = add_verb(below, "status", "show which model answers for each role, and its capabilities", status)
@@ -51,14 +62,43 @@ def _seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
 
 
+def pull(options: argparse.Namespace) -> int:
+    """Bring a model here, and print its path and how to use it."""
+    from agent_workbench.api.model_files import pull_model
+    from agent_workbench.cli.progress import ProgressLine
+
+    with ProgressLine() as line:
+        pulled = pull_model(options.name, lambda path, there, size: line.show(_progress(path, there, size)))
+    say(str(pulled.path))
+    say_aside(f"{pulled.size / _GIGABYTE:.1f} GB, checked, of commit {pulled.commit[:12]}")
+    say_aside(f"use it: agent tui --model {shlex.quote(str(pulled.path))}, or model.path in .agent.yml")
+    return ExitCode.DONE
+
+
+def _progress(path: str, there: int, size: int) -> str:
+    share = there / size if size else 1.0
+    return f"{share:4.0%} of {size / _GIGABYTE:.1f} GB  {path.rpartition('/')[2]}"
+
+
+def remove(options: argparse.Namespace) -> int:
+    """Remove a pulled model and print what that freed."""
+    from agent_workbench.api.model_files import remove_model
+
+    say(f"{remove_model(options.name) / _GIGABYTE:.1f} GB freed")
+    return ExitCode.DONE
+
+
 def show_list(options: argparse.Namespace) -> int:
-    """Print a line for each endpoint of each role, without asking any."""
+    """Print a line for each endpoint of each role, without asking any, and one for each pulled model."""
+    from agent_workbench.api.model_files import stored_models
     from agent_workbench.api.models import listed_endpoints
 
     lines = asyncio.run(listed_endpoints(Invocation(Path.cwd(), os.environ, overrides(options)), say_aside))
     widths = [max(len(text) for text in column) for column in zip(*map(_cells, lines), strict=True)]
     for line in lines:
         say("  ".join(text.ljust(width) for text, width in zip(_cells(line), widths, strict=True)).rstrip())
+    for model in stored_models():
+        say(f"pulled  {model.name}  {model.size / _GIGABYTE:.1f} GB  {model.path}")
     return ExitCode.DONE
 
 

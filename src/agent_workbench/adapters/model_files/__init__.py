@@ -1,0 +1,1 @@
+"""Model files of a hub, in the folder of models."""

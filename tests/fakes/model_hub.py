@@ -1,0 +1,125 @@
+"""A hub of models as its client library expects one, on loopback, with files that stand on another host."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class ModelHub:
+    """Repositories by name with their files. Requests are kept as (host, method, path, headers).
+
+    `stall_after` sends no more of a download after so many bytes; `stated` are other SHA-256s than true.
+    """
+
+    def __init__(self, repos: Mapping[str, Mapping[str, bytes]]) -> None:
+        self.repos = {name: dict(files) for name, files in repos.items()}
+        self.stated: dict[str, str] = {}
+        self.sizes: dict[str, int] = {}
+        self.stall_after: int | None = None
+        self.ended = threading.Event()
+        self.requests: list[tuple[str, str, str, dict[str, str]]] = []
+        self.url = ""
+        self.storage_url = ""
+
+    def info(self, repo: str) -> bytes:
+        """Return the answer about a revision."""
+        files = [
+            {
+                "rfilename": path,
+                "size": self.sizes.get(path, len(data)),
+                "blobId": "0" * 40,
+                "lfs": {"sha256": self.sha256(path, data), "size": self.sizes.get(path, len(data)), "pointerSize": 100},
+            }
+            for path, data in self.repos[repo].items()
+        ]
+        return json.dumps({"id": repo, "modelId": repo, "sha": COMMIT, "siblings": files}).encode()
+
+    def sha256(self, path: str, data: bytes) -> str:
+        """Return the SHA-256 that the hub states."""
+        return self.stated.get(path) or hashlib.sha256(data).hexdigest()
+
+    def downloads(self) -> list[dict[str, str]]:
+        """Return the headers of the downloads from the other host."""
+        return [headers for host, method, _, headers in self.requests if host == "storage" and method == "GET"]
+
+
+@contextmanager
+def model_hub(repos: Mapping[str, Mapping[str, bytes]]) -> Iterator[ModelHub]:
+    """Serve a hub, and the host of its files, on ports of their own."""
+    hub = ModelHub(repos)
+    servers = []
+    for host in ("hub", "storage"):
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub, host))
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        servers.append(server)
+    hub.url, hub.storage_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
+    try:
+        yield hub
+    finally:
+        hub.ended.set()
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+
+
+def _handler(hub: ModelHub, host: str) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *said: object) -> None:
+            pass
+
+        def do_HEAD(self) -> None:
+            self._answer()
+
+        def do_GET(self) -> None:
+            self._answer()
+
+        def _answer(self) -> None:
+            hub.requests.append((host, self.command, self.path, dict(self.headers)))
+            path = self.path.partition("?")[0]
+            if host == "storage":
+                self._send_file(path)
+            elif path.startswith("/api/models/"):
+                repo = "/".join(path.split("/")[3:5])
+                found = repo in hub.repos
+                self._send(200 if found else 404, hub.info(repo) if found else b"{}", {"X-Error-Code": "RepoNotFound"})
+            else:
+                owner, name, _, commit, *rest = path.strip("/").split("/")
+                data = hub.repos[f"{owner}/{name}"]["/".join(rest)]
+                headers = {
+                    "X-Repo-Commit": commit,
+                    "X-Linked-Size": str(hub.sizes.get("/".join(rest), len(data))),
+                    "X-Linked-Etag": f'"{hub.sha256("/".join(rest), data)}"',
+                    "ETag": '"pointer"',
+                    "Location": f"{hub.storage_url}/{owner}/{name}/{'/'.join(rest)}",
+                }
+                self._send(302, b"", headers)
+
+        def _send_file(self, path: str) -> None:
+            owner, name, *rest = path.strip("/").split("/")
+            data = hub.repos[f"{owner}/{name}"]["/".join(rest)]
+            start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")[0])
+            ranged = {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if start else {}
+            self._send(206 if start else 200, data[start:], ranged)
+
+        def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+            self.send_response(status)
+            for key, value in headers.items():
+                self.send_header(key, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "HEAD":
+                return
+            if host == "storage" and hub.stall_after is not None:
+                self.wfile.write(body[: hub.stall_after])
+                hub.ended.wait()
+            else:
+                self.wfile.write(body)
+
+    return Handler
