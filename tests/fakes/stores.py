@@ -117,8 +117,18 @@ class MemoryTaskQueue:
             raise UsageError(f"a task does not end as {state}")
         self._end(claim, state, reason)
 
-    async def tasks(self) -> tuple[QueuedTask, ...]:
-        return tuple(sorted(self._tasks.values(), key=lambda task: (-task.priority, task.id)))
+    async def withdraw(self, task: str, reason: str) -> bool:
+        if task not in self._tasks:
+            raise UsageError(f"there is no task {task!r}")
+        if self._tasks[task].state in {QueueState.DONE, QueueState.FAILED, QueueState.WITHDRAWN}:
+            return False
+        self._leases[task].worker = ""
+        self._tasks[task] = replace(self._tasks[task], state=QueueState.WITHDRAWN, reason=reason)
+        return True
+
+    async def tasks(self, *states: QueueState) -> tuple[QueuedTask, ...]:
+        found = (task for task in self._tasks.values() if not states or task.state in states)
+        return tuple(sorted(found, key=lambda task: (-task.priority, task.id)))
 
     def _end(self, claim: TaskClaim, state: QueueState, reason: str) -> None:
         self._check(claim)

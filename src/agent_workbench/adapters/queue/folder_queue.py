@@ -83,7 +83,7 @@ class FolderQueue:
         def resume() -> None:
             record = self._records.find(task)
             if record is None and task not in {stem_of(name) for name in self._files.names()}:
-                raise UsageError(f"there is no task {task!r} in {self.path}", advice="`agent worker status` shows them")
+                raise _unknown(task, self.path)
             if record is not None and record.state is QueueState.PARKED:
                 self._records.save(replace(record, state=QueueState.QUEUED, reason=""))
 
@@ -103,8 +103,12 @@ class FolderQueue:
 
         await self._locked(finish)
 
-    async def tasks(self) -> tuple[QueuedTask, ...]:
-        return await asyncio.to_thread(self._tasks)
+    async def withdraw(self, task: str, reason: str) -> bool:
+        return await self._locked(lambda: self._withdraw(task, reason))
+
+    async def tasks(self, *states: QueueState) -> tuple[QueuedTask, ...]:
+        found = await asyncio.to_thread(self._tasks)
+        return tuple(each for each in found if not states or each.state in states)
 
     async def withdrew(self, task: str, session: SessionId) -> bool:
         """Return True if the task that the session works on was withdrawn: its file was removed."""
@@ -125,11 +129,8 @@ class FolderQueue:
     async def close(self) -> None:
         """Free the claims of this object."""
 
-        def close() -> None:
-            self._records.release()
-            self._owner.release()
-
-        await asyncio.to_thread(close)
+        await asyncio.to_thread(self._records.release)
+        await asyncio.to_thread(self._owner.release)
 
     async def _locked(self, change: Callable[[], Result]) -> Result:
         def work() -> Result:
@@ -140,12 +141,7 @@ class FolderQueue:
         return await asyncio.shield(asyncio.to_thread(work))
 
     def _put(self, task: QueuedTask) -> bool:
-        if problem := name_problem(f"{task.id}{SUFFIXES[0]}") or ("" if stem_of(task.id + ".yaml") else "is empty"):
-            raise UsageError(f"a queued task cannot be named {task.id!r}: the name {problem}")
-        try:
-            definition = task.definition.encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(f"the text of {task.id!r} holds half a character (a lone surrogate)") from error
+        definition = _checked(task)
         names = {key_of(name) for name in self._files.names()}
         taken = self._records.find(task.id)
         if key_of(task.id) in names or self._files.has_any(task.id) or (taken is not None and not is_draft(taken)):
@@ -180,6 +176,17 @@ class FolderQueue:
         taken = replace(first, state=QueueState.CLAIMED, worker=worker, fence=first.fence + 1, reason="")
         self._records.save(self._leases.leased(taken, lease_seconds))
         return TaskClaim(_task_of(taken), worker, taken.fence)
+
+    def _withdraw(self, task: str, reason: str) -> bool:
+        """Remove the file first: a task without one counts as withdrawn, also after a crash in between."""
+        record = next((record for record, _ in self._waiting.all() if record.id == task), None)
+        if record is None and self._records.find(task) is None and not self._files.has_any(task):
+            raise _unknown(task, self.path)
+        if record is None:
+            return False
+        self._files.remove(record.name)
+        self._records.save(_freed(record, QueueState.WITHDRAWN, reason))
+        return True
 
     def _tasks(self) -> tuple[QueuedTask, ...]:
         past = (*self._records.settled(), *(each for each in self._records.open() if each.ended))
@@ -243,3 +250,17 @@ def _task_of(record: QueueRecord) -> QueuedTask:
         record.depends_on,
         record.worker,
     )
+
+
+def _checked(task: QueuedTask) -> bytes:
+    """Return the definition of a task that can be a file; raise `UsageError` for any other."""
+    if problem := name_problem(f"{task.id}{SUFFIXES[0]}") or ("" if stem_of(task.id + ".yaml") else "is empty"):
+        raise UsageError(f"a queued task cannot be named {task.id!r}: the name {problem}")
+    try:
+        return task.definition.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"the text of {task.id!r} holds half a character (a lone surrogate)") from error
+
+
+def _unknown(task: str, path: str) -> UsageError:
+    return UsageError(f"there is no task {task!r} in {path}", advice="`agent worker status` shows them")

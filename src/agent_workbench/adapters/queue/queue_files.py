@@ -100,6 +100,18 @@ class QueueFiles:
                     return True
         return False
 
+    def remove(self, name: str) -> None:
+        """Remove a queued file durably; one that is gone is no error. Raises `StorageError`."""
+        with self._open() as folder:
+            if folder is not None:
+                try:
+                    os.unlink(name, dir_fd=folder)
+                    os.fsync(folder)
+                except FileNotFoundError:
+                    return
+                except OSError as error:
+                    raise storage_error(f"{self.shown}/{name} could not be removed", error) from error
+
     def file_away(self, end: str, name: str, stored: str, definition: bytes | None, result: str) -> str:
         """Move the queued file `name` to the folder `end`, with its result beside it; return its path there.
 

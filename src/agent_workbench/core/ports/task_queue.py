@@ -8,6 +8,10 @@ from msgspec import Struct
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.queue.result import TaskResult
+from agent_workbench.core.queue.routing import RoutingDecision
+
+MOST_ATTEMPTS = 3
+"""Claims of a task whose lease may run out on machines that share a database, before it is parked."""
 
 
 class QueueState(StrEnum):
@@ -26,7 +30,8 @@ class QueuedTask(Struct, frozen=True):
 
     `session` is where it was worked on last, `reason` why it waits, why it is parked or how it ended. `origin` says who
     wrote the definition; the definition itself cannot. `depends_on` are the ids of the queued tasks that must be done
-    first. `worker` has the task, or was chosen for it.
+    first. `worker` has the task, or was chosen for it. `lost` are the workers whose lease of it ran out; one that too
+    many lost is parked until `resume`.
     """
 
     id: str
@@ -38,14 +43,21 @@ class QueuedTask(Struct, frozen=True):
     origin: TaskOrigin = TaskOrigin.LOCAL
     depends_on: tuple[str, ...] = ()
     worker: str = ""
+    lost: tuple[str, ...] = ()
+
+    @property
+    def exhausted(self) -> bool:
+        """True if it was lost too often: it waits until a person frees it."""
+        return len(self.lost) >= MOST_ATTEMPTS
 
 
 class TaskClaim(Struct, frozen=True):
-    """A worker's lease of a task. `fence` grows with every claim of the task."""
+    """A worker's lease of a task. `fence` grows with every claim of the task; `routing` says why it went there."""
 
     task: QueuedTask
     worker: str
     fence: int
+    routing: RoutingDecision | None = None
 
 
 class TaskQueue(Protocol):
@@ -83,5 +95,11 @@ class TaskQueue(Protocol):
         A `result` is kept beside the ended task.
         """
 
-    async def tasks(self) -> tuple[QueuedTask, ...]:
-        """Return all tasks with their state, by priority and then by id."""
+    async def withdraw(self, task: str, reason: str) -> bool:
+        """Take a task back; return False and change nothing if it ended. A claim of it does not count any more.
+
+        Raises `UsageError` if there is no such task.
+        """
+
+    async def tasks(self, *states: QueueState) -> tuple[QueuedTask, ...]:
+        """Return the tasks in these states (none: in any), by priority and then by id."""

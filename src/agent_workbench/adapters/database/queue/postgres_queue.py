@@ -1,0 +1,239 @@
+"""Port `TaskQueue` on the shared database.
+
+The table `agent_tasks` says what is queued, who has it and how it ended; every change checks the claim's fence. A
+Procrastinate job takes a task to the worker that was chosen for it, and wakes that worker.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+from psycopg.sql import SQL
+
+from agent_workbench.adapters.database.connection import Database
+from agent_workbench.adapters.database.queue import job_connector as jobs
+from agent_workbench.adapters.database.queue.dispatch import Request
+from agent_workbench.adapters.database.queue.queue_context import QueueContext, end_job, stored
+from agent_workbench.adapters.database.queue.signed_tasks import TaskSigner
+from agent_workbench.adapters.database.queue.task_body import TaskBody, encode_body, encode_needs
+from agent_workbench.adapters.database.queue.task_claims import TaskClaims
+from agent_workbench.adapters.database.queue.task_ends import TaskEnds
+from agent_workbench.adapters.database.queue.task_rows import COLUMNS, TaskRow, select
+from agent_workbench.adapters.database.queue.wake_up import WakeUp
+from agent_workbench.core.errors import StorageError, UsageError
+from agent_workbench.core.ids import NO_SESSION, SessionId, task_id
+from agent_workbench.core.plan.needs import Needs
+from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.ports.shared_state import Signatures
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
+from agent_workbench.core.queue.result import TaskResult, encode_result
+from agent_workbench.core.queue.routing import RoutingDecision
+
+MOST_LISTED_BYTES = 64_000_000
+"""Bytes of tasks that one listing reads; more than 10,000 tasks of the usual size."""
+MOST_REFUSED = 100
+"""Rows that do not count which one claim puts aside."""
+_NOW = SQL("coalesce(%(now)s, statement_timestamp())")
+_PUT = SQL(
+    "INSERT INTO agent_tasks (queue, id, body, signature, priority, needs, depends_on, ready) VALUES"
+    " (%(queue)s, %(task)s, %(body)s, %(signature)s, %(priority)s, %(needs)s, %(depends_on)s,"
+    "  NOT EXISTS (SELECT 1 FROM unnest(%(depends_on)s::text[]) AS other WHERE NOT EXISTS ("
+    "   SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = other AND state = 'done')))"
+    " ON CONFLICT DO NOTHING RETURNING {columns}"
+).format(columns=COLUMNS)
+_RESUME = SQL(
+    "UPDATE agent_tasks SET state = 'queued', reason = '', worker = '', lost = '{{}}', changed_at = {now}"
+    " WHERE queue = %(queue)s AND id = %(task)s AND state = 'parked' RETURNING {columns}"
+).format(now=_NOW, columns=COLUMNS)
+_WITHDRAW = SQL(
+    "UPDATE agent_tasks SET state = 'withdrawn', reason = %(reason)s, worker = '', lease_until = NULL,"
+    " fence = fence + 1, changed_at = {now}"
+    " WHERE queue = %(queue)s AND id = %(task)s AND state IN ('queued', 'claimed', 'parked') RETURNING job"
+).format(now=_NOW)
+_LIST = SQL(
+    "SELECT {columns} FROM agent_tasks WHERE queue = %(queue)s"
+    " AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s)) ORDER BY priority DESC, id"
+).format(columns=COLUMNS)
+_WITHDREW = SQL(
+    "SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s AND session = %(session)s"
+    " AND state = 'withdrawn'"
+)
+
+
+class PostgresQueue:
+    """Implements `core.ports.task_queue.TaskQueue`. `close` frees the claims of this object.
+
+    `clock` is set by tests: leases run on the server's clock without it. `read_needs` returns what a definition needs.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        repository: str,
+        project: str,
+        signatures: Signatures,
+        *,
+        read_needs: Callable[[QueuedTask], Needs] = lambda task: Needs(),
+        poll_seconds: float = 10.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._context = QueueContext(database, repository, project, clock)
+        self._signer = TaskSigner(self._context.queue, signatures)
+        self._claims = TaskClaims(self._context)
+        self._ends = TaskEnds(self._context, self._signer)
+        self._read_needs = read_needs
+        self._poll_seconds = poll_seconds
+        self._asked: set[str] = set()
+        self._refused: list[tuple[str, str]] = []
+        self._wake_up = WakeUp(database, poll_seconds)
+
+    @property
+    def path(self) -> str:
+        """Name of the queue for the user."""
+        return self._context.path
+
+    @property
+    def news(self) -> asyncio.Event:
+        """Set when a task may be free for this worker; whoever waits for it clears it."""
+        return self._wake_up.news
+
+    def mark(self) -> int:
+        """Return what changes with each task that was chosen for this worker; the database is not asked."""
+        return self._wake_up.count
+
+    async def exists(self) -> bool:
+        """Return True: the database needs no folder."""
+        return True
+
+    async def put(self, task: QueuedTask) -> bool:
+        task_id(task.id)
+        needs = self._read_needs(task)
+        body = encode_body(TaskBody(task.definition, task.priority, needs, task.depends_on))
+        parameters = {
+            **self._context.parameters(task.id),
+            "body": body,
+            "signature": await self._signer.sign_task(task.id, body),
+            "priority": task.priority,
+            "needs": encode_needs(needs),
+            "depends_on": list(task.depends_on),
+        }
+        async with self._context.dispatch() as (connection, dispatch):
+            # One that it depends on may end just now.
+            await dispatch.lock(exclusive=bool(task.depends_on))
+            rows = await select(connection, _PUT, parameters)
+            await dispatch.offer([row for row in rows if not task.depends_on])
+        return bool(rows)
+
+    async def claim(self, worker: str, lease_seconds: float, *, begun: bool = False) -> TaskClaim | None:
+        request = Request(worker, lease_seconds, begun)
+        for _ in range(MOST_REFUSED):
+            row = await self._take(request)
+            if row is None:
+                return None
+            claim = TaskClaim(row.task, worker, row.fence, _decision(row))
+            self._claims.add(claim)
+            problem = await self._problem(row)
+            if not problem:
+                return claim
+            reason = f"it does not count: {problem}"
+            await self.finish(claim, QueueState.FAILED, reason)
+            self._refused.append((row.id, reason))
+        return None
+
+    async def renew(self, claim: TaskClaim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
+        await self._claims.renew(claim, lease_seconds, session)
+
+    async def park(self, claim: TaskClaim, reason: str) -> None:
+        await self._claims.end(claim, QueueState.PARKED, reason)
+
+    async def resume(self, task: str) -> None:
+        async with self._context.dispatch() as (connection, dispatch):
+            await dispatch.lock(exclusive=False)
+            rows = await select(connection, _RESUME, self._context.parameters(task))
+            await dispatch.offer(rows)
+            if not rows:
+                await self._context.check_known(connection, task)
+
+    async def finish(self, claim: TaskClaim, state: QueueState, reason: str, result: TaskResult | None = None) -> None:
+        if state not in {QueueState.DONE, QueueState.FAILED}:
+            raise UsageError(f"a task does not end as {state}")
+        document = "" if result is None else encode_result(result)
+        signature = await self._signer.sign_result(claim.task.id, claim.fence, state, document)
+        await self._claims.end(claim, state, reason, document, signature)
+
+    async def withdraw(self, task: str, reason: str) -> bool:
+        parameters = {**self._context.parameters(task), "reason": stored(reason)}
+        async with self._context.database.connection() as connection:
+            found = await (await connection.execute(_WITHDRAW, parameters)).fetchone()
+            if found is None:
+                await self._context.check_known(connection, task)
+                return False
+            await end_job(connection, found[0])
+        return True
+
+    async def tasks(self, *states: QueueState) -> tuple[QueuedTask, ...]:
+        parameters = {**self._context.parameters(), "states": [str(each) for each in states] or None}
+        tasks, size = [], 0
+        async with self._context.database.connection() as connection, connection.cursor(name="tasks") as cursor:
+            await cursor.execute(_LIST, parameters)
+            async for values in cursor:
+                row = TaskRow.of(values)
+                size += len(row.body or b"") + len(row.reason) + len(row.routing)
+                if size > MOST_LISTED_BYTES:
+                    raise StorageError(f"{self.path} has more than {MOST_LISTED_BYTES:,} bytes of tasks")
+                tasks.append(row.task)
+        return tuple(tasks)
+
+    async def result(self, task: str) -> TaskResult | None:
+        """Return the result of an ended task, None if it has none; raise `StorageError` if it does not count."""
+        return await self._ends.result(task)
+
+    async def withdrew(self, task: str, session: SessionId) -> bool:
+        """Return True if the task that the session works on was withdrawn."""
+        parameters = {**self._context.parameters(task), "session": session}
+        async with self._context.database.connection() as connection:
+            return await (await connection.execute(_WITHDREW, parameters)).fetchone() is not None
+
+    def refused(self) -> tuple[tuple[str, str], ...]:
+        """Return the tasks that did not count, each with the reason: those since the last call."""
+        found, self._refused = tuple(self._refused), []
+        return found
+
+    async def close(self) -> None:
+        """Free the claims of this object and end the wait for news."""
+        await self._wake_up.close()
+        if self._asked:
+            await self._claims.free(self._asked)
+
+    async def _problem(self, row: TaskRow) -> str:
+        """Return why a claimed task may not run, empty if it may."""
+        problem = await self._signer.task_problem(row)
+        for other in row.depends_on:
+            problem = problem or await self._ends.problem(other)
+        return problem
+
+    async def _take(self, request: Request) -> TaskRow | None:
+        """Claim a task in one transaction; before the worker waits, look once more while nothing can be queued."""
+        self._asked.add(request.worker)
+        self._wake_up.listen([jobs.channel(each) for each in jobs.worker_queues(self._context.queue, request.worker)])
+        async with self._context.dispatch() as (_, dispatch):
+            await dispatch.sweep()
+            row = await dispatch.take_chosen(request)
+            if row is None and await dispatch.choose(request, wait=False):
+                row = await dispatch.take_chosen(request)
+        if row is not None:
+            return row
+        async with self._context.dispatch() as (_, dispatch):
+            await dispatch.lock(exclusive=True)
+            await dispatch.choose(request, wait=True)
+            row = await dispatch.take_chosen(request)
+            if row is None:
+                await dispatch.wait(request, 2 * self._poll_seconds + 5)
+        return row
+
+
+def _decision(row: TaskRow) -> RoutingDecision | None:
+    try:
+        return msgspec.json.decode(row.routing, type=RoutingDecision) if row.routing else None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None

@@ -1,0 +1,46 @@
+"""Ends of tasks in the database: results with their signatures."""
+
+from psycopg.sql import SQL
+
+from agent_workbench.adapters.database.queue.queue_context import QueueContext
+from agent_workbench.adapters.database.queue.signed_tasks import TaskSigner
+from agent_workbench.adapters.database.queue.task_rows import RESULT_COLUMNS
+from agent_workbench.core.errors import StorageError
+from agent_workbench.core.ports.task_queue import QueueState
+from agent_workbench.core.queue.result import TaskResult, decode_result
+
+_ENDED = SQL(
+    "SELECT {columns} FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s AND state IN ('done', 'failed')"
+).format(columns=RESULT_COLUMNS)
+
+
+class TaskEnds:
+    """Reads the ends of tasks. One that is not signed by a known worker does not count."""
+
+    def __init__(self, context: QueueContext, signer: TaskSigner) -> None:
+        self._context = context
+        self._signer = signer
+
+    async def result(self, task: str) -> TaskResult | None:
+        """Return the result of an ended task, None if it has none; raise `StorageError` if it does not count."""
+        document, problem = await self._ended(task)
+        if problem:
+            raise StorageError(f"the result of {task} in {self._context.path} does not count: {problem}")
+        return decode_result(document, f"the result of {task}") if document else None
+
+    async def problem(self, task: str) -> str:
+        """Return why the end of a task does not count; empty if it does, or if it did not end."""
+        _, problem = await self._ended(task)
+        return f"the end of {task} does not count: {problem}" if problem else ""
+
+    async def _ended(self, task: str) -> tuple[str, str]:
+        """Return the result of an ended task (empty: none), and why its end does not count."""
+        async with self._context.database.connection() as connection:
+            row = await (await connection.execute(_ENDED, self._context.parameters(task))).fetchone()
+        if row is None:
+            return "", ""
+        fence, state, document, signature = row
+        problem = await self._signer.result_problem(
+            task, int(str(fence)), QueueState(str(state)), str(document), str(signature)
+        )
+        return str(document), problem

@@ -1,0 +1,76 @@
+"""Rows of the table of tasks, read within bounds."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, convert
+from psycopg.sql import SQL, Composed
+
+from agent_workbench.adapters.database.connection import Connection
+from agent_workbench.adapters.database.queue.task_body import MAX_BODY_BYTES, TaskBody, decode_body
+from agent_workbench.core.ids import NO_SESSION, SESSION_ID, SessionId
+from agent_workbench.core.plan import TaskOrigin
+from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueuedTask, QueueState
+
+MAX_RESULT_BYTES = 4_000_000
+MAX_REASON_CHARS = 2000
+# What a row may bring is cut by the server: a forged one cannot fill the memory.
+COLUMNS = SQL(
+    "id, CASE WHEN octet_length(body) <= {body} THEN body END, left(signature, 10000), priority, left(needs, 10000),"
+    " depends_on[:1000], state, left(worker, 200), fence, left(session, 100), left(reason, {reason}),"
+    " lost[:{lost}], left(routing, 20000), job"
+).format(body=MAX_BODY_BYTES, reason=MAX_REASON_CHARS, lost=MOST_ATTEMPTS)
+RESULT_COLUMNS = SQL(
+    "fence, state, CASE WHEN octet_length(result) <= {most} THEN result ELSE '' END, left(result_signature, 10000)"
+).format(most=MAX_RESULT_BYTES)
+
+
+class TaskRow(Struct, frozen=True):
+    """A row. `body` is None if it is too large."""
+
+    id: str
+    body: bytes | None
+    signature: str
+    priority: int
+    needs: str
+    depends_on: tuple[str, ...]
+    state: QueueState
+    worker: str
+    fence: int
+    session: str
+    reason: str
+    lost: tuple[str, ...]
+    routing: str
+    job: int | None
+
+    @classmethod
+    def of(cls, values: tuple[object, ...]) -> "TaskRow":
+        """Return the row with the values of `COLUMNS`."""
+        return convert(dict(zip(cls.__struct_fields__, values, strict=True)), cls)
+
+    @property
+    def begun(self) -> bool:
+        """True if a worker had it before."""
+        return bool(self.session or self.lost)
+
+    @property
+    def task(self) -> QueuedTask:
+        """The row as a task, whether its signature counts or not. Its origin is the database, whatever it says."""
+        signed = decode_body(self.body) if self.body is not None else None
+        return QueuedTask(
+            self.id,
+            (signed or TaskBody("")).definition,
+            self.priority,
+            self.state,
+            SessionId(self.session) if SESSION_ID.fullmatch(self.session) else NO_SESSION,
+            self.reason,
+            TaskOrigin.DATABASE,
+            self.depends_on,
+            self.worker,
+            self.lost,
+        )
+
+
+async def select(connection: Connection, query: Composed, parameters: Mapping[str, object]) -> list[TaskRow]:
+    """Return the rows of a query for `COLUMNS`."""
+    found = await connection.execute(query, parameters)
+    return [TaskRow.of(each) for each in await found.fetchall()]
