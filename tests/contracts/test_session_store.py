@@ -1,7 +1,7 @@
 """Contract of `core.ports.stores.SessionStore`."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from itertools import count
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import Protocol
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
+from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS as DATABASE_LEASE_SECONDS
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import JournalError, LockedError, UsageError
@@ -18,6 +20,7 @@ from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.ports.stores import HeldSession, Journal, SessionStore
 from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal
 from agent_workbench.core.settings import Permission
+from tests.adapters.database.sessions.machines import Machine
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of
 from tests.contracts.clocks import SetClock
 from tests.fakes.session_store import LEASE_SECONDS, MemorySessionStore, StoredSession
@@ -39,6 +42,8 @@ class CountedIds:
 
 class Machines(Protocol):
     """One store as two processes see it."""
+
+    leases: bool
 
     def process(self, name: str) -> SessionStore:
         """Return the store as a process of this name has it."""
@@ -62,6 +67,9 @@ class LocalMachine:
     async def dies(self, opened: HeldSession) -> None:
         await opened.journal.close()
 
+    async def close(self) -> None:
+        """Nothing is left to close."""
+
 
 class SharedMachines:
     """A dictionary for a database; leases run out."""
@@ -79,16 +87,59 @@ class SharedMachines:
     async def dies(self, opened: HeldSession) -> None:
         self._clock.seconds += LEASE_SECONDS
 
-
-IMPLEMENTATIONS: dict[str, type[LocalMachine] | type[SharedMachines]] = {
-    "local": LocalMachine,
-    "leased": SharedMachines,
-}
+    async def close(self) -> None:
+        """Nothing is left to close."""
 
 
-@pytest.fixture(params=IMPLEMENTATIONS)
-def machines(request: pytest.FixtureRequest, tmp_path: Path) -> LocalMachine | SharedMachines:
-    return IMPLEMENTATIONS[request.param](tmp_path)
+class DatabaseMachines:
+    """PostgreSQL: each process is on a machine of its own."""
+
+    leases = True
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self._folder, self._url = folder, url
+        self._ids = CountedIds()
+        self._clock = SetClock()
+        self._machines: list[Machine] = []
+
+    def process(self, name: str) -> SessionStore:
+        self._machines.append(
+            Machine(
+                self._folder / name,
+                self._url,
+                str(self._folder),
+                self._ids,
+                clock=self._clock,
+                now=self._clock.monotonic_seconds,
+            )
+        )
+        return self._machines[-1].store()
+
+    async def dies(self, opened: HeldSession) -> None:
+        assert isinstance(opened.journal, LeasedJournal)
+        await opened.journal.copier.stop()
+        self._clock.seconds += DATABASE_LEASE_SECONDS
+
+    async def close(self) -> None:
+        for each in self._machines:
+            await each.close()
+
+
+@pytest.fixture(params=["local", "leased", "database"])
+def implementation(request: pytest.FixtureRequest, tmp_path: Path) -> LocalMachine | SharedMachines | DatabaseMachines:
+    match request.param:
+        case "local":
+            return LocalMachine(tmp_path)
+        case "leased":
+            return SharedMachines(tmp_path)
+        case _:
+            return DatabaseMachines(tmp_path, request.getfixturevalue("migrated_url"))
+
+
+@pytest.fixture
+async def machines(implementation: LocalMachine | SharedMachines | DatabaseMachines) -> AsyncGenerator[Machines]:
+    yield implementation
+    await implementation.close()
 
 
 @pytest.fixture
@@ -179,7 +230,7 @@ class TestSessionStore:
             await each.journal.close()
 
     async def test_a_dead_process_holds_nothing_and_writes_nothing(
-        self, machines: LocalMachine | SharedMachines, store: SessionStore, other: SessionStore
+        self, machines: Machines, store: SessionStore, other: SessionStore
     ) -> None:
         session = await begun(store)
         old = await store.open(SessionQuery(session))

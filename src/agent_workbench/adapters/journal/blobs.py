@@ -45,7 +45,7 @@ class Blobs:
             return value
         sha = sha256(data).hexdigest()
         if sha not in self._durable:
-            self._write(sha, data)
+            self.write(sha, data)
             self._durable.add(sha)
         return {"blob": sha, "bytes": len(data)}
 
@@ -57,7 +57,8 @@ class Blobs:
                 return self._read(sha, size)
         raise JournalError(f"{quoted(str(value))} names no blob")
 
-    def _write(self, sha: str, data: bytes) -> None:
+    def write(self, sha: str, data: bytes) -> None:
+        """Store a blob durably under its hash, which the caller compared; raise as `replace_long_texts`."""
         path = self._folder / sha
         for each in (self._folder, path):
             if each.is_symlink():
@@ -68,7 +69,8 @@ class Blobs:
             raise storage_error(f"{self._folder} could not be made", error) from error
         write_atomically(path, data)
 
-    def _read(self, sha: str, size: int) -> str:
+    def read(self, sha: str, size: int) -> bytes:
+        """Return a blob; raise `JournalError` if it is missing or changed."""
         try:
             data = read_regular(self._folder / sha)
         except FileNotFoundError:
@@ -77,6 +79,10 @@ class Blobs:
             raise JournalError(f"blob {sha} cannot be read: {error.strerror}") from error
         if len(data) != size or sha256(data).hexdigest() != sha:
             raise JournalError(f"blob {sha} was changed: it has {len(data)} bytes, {size} were written")
+        return data
+
+    def _read(self, sha: str, size: int) -> str:
+        data = self.read(sha, size)
         try:
             return data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:

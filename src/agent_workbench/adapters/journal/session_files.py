@@ -20,27 +20,32 @@ def read_regular(path: Path) -> bytes:
 
 def save_torn_bytes(directory: Path, torn: bytes) -> Path:
     """Move an unfinished last line from the journal to `journal.torn-<n>`, durably; raise `StorageError`."""
-    number = 1
-    while (path := directory / f"journal.torn-{number}").exists() or path.is_symlink():
-        number += 1
     try:
-        descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            write_all(descriptor, torn)
-            sync_file(descriptor)
-        finally:
-            os.close(descriptor)
-        sync_directory(directory)
-        _cut(directory / JOURNAL, torn)
+        return move_end(directory, "torn", torn)
     except OSError as error:
         raise storage_error(f"the unfinished line of {directory} could not be set aside", error) from error
+
+
+def move_end(directory: Path, name: str, end: bytes) -> Path:
+    """Move the last bytes of the journal to `journal.<name>-<n>`, durably, and return its path; raise `OSError`."""
+    number = 1
+    while (path := directory / f"journal.{name}-{number}").exists() or path.is_symlink():
+        number += 1
+    descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        write_all(descriptor, end)
+        sync_file(descriptor)
+    finally:
+        os.close(descriptor)
+    sync_directory(directory)
+    _cut(directory / JOURNAL, end)
     return path
 
 
-def _cut(journal: Path, torn: bytes) -> None:
+def _cut(journal: Path, end: bytes) -> None:
     descriptor = open_regular(journal, os.O_RDWR)
     try:
-        os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(torn))
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(end))
         sync_file(descriptor)
     finally:
         os.close(descriptor)

@@ -182,19 +182,29 @@ class LocalSessionStore:
 
     def _register(self, directory: Path) -> None:
         """Note durably that the session in `directory` is begun here."""
-        try:
-            make_directories(self._registry)
-            write_atomically(self._registry / directory.name, os.fsencode(directory.resolve()))
-        except OSError as error:
-            raise storage_error(f"{self._registry} could not be written", error) from error
+        register(self._registry, directory)
 
     def _is_own(self, directory: Path) -> bool:
-        try:
-            return (self._registry / directory.name).read_bytes() == os.fsencode(directory.resolve())
-        except OSError:
-            return False
+        return is_registered(self._registry, directory)
 
     def _remove(self, directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
         with suppress(OSError):
             (self._registry / directory.name).unlink(missing_ok=True)
+
+
+def register(registry: Path, directory: Path) -> None:
+    """Note durably that the session in `directory` counts as begun here; raise `StorageError`."""
+    try:
+        make_directories(registry)
+        write_atomically(registry / directory.name, os.fsencode(directory.resolve()))
+    except OSError as error:
+        raise storage_error(f"{registry} could not be written", error) from error
+
+
+def is_registered(registry: Path, directory: Path) -> bool:
+    """Return True if the session in `directory` counts as begun here."""
+    try:
+        return (registry / directory.name).read_bytes() == os.fsencode(directory.resolve())
+    except OSError:
+        return False

@@ -149,7 +149,7 @@ class JournalWriter:
 
 def _locked(directory: Path) -> FileLock:
     try:
-        _make_sessions(directory.parent)
+        make_sessions(directory.parent)
         make_directories(directory)
     except OSError as error:
         raise storage_error(f"{directory} could not be made", error) from error
@@ -158,7 +158,7 @@ def _locked(directory: Path) -> FileLock:
     return lock
 
 
-def _make_sessions(folder: Path) -> None:
+def make_sessions(folder: Path) -> None:
     """Make the folder of the sessions; with the first one git learns that journals stay on this machine."""
     if folder.exists():
         return

@@ -17,6 +17,9 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.repo.workspace import Checkpoint, WorkspaceFacts
 
+NAMING_EVENTS = (CheckpointTaken, SessionForked, TaskStarted, TaskCommitted, TaskRolledBack)
+"""Events whose lines may be copied only after the session's refs were pushed."""
+
 
 class TaskBranch(Struct, frozen=True):
     """Branch of a task in a session.
@@ -42,7 +45,7 @@ class GitObjects(Struct, frozen=True):
 
 def names_git_objects(event: Event) -> bool:
     """Return True for an event whose line may be copied only after the session's refs were pushed."""
-    return isinstance(event, CheckpointTaken | SessionForked | TaskStarted | TaskCommitted | TaskRolledBack)
+    return isinstance(event, NAMING_EVENTS)
 
 
 def git_objects(events: Sequence[Recorded]) -> GitObjects:

@@ -21,7 +21,8 @@ class SessionSummary(Struct, frozen=True):
     for nobody. `steps` and `tokens` count all tasks, including what a fork copied from its `parent` (events up to
     `parent_seq`). `ours`: the session was started here, so it can be resumed. `problem` is the first invalid line among
     those read; only a verification reads all lines. `label` is the free name that the session was begun
-    under, `consultations` the number of answers by consultants. A `chat` has no tasks.
+    under, `consultations` the number of answers by consultants. A `chat` has no tasks. `worker` names the machine that
+    wrote the session last, empty if it is this one.
     """
 
     id: SessionId
@@ -43,6 +44,7 @@ class SessionSummary(Struct, frozen=True):
     label: str = ""
     consultations: int = 0
     chat: bool = False
+    worker: str = ""
 
     @property
     def queued(self) -> bool:

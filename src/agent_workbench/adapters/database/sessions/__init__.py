@@ -1,0 +1,1 @@
+"""Journals that machines share: leases, copies of lines, and what is read back of them."""

@@ -1,0 +1,316 @@
+"""Copier of one session: its lines go to the database in order, in the background, after they are durable here."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.database.sessions.copy_states import CopyState, CopyStates, age_seconds
+from agent_workbench.adapters.database.sessions.journal_rows import MOST_LINE_BYTES, JournalRows, lease_lost
+from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS, RENEW_SECONDS, Leases
+from agent_workbench.core.background import in_background
+from agent_workbench.core.backlog import Backlog
+from agent_workbench.core.errors import JournalError, LockedError, WorkbenchError, error_text
+from agent_workbench.core.events.codec import kind_of
+from agent_workbench.core.history.git_objects import NAMING_EVENTS
+from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ports.journal_copies import BlobName, JournalCopies, StoredLine
+from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.ports.shared_state import SessionRefs, Signatures
+from agent_workbench.core.signed import SignedPurpose
+
+NAMES_GIT = frozenset(map(kind_of, NAMING_EVENTS))
+"""Kinds of events whose lines follow the git objects that they name."""
+_CHANGES_FILES = frozenset({"patch_applied", "step_undone"})
+"""Kinds whose content is only in the checkpoint that follows."""
+_SETTLES = frozenset({"checkpoint_taken", "action_finished", "trouble_met", "task_finished", "session_left"})
+_BATCH_BYTES = 1_000_000
+_LONGEST_PAUSE = 30.0
+_ANSWER_SECONDS = 10.0
+"""Longest time that the work, or its end, waits for a copy."""
+
+
+class CopyTools:
+    """What every copier of a store needs. `refs` is None where no git remote is shared."""
+
+    def __init__(
+        self,
+        rows: JournalRows,
+        leases: Leases,
+        copies: JournalCopies,
+        states: CopyStates,
+        signatures: Signatures,
+        refs: SessionRefs | None,
+        clock: Clock,
+        worker: str,
+    ) -> None:
+        self.rows = rows
+        self.leases = leases
+        self.copies = copies
+        self.states = states
+        self.signatures = signatures
+        self.refs = refs
+        self.clock = clock
+        self.worker = worker
+
+    async def signed(self, session: SessionId, seq: int, digest: str, fence: int) -> SignedHead:
+        """Return a signed head; raise `SigningError`."""
+        head = SignedHead(session, seq, digest, fence, self.worker)
+        return replace(head, signature=await self.signatures.sign(SignedPurpose.JOURNAL, head.message))
+
+    async def require_signed(self, head: SignedHead) -> SignedHead:
+        """Return a head of the database whose signature counts; raise `JournalError` for any other."""
+        problem = await self.signatures.problem(SignedPurpose.JOURNAL, head.message, head.signature)
+        if not problem:
+            return head
+        raise JournalError(
+            f"the newest head of session {head.session} in the database (event {head.seq}, lease {head.fence}) "
+            f"does not count: {problem}",
+            advice="its lines may be forged; if you know who wrote them, add their key to the allowed signers",
+        )
+
+    async def newest_head(self, session: SessionId) -> SignedHead | None:
+        """Return the newest head, None if there is none; raise `JournalError` if its signature does not count."""
+        head = await self.rows.newest_head(session)
+        return await self.require_signed(head) if head is not None else None
+
+    async def position(self, head: SignedHead | None, session: SessionId) -> StoredLine | None:
+        """Return the line of this machine's journal at a head; None if another machine went on from there.
+
+        Before the first event it is a line without a number.
+        """
+        if head is None or head.seq < 0:
+            return StoredLine(-1, "", "", b"")
+        line = await asyncio.to_thread(self.copies.line, session, head.seq)
+        return line if line is not None and line.hash == head.hash else None
+
+
+class SessionCopier:
+    """Copies what a session has behind `state`, and holds its lease.
+
+    Without the database it waits and goes on by itself. `state.fence` is 0 while no lease was got yet.
+    """
+
+    def __init__(self, session: SessionId, tools: CopyTools, state: CopyState, head: SignedHead | None) -> None:
+        self._session = session
+        self._tools = tools
+        self._state = state
+        self._head = head
+        self._waiting: tuple[StoredLine, ...] = ()
+        self._news = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._working: asyncio.Task[None] | None = None
+        self._held_until = tools.clock.monotonic_seconds() + LEASE_SECONDS if state.fence and head else 0.0
+        self._closing = False
+        self.lost: LockedError | None = None
+        self.cause = ""
+        self.written = state.seq
+        """Number of the newest line in the journal."""
+
+    @property
+    def fence(self) -> int:
+        """The number of the lease, 0 if none was got yet."""
+        return self._state.fence if self._held_until else 0
+
+    @property
+    def state(self) -> CopyState:
+        """How far the session was copied."""
+        return self._state
+
+    @property
+    def backlog(self) -> Backlog:
+        """What was not copied yet."""
+        lines = max(0, self.written - self._state.seq)
+        seconds = age_seconds(self._waiting[0].data) if lines and self._waiting else 0.0
+        return Backlog(lines, seconds, self.cause) if lines else Backlog()
+
+    def start(self) -> None:
+        """Begin to copy in the background."""
+        self._working = in_background(self._work())
+
+    def tell(self, seq: int) -> None:
+        """Take note of a line that is durable here."""
+        self.written = max(self.written, seq)
+        self._news.set()
+
+    async def require_lease(self) -> None:
+        """Raise `LockedError` if the lease was taken over; it is asked for if it may have run out meanwhile."""
+        if self.lost is None and self._held_until and self._tools.clock.monotonic_seconds() >= self._held_until:
+            with suppress(WorkbenchError):  # without an answer the work goes on
+                await self._renew()
+        if self.lost is not None:
+            raise self.lost
+
+    async def copied(self, seq: int) -> None:
+        """Wait until a line was copied, or cannot be now; raise `LockedError` if the lease was taken over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                while self.lost is None and self._state.seq < seq and not self.cause and not self._closing:
+                    self._moved.clear()
+                    await self._moved.wait()
+        if self.lost is not None:
+            raise self.lost
+
+    async def finish(self) -> None:
+        """Copy what is left while the database answers, give the lease back, and end."""
+        try:
+            await self.copied(self.written)
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await self._push()
+        except (TimeoutError, WorkbenchError):
+            pass  # the next process copies the rest
+        await self.stop()
+        if self.fence and self.lost is None:
+            with suppress(WorkbenchError, TimeoutError):
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    await self._tools.leases.release(self._session, self.fence)
+
+    async def stop(self) -> None:
+        """End without copying more."""
+        self._closing = True
+        self._moved.set()
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
+
+    async def _work(self) -> None:
+        pause = 1.0
+        while self.lost is None:
+            wait = RENEW_SECONDS
+            try:
+                await self._step()
+                pause = 1.0
+                if self.cause:
+                    await self._note("")
+            except LockedError as error:
+                await self._lose(error)
+                break
+            except WorkbenchError as error:
+                await self._note(error_text(error))
+                wait, pause = pause, min(_LONGEST_PAUSE, pause * 2)
+            self._moved.set()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    if self.cause:
+                        await asyncio.sleep(wait)
+                    await self._news.wait()
+        self._moved.set()
+
+    async def _step(self) -> None:
+        """Get the lease if there is none, copy all that can be copied, and prolong the lease."""
+        if not self._held_until:
+            await self._claim()
+        self._news.clear()
+        copied = False
+        while await self._copy_batch():
+            copied = True
+            self._moved.set()
+        if not copied and self._tools.clock.monotonic_seconds() >= self._held_until - LEASE_SECONDS + RENEW_SECONDS:
+            await self._renew()
+
+    async def _claim(self) -> None:
+        """Get the lease that could not be had when the session was opened, unless another machine went on."""
+        tools, session = self._tools, self._session
+        fence = await tools.leases.claim(session)
+        try:
+            head = await tools.newest_head(session)
+            at = await tools.position(head, session)
+            if at is None:
+                raise lease_lost(session, self._state.fence)
+            self._state = replace(self._state, fence=fence, seq=at.seq, hash=at.hash, offset=at.end)
+            self._waiting = ()
+            self._head = await tools.signed(session, at.seq, at.hash, fence)
+            await tools.rows.copy(self._head)
+        except BaseException:
+            with suppress(WorkbenchError):
+                await tools.leases.release(session, fence)
+            raise
+        self._prolonged()
+
+    async def _copy_batch(self) -> bool:
+        """Copy the next lines; return False if there are none that can be copied."""
+        tools, session = self._tools, self._session
+        lines = await asyncio.to_thread(self._ready_lines)
+        if not lines:
+            return False
+        if lines[0].kind in NAMES_GIT or lines[0].kind in _CHANGES_FILES:
+            await self._push()
+        await self._copy_blobs([name for each in lines for name in each.blobs])
+        last = lines[-1]
+        head = await tools.signed(session, last.seq, last.hash, self._state.fence)
+        await tools.rows.copy(head, lines)
+        self._prolonged()
+        self._head = head
+        self._state = replace(self._state, seq=last.seq, hash=last.hash, offset=last.end)
+        await asyncio.to_thread(tools.states.put, session, self._state)
+        return True
+
+    def _ready_lines(self) -> tuple[StoredLine, ...]:
+        copies, offset, limit = self._tools.copies, self._state.offset, _BATCH_BYTES
+        while True:
+            batch = self._waiting = copies.lines(self._session, offset, limit)
+            if not batch:
+                return ()
+            self.written = max(self.written, batch[-1].seq)
+            lines = ready_lines(batch)
+            if lines or batch[-1].end - offset < limit // 2 or limit > MOST_LINE_BYTES:
+                return lines
+            limit *= 10
+
+    async def _copy_blobs(self, names: Sequence[BlobName]) -> None:
+        for name in await self._tools.rows.missing_blobs(names):
+            data = await asyncio.to_thread(self._tools.copies.blob, self._session, name)
+            await self._tools.rows.put_blob(name, data)
+
+    async def _push(self) -> None:
+        """Push what the journal names, with the newest head that the database has."""
+        if self._tools.refs is not None and self._head is not None:
+            await self._tools.refs.push(self._head)
+
+    async def _renew(self) -> None:
+        if await self._tools.leases.renew(self._session, self._state.fence):
+            self._prolonged()
+        else:
+            await self._lose(lease_lost(self._session, self._state.fence))
+            self._moved.set()
+
+    def _prolonged(self) -> None:
+        self._held_until = self._tools.clock.monotonic_seconds() + LEASE_SECONDS
+
+    async def _lose(self, error: LockedError) -> None:
+        self.lost = error
+        with suppress(WorkbenchError):
+            lines = await asyncio.to_thread(self._tools.copies.lines, self._session, self._state.offset, _BATCH_BYTES)
+            if lines:
+                folder = self._tools.copies.folder(self._session)
+                kept = f"events {lines[0].seq} to {lines[-1].seq} were not copied before; they stay in {folder}"
+                self.lost = LockedError(f"{error}; {kept}", holder=error.holder, advice=error.advice)
+        await self._note(str(error), fenced=True)
+
+    async def _note(self, cause: str, *, fenced: bool = False) -> None:
+        """Keep, for other processes, why nothing is copied now."""
+        if cause == self.cause and not fenced:
+            return
+        self.cause = cause
+        self._state = replace(self._state, cause=cause, fenced=fenced)
+        with suppress(WorkbenchError):  # a full disk stops the session itself
+            await asyncio.to_thread(self._tools.states.put, self._session, self._state)
+
+
+def ready_lines(lines: Sequence[StoredLine]) -> tuple[StoredLine, ...]:
+    """Return the first lines that go to the database together.
+
+    A line that names git objects begins a batch of its own, because they are pushed before it, and with the head that
+    the database has then. A change of files waits for the checkpoint with its content.
+    """
+    end = len(lines)
+    for place, line in enumerate(lines):
+        if place and (line.kind in NAMES_GIT or line.kind in _CHANGES_FILES):
+            end = place
+            break
+        if line.kind in _CHANGES_FILES:
+            settled = next((at for at, each in enumerate(lines[1:], 1) if each.kind in _SETTLES), None)
+            return tuple(lines[: settled + 1]) if settled is not None else ()
+    return tuple(lines[:end])

@@ -1,0 +1,158 @@
+"""Opening of shared sessions: a lease, what other machines added, and the copier of what is written from then on."""
+
+import asyncio
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.database.sessions.copier import CopyTools, SessionCopier
+from agent_workbench.adapters.database.sessions.copy_states import CopyState
+from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
+from agent_workbench.adapters.database.sessions.mirror import Mirror
+from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError, StorageError, WorkbenchError
+from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ports.journal_copies import StoredLine
+from agent_workbench.core.ports.stores import HeldSession, SessionStore
+
+
+class SessionOpening:
+    """Opens sessions of the `local` store, and those of other machines once they are continued here."""
+
+    def __init__(self, local: SessionStore, tools: CopyTools, mirror: Mirror) -> None:
+        self._local = local
+        self._tools = tools
+        self._mirror = mirror
+
+    async def begin(self, query: SessionQuery) -> HeldSession:
+        """Begin a new session; without the database it gets its lease later."""
+        held = await self._local.open(replace(query, name="", fresh=True))
+        try:
+            return await self._leased(held)
+        except BaseException:
+            await self._local.discard(held)
+            raise
+
+    async def resume(self, session: SessionId) -> HeldSession:
+        """Resume a session, with what another machine added to it since; raise what `SessionStore.open` raises."""
+        own = await asyncio.to_thread(self._tools.copies.is_own, session)
+        held = await self._local.open(SessionQuery(session)) if own else None
+        try:
+            return await self._resume(session, held)
+        except BaseException:
+            if held is not None:
+                await held.journal.close()
+            raise
+
+    async def _resume(self, session: SessionId, held: HeldSession | None) -> HeldSession:
+        tools = self._tools
+        try:
+            fence = await tools.leases.claim(session)
+        except DatabaseDownError:
+            if held is None:
+                raise
+            state = await asyncio.to_thread(tools.states.of, session)
+            if state is not None and state.fenced:
+                raise
+            return await self._copied(held, state or CopyState(), None)
+        try:
+            head = await tools.newest_head(session)
+            at = await tools.position(head, session) if held is not None else None
+            if held is not None and at is not None:
+                await self._check_remote(session, held)
+                return await self._leased(held, fence, at)
+            if held is not None:
+                await held.journal.close()
+            return await self._take_over(session, fence, head)
+        except BaseException:
+            with suppress(WorkbenchError):
+                await tools.leases.release(session, fence)
+            raise
+
+    async def _take_over(self, session: SessionId, fence: int, head: SignedHead | None) -> HeldSession:
+        """Continue what another machine wrote: as a whole journal of this one, with its git objects."""
+        tools = self._tools
+        newest = await self._mirror.bring(session, head)
+        await asyncio.to_thread(self._make_local, session)
+        held = await self._local.open(SessionQuery(session))
+        try:
+            if held.torn_bytes or (held.events[-1].seq, held.events[-1].hash) != (newest.seq, newest.hash):
+                raise JournalError(f"session {session} could not be made from the database", advice="try again")
+            end = await asyncio.to_thread(tools.copies.end, session)
+            at = StoredLine(end.seq, end.hash, "", b"", end.offset)
+            if tools.refs is not None:
+                mine = await tools.signed(session, at.seq, at.hash, fence)
+                await tools.refs.take_over(mine, held.events)
+                await tools.refs.fetch(session, held.events)
+            return await self._leased(held, fence, at)
+        except BaseException:
+            await held.journal.close()
+            raise
+
+    def _make_local(self, session: SessionId) -> None:
+        copies, mirrored = self._tools.copies, self._mirror.copies
+        if not copies.is_own(session):
+            copies.adopt(session, mirrored)
+            return
+        common = self._tools.states.of(session) or CopyState()
+        known = mirrored.line(session, common.seq) if common.seq >= 0 else None
+        if common.seq >= 0 and (known is None or known.hash != common.hash):
+            raise JournalError(
+                f"the database's copy of session {session} does not have event {common.seq} ({common.hash[:12]}), "
+                "which this machine copied into it",
+                advice="the database was changed or restored; the journal here is as it was",
+            )
+        copies.continue_from(session, mirrored, common.offset)
+
+    async def _check_remote(self, session: SessionId, held: HeldSession) -> None:
+        """Raise `JournalError` if the git remote has a later head than the database: its copy was cut."""
+        if self._tools.refs is None:
+            return
+        try:
+            heads = await self._tools.refs.heads(session)
+        except StorageError:
+            return  # the journal here is whole; the remote is asked again before the next push
+        for head in heads:
+            if head.seq >= 0 and (head.seq >= len(held.events) or held.events[head.seq].hash != head.hash):
+                raise JournalError(
+                    f"the git remote has event {head.seq} ({head.hash[:12]}) of session {session}, signed under lease "
+                    f"{head.fence}, and neither the database nor this machine has it",
+                    advice="the database was cut or restored; a machine that has the whole journal can copy it again",
+                )
+
+    async def _leased(self, held: HeldSession, fence: int = 0, at: StoredLine | None = None) -> HeldSession:
+        """Return a session under a lease, which is taken for a new one; the head at `at` is put into the database."""
+        at = at or StoredLine(-1, "", "", b"")
+        tools, state = self._tools, CopyState(fence, at.seq, at.hash, at.end)
+        try:
+            state = state if fence else replace(state, fence=await tools.leases.claim(held.id))
+            head = await tools.signed(held.id, at.seq, at.hash, state.fence)
+            await tools.rows.copy(head)
+        except DatabaseDownError:
+            return await self._copied(held, replace(state, fence=fence), None)
+        return await self._copied(held, state, head)
+
+    async def _copied(self, held: HeldSession, state: CopyState, head: SignedHead | None) -> HeldSession:
+        await asyncio.to_thread(self._tools.states.put, held.id, state)
+        copier = SessionCopier(held.id, self._tools, state, head)
+        if held.events:
+            copier.tell(held.events[-1].seq)
+        copier.start()
+        return replace(held, journal=LeasedJournal(held, copier), fence=state.fence)
+
+
+async def copy_rest(tools: CopyTools, session: SessionId) -> None:
+    """Copy what a process that ended left of a session of this machine; raise `LockedError` if it is open again."""
+    release = await asyncio.to_thread(tools.copies.lock, session)
+    try:
+        state = await asyncio.to_thread(tools.states.of, session) or CopyState()
+        end = await asyncio.to_thread(tools.copies.end, session)
+        copier = SessionCopier(session, tools, state, None)
+        copier.tell(end.seq)
+        copier.start()
+        with suppress(LockedError):  # noted in its state
+            await copier.copied(end.seq)
+        await copier.finish()
+    finally:
+        release()

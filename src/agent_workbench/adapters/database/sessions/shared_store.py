@@ -1,0 +1,285 @@
+"""The sessions of a repository on all machines: the local ones, copied to a database, and those of other machines."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.database.sessions.copier import CopyTools
+from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
+from agent_workbench.adapters.database.sessions.mirror import Mirror
+from agent_workbench.adapters.database.sessions.opening import SessionOpening, copy_rest
+from agent_workbench.core.background import in_background
+from agent_workbench.core.backlog import Backlog, summed
+from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError, UsageError, WorkbenchError
+from agent_workbench.core.events import Recorded
+from agent_workbench.core.history.journal_proof import VerifyReport
+from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
+from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ports.stores import ForkJournal, HeldSession, SessionStore
+
+POLL_SECONDS = 1.0
+ANOTHER = "another machine"
+"""Name of a writer that is not known."""
+_MOST_TRIES = 10
+_REST_SECONDS = 30.0
+
+
+class SharedSessionStore:
+    """`core.ports.stores.SessionStore` around the `local` one.
+
+    A session is read here as long as this machine wrote it last, and in the mirror once another one did. Without the
+    database there are the local sessions, and those of other machines as they were seen last; the latter cannot be
+    opened. `removed` says which sessions the user removed from this machine.
+    """
+
+    def __init__(
+        self, local: SessionStore, tools: CopyTools, mirror: Mirror, removed: Callable[[SessionId], bool]
+    ) -> None:
+        self._local = local
+        self._tools = tools
+        self._mirror = mirror
+        self._removed = removed
+        self._opening = SessionOpening(local, tools, mirror)
+        self._open: dict[SessionId, LeasedJournal] = {}
+        self._rest: asyncio.Task[None] | None = None
+
+    async def summaries(self) -> tuple[SessionSummary, ...]:
+        """Return all sessions, newest first; of other machines the newest."""
+        found = {each.id: each for each in await self._local.summaries()}
+        holders: dict[SessionId, str] = {}
+        try:
+            heads = await self._heads()
+            holders = await self._tools.leases.holders([*found, *(head.session for head in heads)])
+            for head in heads:
+                if await self._is_elsewhere(head.session, head):
+                    found[head.session] = await self._mirrored(head)
+        except DatabaseDownError:
+            for each in await self._mirror.store.summaries():
+                if each.events:
+                    found.setdefault(each.id, replace(each, ours=True, worker=ANOTHER))
+        held = (replace(each, holder=each.holder or holders.get(each.id, "")) for each in found.values())
+        return tuple(sorted(held, key=lambda each: each.id, reverse=True))
+
+    async def summary(self, session: SessionId) -> SessionSummary:
+        """Return one session as `summaries` does."""
+        try:
+            head = await self._tools.rows.newest_head(session)
+            holder = (await self._tools.leases.holders([session])).get(session, "")
+        except DatabaseDownError:
+            if await self._is_here(session) or not await self._mirror.knows(session):
+                return await self._local.summary(session)
+            return replace(await self._mirror.store.summary(session), ours=True, worker=ANOTHER)
+        if head is not None and await self._is_elsewhere(session, head):
+            return replace(await self._mirrored(head), holder=holder)
+        local = await self._local.summary(session)
+        return replace(local, holder=local.holder or holder)
+
+    async def locate(self, name: str = "") -> SessionId:
+        """Return the session whose first or last letters are `name`; the newest for an empty name."""
+        names = set(await asyncio.to_thread(lambda: (*self._tools.copies.sessions(), *self._mirror.copies.sessions())))
+        with suppress(DatabaseDownError):
+            names.update(head.session for head in await self._heads())
+        found = sorted((each for each in names if _has_name(each, name)), reverse=True)
+        if not found:
+            return await self._local.locate(name)  # which says that there is none
+        if name and len(found) > 1:
+            raise UsageError(f"{len(found)} sessions begin with {name!r}", advice="one of " + ", ".join(found))
+        return found[0]
+
+    async def find(self, query: SessionQuery) -> SessionId | None:
+        """Return the session that `open` would resume, None if it would begin a new one."""
+        if not query.name:
+            found = None if query.fresh else unfinished_session(await self.summaries(), query)
+            return found.id if found is not None else None
+        session = await self.locate(query.name)
+        with suppress(DatabaseDownError):
+            head = await self._tools.rows.newest_head(session)
+            if head is not None and await self._is_elsewhere(session, head):
+                await self._tools.require_signed(head)
+                return session
+        if not await self._is_here(session) and await self._mirror.knows(session):
+            return session  # its opening says why it cannot be continued
+        return await self._local.find(replace(query, name=session))
+
+    async def open(self, query: SessionQuery) -> HeldSession:
+        """Resume the session that fits the query, or begin a new one; what is written is copied from then on."""
+        opening = asyncio.ensure_future(self._open_one(query))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await asyncio.wait({opening})
+            if opening.exception() is None:
+                await self.discard(opening.result())
+            raise
+
+    async def discard(self, opened: HeldSession) -> None:
+        """Close the journal of a session in which nothing was done; one that was new is removed."""
+        journal = self._open.pop(opened.id, None)
+        if journal is None or not opened.fresh:
+            await opened.journal.close()
+            return
+        await journal.abandon()
+        with suppress(WorkbenchError):  # what stays says nothing, and nobody continues it
+            await self._tools.rows.forget(opened.id, journal.copier.fence)
+        await asyncio.to_thread(self._tools.states.remove, opened.id)
+        await self._local.discard(journal.held)
+
+    def fork(self) -> tuple[SessionId, ForkJournal]:
+        """Return the id and the journal of a new session; it is copied once it is opened."""
+        return self._local.fork()
+
+    async def read(self, session: SessionId, *, whole: bool = False) -> tuple[Recorded, ...]:
+        """Return the events recorded so far, each proved."""
+        return await (await self._source(session)).read(session, whole=whole)
+
+    async def verify(self, session: SessionId) -> VerifyReport:
+        """Return every line that does not fit; raise `JournalError` if the database's copy is not what was signed."""
+        return await (await self._source(session)).verify(session)
+
+    async def origins(self) -> Mapping[SessionId, tuple[SessionId, int] | None]:
+        """Return, for each session, its parent and the last event they share; None if it is no fork."""
+        return {
+            each.id: (each.parent, each.parent_seq) if each.parent is not None and each.parent_seq is not None else None
+            for each in await self.summaries()
+        }
+
+    async def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
+        """Yield the events after `after_seq`, then each new one, whichever machine writes."""
+        while True:
+            source = await self._source(session)
+            moved = asyncio.ensure_future(self._moves_from(source, session))
+            try:
+                async with aclosing(source.follow(session, after_seq)) as events:
+                    async for recorded in _until(events, moved):
+                        after_seq = recorded.seq
+                        yield recorded
+            finally:
+                moved.cancel()
+                await asyncio.gather(moved, return_exceptions=True)
+            moved.result()
+
+    async def elsewhere(self, session: SessionId) -> bool:
+        """Return True if another machine wrote a session last; without the database, as far as this one knows."""
+        try:
+            head = await self._tools.rows.newest_head(session)
+        except DatabaseDownError:
+            return not await asyncio.to_thread(self._tools.copies.is_own, session)
+        return head is not None and await self._is_elsewhere(session, head)
+
+    def backlog(self) -> Backlog:
+        """Return what the sessions that are open here have that was not copied."""
+        return summed(each.copier.backlog for each in self._open.values() if not each.closed)
+
+    async def close(self) -> None:
+        """End what runs in the background; sessions are closed by those who opened them."""
+        if self._rest is not None:
+            self._rest.cancel()
+            await asyncio.gather(self._rest, return_exceptions=True)
+
+    async def _open_one(self, query: SessionQuery) -> HeldSession:
+        opened = await self._resume_or_begin(query)
+        if isinstance(opened.journal, LeasedJournal):
+            self._open[opened.id] = opened.journal
+        if self._rest is None:
+            self._rest = in_background(self._copy_rest())
+        return opened
+
+    async def _resume_or_begin(self, query: SessionQuery) -> HeldSession:
+        for tries in range(_MOST_TRIES):
+            session = await self.find(query)
+            if session is None:
+                break
+            try:
+                return await self._opening.resume(session)
+            except LockedError:
+                if query.name or tries == _MOST_TRIES - 1:
+                    raise  # without a name the next look does not find it
+        return await self._opening.begin(query)
+
+    async def _copy_rest(self) -> None:
+        """Copy what ended processes of this machine left, until nothing is left."""
+        while True:
+            left = await asyncio.to_thread(self._tools.states.behind, self._tools.copies)
+            left = tuple(each for each in left if each not in self._open or self._open[each].closed)
+            if not left:
+                return
+            for session in left:
+                with suppress(WorkbenchError):  # it is open again, or damaged: who opens it is told
+                    await copy_rest(self._tools, session)
+            await asyncio.sleep(_REST_SECONDS)
+
+    async def _heads(self) -> Sequence[SignedHead]:
+        heads = await self._tools.rows.newest_heads()
+        return await asyncio.to_thread(lambda: [head for head in heads if head.seq >= 0 and not self._is_removed(head)])
+
+    def _is_removed(self, head: SignedHead) -> bool:
+        return self._removed(head.session) and not self._tools.copies.size(head.session)
+
+    async def _is_here(self, session: SessionId) -> bool:
+        return await asyncio.to_thread(self._tools.copies.size, session) > 0
+
+    async def _is_elsewhere(self, session: SessionId, head: SignedHead) -> bool:
+        """Return True if another machine wrote the session last."""
+        journal = self._open.get(session)
+        if journal is not None and not journal.closed:
+            return journal.copier.lost is not None
+        if not await asyncio.to_thread(self._tools.copies.is_own, session):
+            return True
+        state = await asyncio.to_thread(self._tools.states.of, session)
+        if state is None:
+            return await self._tools.position(head, session) is None
+        return head.fence > state.fence
+
+    async def _source(self, session: SessionId) -> SessionStore:
+        """Return the store that has the newest of a session; one of another machine is brought up to date first."""
+        try:
+            head = await self._tools.rows.newest_head(session)
+        except DatabaseDownError:
+            seen = not await self._is_here(session) and await self._mirror.knows(session)
+            return self._mirror.store if seen else self._local
+        if head is None:
+            if await self._is_here(session) or not await self._mirror.knows(session):
+                return self._local
+        elif not await self._is_elsewhere(session, head):
+            return self._local
+        await self._mirror.bring(session, head)
+        return self._mirror.store
+
+    async def _mirrored(self, head: SignedHead) -> SessionSummary:
+        try:
+            await self._mirror.bring(head.session, head, whole=False)
+        except JournalError as error:
+            return SessionSummary(head.session, problem=str(error), worker=ANOTHER)
+        return replace(await self._mirror.store.summary(head.session), ours=True, worker=head.worker or ANOTHER)
+
+    async def _moves_from(self, source: SessionStore, session: SessionId) -> None:
+        """Keep the mirror up to date while it is followed; return when another store has the newest."""
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            with suppress(DatabaseDownError):
+                if await self._source(session) is not source:
+                    return
+
+
+async def _until(events: AsyncGenerator[Recorded], end: "asyncio.Future[None]") -> AsyncGenerator[Recorded]:
+    """Yield events until `end` is done."""
+    coming: asyncio.Future[Recorded] | None = None
+    try:
+        while not end.done():
+            coming = coming or asyncio.ensure_future(anext(events))
+            await asyncio.wait((coming, end), return_when=asyncio.FIRST_COMPLETED)
+            if coming.done():
+                recorded, coming = coming.result(), None
+                yield recorded
+    finally:
+        if coming is not None:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+
+def _has_name(session: SessionId, wanted: str) -> bool:
+    return session.startswith(wanted) or session.rpartition("-")[2].startswith(wanted)
