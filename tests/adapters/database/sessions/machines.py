@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_workbench.adapters.database.connection import Database
-from agent_workbench.adapters.database.sessions.copier import CopyTools
 from agent_workbench.adapters.database.sessions.copy_states import CopyStates
+from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.journal_rows import JournalRows
 from agent_workbench.adapters.database.sessions.leases import Leases
 from agent_workbench.adapters.database.sessions.mirror import Mirror

@@ -1,90 +1,25 @@
 """Copier of one session: its lines go to the database in order, in the background, after they are durable here."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.sessions.copy_states import CopyState, CopyStates, age_seconds
-from agent_workbench.adapters.database.sessions.journal_rows import MOST_LINE_BYTES, JournalRows, lease_lost
-from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS, RENEW_SECONDS, Leases
+from agent_workbench.adapters.database.sessions.batches import BATCH_BYTES, follows_push, ready_lines, waiting_lines
+from agent_workbench.adapters.database.sessions.copy_states import CopyState, age_seconds
+from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
+from agent_workbench.adapters.database.sessions.journal_rows import lease_lost
+from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS, RENEW_SECONDS
 from agent_workbench.core.background import in_background
 from agent_workbench.core.backlog import Backlog
-from agent_workbench.core.errors import JournalError, LockedError, WorkbenchError, error_text
-from agent_workbench.core.events.codec import kind_of
-from agent_workbench.core.history.git_objects import NAMING_EVENTS
+from agent_workbench.core.errors import LockedError, WorkbenchError, error_text
 from agent_workbench.core.history.signed_heads import SignedHead
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.ports.journal_copies import BlobName, JournalCopies, StoredLine
-from agent_workbench.core.ports.machine import Clock
-from agent_workbench.core.ports.shared_state import SessionRefs, Signatures
-from agent_workbench.core.signed import SignedPurpose
+from agent_workbench.core.ports.journal_copies import StoredLine
 
-NAMES_GIT = frozenset(map(kind_of, NAMING_EVENTS))
-"""Kinds of events whose lines follow the git objects that they name."""
-_CHANGES_FILES = frozenset({"patch_applied", "step_undone"})
-"""Kinds whose content is only in the checkpoint that follows."""
-_SETTLES = frozenset({"checkpoint_taken", "action_finished", "trouble_met", "task_finished", "session_left"})
-_BATCH_BYTES = 1_000_000
 _LONGEST_PAUSE = 30.0
 _ANSWER_SECONDS = 10.0
 """Longest time that the work, or its end, waits for a copy."""
-
-
-class CopyTools:
-    """What every copier of a store needs. `refs` is None where no git remote is shared."""
-
-    def __init__(
-        self,
-        rows: JournalRows,
-        leases: Leases,
-        copies: JournalCopies,
-        states: CopyStates,
-        signatures: Signatures,
-        refs: SessionRefs | None,
-        clock: Clock,
-        worker: str,
-    ) -> None:
-        self.rows = rows
-        self.leases = leases
-        self.copies = copies
-        self.states = states
-        self.signatures = signatures
-        self.refs = refs
-        self.clock = clock
-        self.worker = worker
-
-    async def signed(self, session: SessionId, seq: int, digest: str, fence: int) -> SignedHead:
-        """Return a signed head; raise `SigningError`."""
-        head = SignedHead(session, seq, digest, fence, self.worker)
-        return replace(head, signature=await self.signatures.sign(SignedPurpose.JOURNAL, head.message))
-
-    async def require_signed(self, head: SignedHead) -> SignedHead:
-        """Return a head of the database whose signature counts; raise `JournalError` for any other."""
-        problem = await self.signatures.problem(SignedPurpose.JOURNAL, head.message, head.signature)
-        if not problem:
-            return head
-        raise JournalError(
-            f"the newest head of session {head.session} in the database (event {head.seq}, lease {head.fence}) "
-            f"does not count: {problem}",
-            advice="its lines may be forged; if you know who wrote them, add their key to the allowed signers",
-        )
-
-    async def newest_head(self, session: SessionId) -> SignedHead | None:
-        """Return the newest head, None if there is none; raise `JournalError` if its signature does not count."""
-        head = await self.rows.newest_head(session)
-        return await self.require_signed(head) if head is not None else None
-
-    async def position(self, head: SignedHead | None, session: SessionId) -> StoredLine | None:
-        """Return the line of this machine's journal at a head; None if another machine went on from there.
-
-        Before the first event it is a line without a number.
-        """
-        if head is None or head.seq < 0:
-            return StoredLine(-1, "", "", b"")
-        line = await asyncio.to_thread(self.copies.line, session, head.seq)
-        return line if line is not None and line.hash == head.hash else None
 
 
 class SessionCopier:
@@ -232,12 +167,15 @@ class SessionCopier:
     async def _copy_batch(self) -> bool:
         """Copy the next lines; return False if there are none that can be copied."""
         tools, session = self._tools, self._session
-        lines = await asyncio.to_thread(self._ready_lines)
+        self._waiting = await asyncio.to_thread(waiting_lines, tools.copies, session, self._state.offset)
+        if self._waiting:
+            self.written = max(self.written, self._waiting[-1].seq)
+        lines = ready_lines(self._waiting)
         if not lines:
             return False
-        if lines[0].kind in NAMES_GIT or lines[0].kind in _CHANGES_FILES:
+        if follows_push(lines[0]):
             await self._push()
-        await self._copy_blobs([name for each in lines for name in each.blobs])
+        await tools.copy_blobs(session, lines)
         last = lines[-1]
         head = await tools.signed(session, last.seq, last.hash, self._state.fence)
         await tools.rows.copy(head, lines)
@@ -246,23 +184,6 @@ class SessionCopier:
         self._state = replace(self._state, seq=last.seq, hash=last.hash, offset=last.end)
         await asyncio.to_thread(tools.states.put, session, self._state)
         return True
-
-    def _ready_lines(self) -> tuple[StoredLine, ...]:
-        copies, offset, limit = self._tools.copies, self._state.offset, _BATCH_BYTES
-        while True:
-            batch = self._waiting = copies.lines(self._session, offset, limit)
-            if not batch:
-                return ()
-            self.written = max(self.written, batch[-1].seq)
-            lines = ready_lines(batch)
-            if lines or batch[-1].end - offset < limit // 2 or limit > MOST_LINE_BYTES:
-                return lines
-            limit *= 10
-
-    async def _copy_blobs(self, names: Sequence[BlobName]) -> None:
-        for name in await self._tools.rows.missing_blobs(names):
-            data = await asyncio.to_thread(self._tools.copies.blob, self._session, name)
-            await self._tools.rows.put_blob(name, data)
 
     async def _push(self) -> None:
         """Push what the journal names, with the newest head that the database has."""
@@ -282,7 +203,7 @@ class SessionCopier:
     async def _lose(self, error: LockedError) -> None:
         self.lost = error
         with suppress(WorkbenchError):
-            lines = await asyncio.to_thread(self._tools.copies.lines, self._session, self._state.offset, _BATCH_BYTES)
+            lines = await asyncio.to_thread(self._tools.copies.lines, self._session, self._state.offset, BATCH_BYTES)
             if lines:
                 folder = self._tools.copies.folder(self._session)
                 kept = f"events {lines[0].seq} to {lines[-1].seq} were not copied before; they stay in {folder}"
@@ -297,20 +218,3 @@ class SessionCopier:
         self._state = replace(self._state, cause=cause, fenced=fenced)
         with suppress(WorkbenchError):  # a full disk stops the session itself
             await asyncio.to_thread(self._tools.states.put, self._session, self._state)
-
-
-def ready_lines(lines: Sequence[StoredLine]) -> tuple[StoredLine, ...]:
-    """Return the first lines that go to the database together.
-
-    A line that names git objects begins a batch of its own, because they are pushed before it, and with the head that
-    the database has then. A change of files waits for the checkpoint with its content.
-    """
-    end = len(lines)
-    for place, line in enumerate(lines):
-        if place and (line.kind in NAMES_GIT or line.kind in _CHANGES_FILES):
-            end = place
-            break
-        if line.kind in _CHANGES_FILES:
-            settled = next((at for at, each in enumerate(lines[1:], 1) if each.kind in _SETTLES), None)
-            return tuple(lines[: settled + 1]) if settled is not None else ()
-    return tuple(lines[:end])

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent_workbench.adapters.database.sessions.copier import CopyTools
+from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.history.signed_heads import SignedHead
 from agent_workbench.core.ids import SessionId

@@ -5,8 +5,9 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.sessions.copier import CopyTools, SessionCopier
+from agent_workbench.adapters.database.sessions.copier import SessionCopier
 from agent_workbench.adapters.database.sessions.copy_states import CopyState
+from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
 from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError, StorageError, WorkbenchError

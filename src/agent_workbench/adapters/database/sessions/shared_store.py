@@ -1,29 +1,27 @@
 """The sessions of a repository on all machines: the local ones, copied to a database, and those of other machines."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.sessions.copier import CopyTools
+from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
 from agent_workbench.adapters.database.sessions.opening import SessionOpening, copy_rest
+from agent_workbench.adapters.database.sessions.session_sources import ANOTHER, SessionSources
 from agent_workbench.core.background import in_background
 from agent_workbench.core.backlog import Backlog, summed
-from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError, UsageError, WorkbenchError
+from agent_workbench.core.errors import DatabaseDownError, LockedError, UsageError, WorkbenchError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
-from agent_workbench.core.history.signed_heads import SignedHead
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.stores import ForkJournal, HeldSession, SessionStore
 
 POLL_SECONDS = 1.0
-ANOTHER = "another machine"
-"""Name of a writer that is not known."""
 _MOST_TRIES = 10
 _REST_SECONDS = 30.0
 
@@ -42,9 +40,8 @@ class SharedSessionStore:
         self._local = local
         self._tools = tools
         self._mirror = mirror
-        self._removed = removed
+        self._sources = SessionSources(local, tools, mirror, removed)
         self._opening = SessionOpening(local, tools, mirror)
-        self._open: dict[SessionId, LeasedJournal] = {}
         self._rest: asyncio.Task[None] | None = None
 
     async def summaries(self) -> tuple[SessionSummary, ...]:
@@ -52,11 +49,11 @@ class SharedSessionStore:
         found = {each.id: each for each in await self._local.summaries()}
         holders: dict[SessionId, str] = {}
         try:
-            heads = await self._heads()
+            heads = await self._sources.heads()
             holders = await self._tools.leases.holders([*found, *(head.session for head in heads)])
             for head in heads:
-                if await self._is_elsewhere(head.session, head):
-                    found[head.session] = await self._mirrored(head)
+                if await self._sources.is_elsewhere(head.session, head):
+                    found[head.session] = await self._sources.mirrored(head)
         except DatabaseDownError:
             for each in await self._mirror.store.summaries():
                 if each.events:
@@ -70,11 +67,11 @@ class SharedSessionStore:
             head = await self._tools.rows.newest_head(session)
             holder = (await self._tools.leases.holders([session])).get(session, "")
         except DatabaseDownError:
-            if await self._is_here(session) or not await self._mirror.knows(session):
+            if await self._sources.is_here(session) or not await self._mirror.knows(session):
                 return await self._local.summary(session)
             return replace(await self._mirror.store.summary(session), ours=True, worker=ANOTHER)
-        if head is not None and await self._is_elsewhere(session, head):
-            return replace(await self._mirrored(head), holder=holder)
+        if head is not None and await self._sources.is_elsewhere(session, head):
+            return replace(await self._sources.mirrored(head), holder=holder)
         local = await self._local.summary(session)
         return replace(local, holder=local.holder or holder)
 
@@ -82,7 +79,7 @@ class SharedSessionStore:
         """Return the session whose first or last letters are `name`; the newest for an empty name."""
         names = set(await asyncio.to_thread(lambda: (*self._tools.copies.sessions(), *self._mirror.copies.sessions())))
         with suppress(DatabaseDownError):
-            names.update(head.session for head in await self._heads())
+            names.update(head.session for head in await self._sources.heads())
         found = sorted((each for each in names if _has_name(each, name)), reverse=True)
         if not found:
             return await self._local.locate(name)  # which says that there is none
@@ -98,10 +95,10 @@ class SharedSessionStore:
         session = await self.locate(query.name)
         with suppress(DatabaseDownError):
             head = await self._tools.rows.newest_head(session)
-            if head is not None and await self._is_elsewhere(session, head):
+            if head is not None and await self._sources.is_elsewhere(session, head):
                 await self._tools.require_signed(head)
                 return session
-        if not await self._is_here(session) and await self._mirror.knows(session):
+        if not await self._sources.is_here(session) and await self._mirror.knows(session):
             return session  # its opening says why it cannot be continued
         return await self._local.find(replace(query, name=session))
 
@@ -118,7 +115,7 @@ class SharedSessionStore:
 
     async def discard(self, opened: HeldSession) -> None:
         """Close the journal of a session in which nothing was done; one that was new is removed."""
-        journal = self._open.pop(opened.id, None)
+        journal = self._sources.journals.pop(opened.id, None)
         if journal is None or not opened.fresh:
             await opened.journal.close()
             return
@@ -134,11 +131,11 @@ class SharedSessionStore:
 
     async def read(self, session: SessionId, *, whole: bool = False) -> tuple[Recorded, ...]:
         """Return the events recorded so far, each proved."""
-        return await (await self._source(session)).read(session, whole=whole)
+        return await (await self._sources.source(session)).read(session, whole=whole)
 
     async def verify(self, session: SessionId) -> VerifyReport:
         """Return every line that does not fit; raise `JournalError` if the database's copy is not what was signed."""
-        return await (await self._source(session)).verify(session)
+        return await (await self._sources.source(session)).verify(session)
 
     async def origins(self) -> Mapping[SessionId, tuple[SessionId, int] | None]:
         """Return, for each session, its parent and the last event they share; None if it is no fork."""
@@ -150,7 +147,7 @@ class SharedSessionStore:
     async def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         """Yield the events after `after_seq`, then each new one, whichever machine writes."""
         while True:
-            source = await self._source(session)
+            source = await self._sources.source(session)
             moved = asyncio.ensure_future(self._moves_from(source, session))
             try:
                 async with aclosing(source.follow(session, after_seq)) as events:
@@ -168,11 +165,11 @@ class SharedSessionStore:
             head = await self._tools.rows.newest_head(session)
         except DatabaseDownError:
             return not await asyncio.to_thread(self._tools.copies.is_own, session)
-        return head is not None and await self._is_elsewhere(session, head)
+        return head is not None and await self._sources.is_elsewhere(session, head)
 
     def backlog(self) -> Backlog:
         """Return what the sessions that are open here have that was not copied."""
-        return summed(each.copier.backlog for each in self._open.values() if not each.closed)
+        return summed(each.copier.backlog for each in self._sources.journals.values() if not each.closed)
 
     async def close(self) -> None:
         """End what runs in the background; sessions are closed by those who opened them."""
@@ -183,7 +180,7 @@ class SharedSessionStore:
     async def _open_one(self, query: SessionQuery) -> HeldSession:
         opened = await self._resume_or_begin(query)
         if isinstance(opened.journal, LeasedJournal):
-            self._open[opened.id] = opened.journal
+            self._sources.journals[opened.id] = opened.journal
         if self._rest is None:
             self._rest = in_background(self._copy_rest())
         return opened
@@ -204,7 +201,10 @@ class SharedSessionStore:
         """Copy what ended processes of this machine left, until nothing is left."""
         while True:
             left = await asyncio.to_thread(self._tools.states.behind, self._tools.copies)
-            left = tuple(each for each in left if each not in self._open or self._open[each].closed)
+            journals = self._sources.journals
+            left = tuple(each for each in left if each not in journals or journals[each].closed)
+                each for each in left if each not in self._sources.journals or self._sources.journals[each].closed
+            )
             if not left:
                 return
             for session in left:
@@ -212,56 +212,12 @@ class SharedSessionStore:
                     await copy_rest(self._tools, session)
             await asyncio.sleep(_REST_SECONDS)
 
-    async def _heads(self) -> Sequence[SignedHead]:
-        heads = await self._tools.rows.newest_heads()
-        return await asyncio.to_thread(lambda: [head for head in heads if head.seq >= 0 and not self._is_removed(head)])
-
-    def _is_removed(self, head: SignedHead) -> bool:
-        return self._removed(head.session) and not self._tools.copies.size(head.session)
-
-    async def _is_here(self, session: SessionId) -> bool:
-        return await asyncio.to_thread(self._tools.copies.size, session) > 0
-
-    async def _is_elsewhere(self, session: SessionId, head: SignedHead) -> bool:
-        """Return True if another machine wrote the session last."""
-        journal = self._open.get(session)
-        if journal is not None and not journal.closed:
-            return journal.copier.lost is not None
-        if not await asyncio.to_thread(self._tools.copies.is_own, session):
-            return True
-        state = await asyncio.to_thread(self._tools.states.of, session)
-        if state is None:
-            return await self._tools.position(head, session) is None
-        return head.fence > state.fence
-
-    async def _source(self, session: SessionId) -> SessionStore:
-        """Return the store that has the newest of a session; one of another machine is brought up to date first."""
-        try:
-            head = await self._tools.rows.newest_head(session)
-        except DatabaseDownError:
-            seen = not await self._is_here(session) and await self._mirror.knows(session)
-            return self._mirror.store if seen else self._local
-        if head is None:
-            if await self._is_here(session) or not await self._mirror.knows(session):
-                return self._local
-        elif not await self._is_elsewhere(session, head):
-            return self._local
-        await self._mirror.bring(session, head)
-        return self._mirror.store
-
-    async def _mirrored(self, head: SignedHead) -> SessionSummary:
-        try:
-            await self._mirror.bring(head.session, head, whole=False)
-        except JournalError as error:
-            return SessionSummary(head.session, problem=str(error), worker=ANOTHER)
-        return replace(await self._mirror.store.summary(head.session), ours=True, worker=head.worker or ANOTHER)
-
     async def _moves_from(self, source: SessionStore, session: SessionId) -> None:
         """Keep the mirror up to date while it is followed; return when another store has the newest."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
             with suppress(DatabaseDownError):
-                if await self._source(session) is not source:
+                if await self._sources.source(session) is not source:
                     return
 
 

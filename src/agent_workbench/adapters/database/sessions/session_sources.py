@@ -1,0 +1,82 @@
+"""Where the newest of a session is: in a local journal, or in the mirror of another machine's."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
+from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
+from agent_workbench.adapters.database.sessions.mirror import Mirror
+from agent_workbench.core.errors import DatabaseDownError, JournalError
+from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ports.stores import SessionStore
+
+ANOTHER = "another machine"
+"""Name of a writer that is not known."""
+
+
+class SessionSources:
+    """Chooses between the `local` store and the mirror.
+
+    A session is local as long as this machine wrote it last. `removed` says which ones the user removed from this
+    machine, `journals` are those that are open in this process.
+    """
+
+    def __init__(
+        self, local: SessionStore, tools: CopyTools, mirror: Mirror, removed: Callable[[SessionId], bool]
+    ) -> None:
+        self._local = local
+        self._tools = tools
+        self._mirror = mirror
+        self._removed = removed
+        self.journals: dict[SessionId, LeasedJournal] = {}
+
+    async def heads(self) -> Sequence[SignedHead]:
+        """Return the newest heads of all sessions that have an event; no signature was looked at."""
+        heads = await self._tools.rows.newest_heads()
+        return await asyncio.to_thread(lambda: [head for head in heads if head.seq >= 0 and not self._is_removed(head)])
+
+    def _is_removed(self, head: SignedHead) -> bool:
+        return self._removed(head.session) and not self._tools.copies.size(head.session)
+
+    async def is_here(self, session: SessionId) -> bool:
+        """Return True if the session has a journal in the local folder."""
+        return await asyncio.to_thread(self._tools.copies.size, session) > 0
+
+    async def is_elsewhere(self, session: SessionId, head: SignedHead) -> bool:
+        """Return True if another machine wrote the session last."""
+        journal = self.journals.get(session)
+        if journal is not None and not journal.closed:
+            return journal.copier.lost is not None
+        if not await asyncio.to_thread(self._tools.copies.is_own, session):
+            return True
+        state = await asyncio.to_thread(self._tools.states.of, session)
+        if state is None:
+            return await self._tools.position(head, session) is None
+        return head.fence > state.fence
+
+    async def source(self, session: SessionId) -> SessionStore:
+        """Return the store that has the newest of a session; one of another machine is brought up to date first."""
+        try:
+            head = await self._tools.rows.newest_head(session)
+        except DatabaseDownError:
+            seen = not await self.is_here(session) and await self._mirror.knows(session)
+            return self._mirror.store if seen else self._local
+        if head is None:
+            if await self.is_here(session) or not await self._mirror.knows(session):
+                return self._local
+        elif not await self.is_elsewhere(session, head):
+            return self._local
+        await self._mirror.bring(session, head)
+        return self._mirror.store
+
+    async def mirrored(self, head: SignedHead) -> SessionSummary:
+        """Return the summary of a session of another machine; its `problem` says why it does not count."""
+        try:
+            await self._mirror.bring(head.session, head, whole=False)
+        except JournalError as error:
+            return SessionSummary(head.session, problem=str(error), worker=ANOTHER)
+        return replace(await self._mirror.store.summary(head.session), ours=True, worker=head.worker or ANOTHER)
