@@ -10,6 +10,7 @@ from collections.abc import Callable
 from msgspec import to_builtins
 
 from bench import (
+    audit,
     code_search,
     diff_faults,
     edits,
@@ -45,6 +46,7 @@ BENCHES: dict[str, Measure] = {
     "index-scale": index_scale.measure,
     "skills": skills.measure,
     "knowledge": knowledge.measure,
+    "audit": audit.measure,
     "night": night.measure,
 }
 # The same at sizes that take a few seconds in all; good for seeing that they work, and for little else.
@@ -63,6 +65,7 @@ QUICK: dict[str, Measure] = {
     "index-scale": lambda: index_scale.measure(chunks=600, queries=20),
     "skills": lambda: skills.measure(skills=10, rounds=1),
     "knowledge": lambda: knowledge.measure(notes=200, rounds=2),
+    "audit": lambda: audit.measure(sessions=20, steps=4, rounds=1),
     "night": lambda: night.measure(night.SHORT, night.SHORT_CHAOS, tasks=3),
 }
 

@@ -6,6 +6,7 @@ import pytest
 
 from agent_workbench.core.model import AnswerFigures, Purpose
 from bench import (
+    audit,
     code_search,
     edits,
     first_paint,
@@ -33,6 +34,10 @@ def test_start_up_takes_longer_than_nothing() -> None:
     found = by_name(start_up.measure(rounds=1))
     assert found["agent --help, of python -c pass"] > 1
     assert sum(name.startswith("import of") for name in found) == start_up.SHOWN_IMPORTS
+
+
+def test_the_audit_answers_what_the_journals_hold() -> None:
+    assert by_name(audit.measure(sessions=6, steps=2, rounds=1))["rebuild and query"] > 0
 
 
 def test_the_journal_is_written_and_read() -> None:

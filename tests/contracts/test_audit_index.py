@@ -169,6 +169,15 @@ class TestAuditIndex:
         shop = await index.costs(CostQuery(service="shop", by=(CostKey.SERVICE,)), NOW)
         assert shop.sums == (CostSum(service="shop", answers=1, prompt_tokens=100, answer_tokens=10, dollars=0.25),)
 
+    async def test_costs_count_whole_days_of_utc(self, index: AuditIndex) -> None:
+        for each in (cost(1, day=22), replace(cost(2), time="2026-11-21T00:00:00.000000Z"), cost(3, day=20)):
+            await index.add(each)
+        assert (await index.costs(CostQuery(days=1), NOW)).overall.answers == 1
+        assert (await index.costs(CostQuery(days=2), NOW)).overall.answers == 2
+        await index.add(replace(cost(4), answers=5, unproved="forged"))
+        overall = (await index.costs(CostQuery(days=1), NOW)).overall
+        assert (overall.answers, overall.unproved) == (6, 5)
+
     async def test_costs_of_one_line_differ_in_endpoint_or_model(self, index: AuditIndex) -> None:
         assert await index.add(cost(1))
         assert await index.add(cost(1, "other"))

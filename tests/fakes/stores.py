@@ -180,7 +180,8 @@ class MemoryAuditIndex:
 
     async def costs(self, query: CostQuery, now: str) -> CostPage:
         check_query(query)
-        since = datetime.fromisoformat(now) - timedelta(days=query.days)
+        today = datetime.fromisoformat(now).replace(hour=0, minute=0, second=0, microsecond=0)
+        since = today - timedelta(days=query.days - 1, microseconds=1)
         sums: dict[tuple[tuple[str, str], ...], CostSum] = {}
         overall = CostSum()
         for each in self._records.values():
@@ -215,11 +216,11 @@ def _fits(record: AuditRecord, query: AuditQuery | DecisionQuery | CostQuery, si
 def _plus(one: CostSum, cost: AuditCost) -> CostSum:
     return replace(
         one,
-        answers=one.answers + 1,
+        answers=one.answers + cost.answers,
         prompt_tokens=one.prompt_tokens + cost.prompt_tokens,
         answer_tokens=one.answer_tokens + cost.answer_tokens,
         dollars=one.dollars + cost.dollars,
-        unproved=one.unproved + bool(cost.unproved),
+        unproved=one.unproved + cost.answers * bool(cost.unproved),
     )
 
 

@@ -42,11 +42,13 @@ CREATE INDEX decisions_by_time ON decisions (time, session, seq, service, intent
 CREATE TABLE costs (
   session TEXT NOT NULL, seq INTEGER NOT NULL, time TEXT NOT NULL,
   service TEXT NOT NULL, intent TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL, worker TEXT NOT NULL,
-  prompt_tokens INTEGER NOT NULL, answer_tokens INTEGER NOT NULL, dollars REAL NOT NULL, unproved TEXT NOT NULL,
+  prompt_tokens INTEGER NOT NULL, answer_tokens INTEGER NOT NULL, dollars REAL NOT NULL, answers INTEGER NOT NULL,
+  unproved TEXT NOT NULL,
   UNIQUE (session, seq, endpoint, model)
 ) STRICT;
 CREATE INDEX costs_by_time ON costs (
-  time, session, seq, service, intent, endpoint, model, worker, prompt_tokens, answer_tokens, dollars, unproved
+  time, session, seq, service, intent, endpoint, model, worker, prompt_tokens, answer_tokens, dollars, answers,
+  unproved
 );
 """
 # The disk refuses: removing the file would not help, the journals can be read nevertheless.

@@ -16,7 +16,9 @@ from agent_workbench.core.history.audit_records import (
     CostSum,
     DecisionPage,
     DecisionQuery,
+    oldest_day,
     oldest_time,
+    total_cost,
 )
 from agent_workbench.core.ids import SessionId
 
@@ -33,10 +35,8 @@ _KEYS = {
     CostKey.SERVICE: "r.service",
     CostKey.WORKER: "r.worker",
 }
-_SUMS = (
-    "count(*), coalesce(sum(r.prompt_tokens), 0), coalesce(sum(r.answer_tokens), 0), coalesce(total(r.dollars), 0.0), "
-    "coalesce(sum(r.unproved != '' OR coalesce(own.ours, 1) = 0), 0)"
-)
+_SUMS = """coalesce(sum(r.answers), 0), coalesce(sum(r.prompt_tokens), 0), coalesce(sum(r.answer_tokens), 0),
+  total(r.dollars), coalesce(sum(r.answers * (r.unproved != '' OR coalesce(own.ours, 1) = 0)), 0)"""
 
 Value = str | int
 
@@ -44,7 +44,9 @@ Value = str | int
 def entries(connection: sqlite3.Connection, query: AuditQuery, now: str) -> AuditPage:
     """Return a page of entries."""
     status = query.status or ""
-    rest, values = _filters(now, query.days, {"service": query.service, "intent": query.intent, "status": status})
+    rest, values = _filters(
+        oldest_time(now, query.days), {"service": query.service, "intent": query.intent, "status": status}
+    )
     rows, total = _page(connection, f"entries r {rest}", values, query.limit, query.offset)
     found = tuple(read_record(AuditEntry, *row) for row in rows)
     return AuditPage(found, total, problems(connection))
@@ -53,7 +55,7 @@ def entries(connection: sqlite3.Connection, query: AuditQuery, now: str) -> Audi
 def decisions(connection: sqlite3.Connection, query: DecisionQuery, now: str) -> DecisionPage:
     """Return a page of decisions."""
     names = {"service": query.service, "intent": query.intent, "task": query.task}
-    rest, values = _filters(now, query.days, names)
+    rest, values = _filters(oldest_time(now, query.days), names)
     if query.by:
         rest, values = f"{rest} AND substr(r.decider, 1, ?) = ?", [*values, len(query.by), query.by]
     rows, total = _page(connection, f"decisions r {rest}", values, query.limit, query.offset)
@@ -63,15 +65,16 @@ def decisions(connection: sqlite3.Connection, query: DecisionQuery, now: str) ->
 
 def costs(connection: sqlite3.Connection, query: CostQuery, now: str) -> CostPage:
     """Return a page of sums of costs."""
-    rest, values = _filters(now, query.days, {"service": query.service, "intent": query.intent})
+    rest, values = _filters(oldest_day(now, query.days), {"service": query.service, "intent": query.intent})
     keys = ", ".join(_KEYS[key] if key in query.by else "''" for key in CostKey)
     # Only names of columns and question marks are inserted.
-    grouped = f"SELECT {keys}, {_SUMS} FROM costs r {rest} GROUP BY 1, 2, 3, 4, 5"  # noqa: S608
-    total = connection.execute(f"SELECT count(*) FROM ({grouped})", values).fetchone()[0]  # noqa: S608
-    order = "ORDER BY 1 DESC, 9 DESC, 7 + 8 DESC, 2, 3, 4, 5 LIMIT ? OFFSET ?"
-    rows = connection.execute(f"{grouped} {order}", [*values, query.limit, query.offset]).fetchall()
-    overall = connection.execute(f"SELECT '', '', '', '', '', {_SUMS} FROM costs r {rest}", values).fetchone()  # noqa: S608
-    return CostPage(tuple(CostSum(*row) for row in rows), total, CostSum(*overall), problems(connection))
+    rows = connection.execute(f"SELECT {keys}, {_SUMS} FROM costs r {rest} GROUP BY 1, 2, 3, 4, 5", values)  # noqa: S608
+    sums = sorted(
+        (CostSum(*row) for row in rows), key=lambda each: (each.endpoint, each.model, each.service, each.worker)
+    )
+    sums.sort(key=lambda each: (each.day, each.dollars, each.prompt_tokens + each.answer_tokens), reverse=True)
+    page = tuple(sums[query.offset : query.offset + query.limit])
+    return CostPage(page, len(sums), total_cost(sums), problems(connection))
 
 
 def problems(connection: sqlite3.Connection) -> tuple[AuditProblem, ...]:
@@ -80,11 +83,11 @@ def problems(connection: sqlite3.Connection) -> tuple[AuditProblem, ...]:
     return tuple(AuditProblem(SessionId(session), problem) for session, problem in rows)
 
 
-def _filters(now: str, days: int, names: dict[str, str]) -> tuple[str, list[Value]]:
+def _filters(oldest: str, names: dict[str, str]) -> tuple[str, list[Value]]:
     """Return the condition for the rows that fit, and its values."""
     wanted = {name: value for name, value in names.items() if value}
     conditions = "".join(f" AND r.{name} = ?" for name in wanted)
-    return _SHOWN + conditions, [oldest_time(now, days), *wanted.values()]
+    return _SHOWN + conditions, [oldest, *wanted.values()]
 
 
 def _page(

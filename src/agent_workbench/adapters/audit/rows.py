@@ -20,9 +20,9 @@ def insert_record(connection: sqlite3.Connection, record: AuditRecord) -> bool:
     """Insert a record; return False if there is one of its line."""
     line = record.session, record.seq
     if isinstance(record, AuditCost):
-        sql = "INSERT OR IGNORE INTO costs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        sql = "INSERT OR IGNORE INTO costs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         names = (record.time, record.service, record.intent, record.endpoint, record.model, record.worker)
-        figures = (record.prompt_tokens, record.answer_tokens, record.dollars, record.unproved)
+        figures = (record.prompt_tokens, record.answer_tokens, record.dollars, record.answers, record.unproved)
         return connection.execute(sql, (*line, *names, *figures)).rowcount > 0
     data = msgspec.json.encode(record)
     filters = (record.service, record.intent, record.task)

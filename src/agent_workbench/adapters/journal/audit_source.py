@@ -18,7 +18,7 @@ from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded, SessionStarted
 from agent_workbench.core.events.codec import decode_event
 from agent_workbench.core.history.audit_records import AuditRecord
-from agent_workbench.core.history.audit_trail import AUDITED_KINDS, AuditTrail
+from agent_workbench.core.history.audit_trail import AUDITED_KINDS, AuditTrail, joined_costs
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.ports.audit_index import JournalGrowth, JournalMark, JournalStamp
 from agent_workbench.system.regular_files import open_regular
@@ -63,7 +63,7 @@ class JournalSource:
         found = _Reading(mark if mark is not None and grown else _START, session)
         problem = found.read(LineIndex(text))
         return JournalGrowth(
-            tuple(found.records),
+            joined_costs(found.records, found.parent_seq + 1),
             found.mark(),
             grown=grown,
             problem=problem,

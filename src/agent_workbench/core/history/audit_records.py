@@ -1,5 +1,6 @@
 """Records of the audit: ends of tasks, decisions and costs, each with the journal's line that holds it."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -65,7 +66,10 @@ class AuditDecision(Struct, frozen=True):
 
 
 class AuditCost(Struct, frozen=True):
-    """Tokens and dollars of one answer. `endpoint` is the one that answered, by its name in the settings."""
+    """Tokens and dollars of one answer, or of `answers` of the same task, day and model; the line is the last one's.
+
+    `endpoint` is the one that answered, as the journal names it.
+    """
 
     session: SessionId
     task: TaskId
@@ -80,6 +84,7 @@ class AuditCost(Struct, frozen=True):
     service: str = ""
     intent: str = ""
     worker: str = ""
+    answers: int = 1
     unproved: str = ""
 
 
@@ -127,7 +132,10 @@ class CostKey(StrEnum):
 
 
 class CostQuery(Struct, frozen=True):
-    """Filters of costs, what they are summed `by`, and the page of sums that is wanted."""
+    """Filters of costs, what they are summed `by`, and the page of sums that is wanted.
+
+    `days` are whole days of UTC, today included.
+    """
 
     service: str = ""
     intent: str = ""
@@ -209,3 +217,22 @@ def oldest_time(now: str, days: int) -> str:
     """Return the time so many days before `now`, in the form of the journal; records must be newer."""
     then = datetime.fromisoformat(now).replace(tzinfo=None) - timedelta(days=days)
     return then.isoformat(timespec="microseconds") + "Z"
+
+
+def oldest_day(now: str, days: int) -> str:
+    """Return the first of the last `days` days of UTC, the one of `now` included."""
+    return (datetime.fromisoformat(now).date() - timedelta(days=days - 1)).isoformat()
+
+
+def total_cost(sums: Iterable[CostSum]) -> CostSum:
+    """Return what sums of costs are together."""
+    total = CostSum()
+    for each in sums:
+        total = CostSum(
+            answers=total.answers + each.answers,
+            prompt_tokens=total.prompt_tokens + each.prompt_tokens,
+            answer_tokens=total.answer_tokens + each.answer_tokens,
+            dollars=total.dollars + each.dollars,
+            unproved=total.unproved + each.unproved,
+        )
+    return total

@@ -1,6 +1,9 @@
 """Records of the audit from the events of one session, in their order."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ActionDecided,
@@ -161,6 +164,33 @@ class AuditTrail(Struct):
                 self.worker,
             ),
         )
+
+
+def joined_costs(records: Iterable[AuditRecord], apart_from: int = 0) -> tuple[AuditRecord, ...]:
+    """Return the records with one cost for all answers of the same task, day, endpoint and model.
+
+    Answers before the event `apart_from` are not joined with later ones.
+    """
+    others: list[AuditRecord] = []
+    costs: dict[tuple[object, ...], AuditCost] = {}
+    for each in records:
+        if not isinstance(each, AuditCost):
+            others.append(each)
+            continue
+        key = (each.seq < apart_from, each.time[:10], each.task, each.endpoint, each.model, each.service, each.intent)
+        before = costs.get((*key, each.worker))
+        costs[*key, each.worker] = each if before is None else _joined(before, each)
+    return (*others, *costs.values())
+
+
+def _joined(one: AuditCost, later: AuditCost) -> AuditCost:
+    return replace(
+        later,
+        prompt_tokens=one.prompt_tokens + later.prompt_tokens,
+        answer_tokens=one.answer_tokens + later.answer_tokens,
+        dollars=one.dollars + later.dollars,
+        answers=one.answers + later.answers,
+    )
 
 
 def _sum(one: AnswerFigures, other: AnswerFigures) -> AnswerFigures:

@@ -38,7 +38,7 @@ class AuditIndex(Protocol):
         """Return the decisions of the last `query.days` before `now`, in the order of `query`."""
 
     async def costs(self, query: CostQuery, now: str) -> CostPage:
-        """Return sums of the costs of the last `query.days` before `now`.
+        """Return sums of the costs of the last `query.days` days of UTC, that of `now` included.
 
         The newest day comes first, then what costs the most dollars and has the most tokens, then names in order.
         """
