@@ -203,8 +203,6 @@ class SharedSessionStore:
             left = await asyncio.to_thread(self._tools.states.behind, self._tools.copies)
             journals = self._sources.journals
             left = tuple(each for each in left if each not in journals or journals[each].closed)
-                each for each in left if each not in self._sources.journals or self._sources.journals[each].closed
-            )
             if not left:
                 return
             for session in left:
