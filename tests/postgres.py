@@ -157,16 +157,3 @@ def own_postgres() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.remove()
-
-
-@pytest.fixture(scope="session")
-def migrated_url(postgres_server: PostgresServer) -> str:
-    """The address of a database with the schema, shared by the tests of a process: each uses another repository."""
-    url, wanted = postgres_server.create(), migrations()
-
-    async def prepare() -> None:
-        async with Database(url) as database:
-            await migrate(database, wanted)
-
-    asyncio.run(prepare())
-    return url
