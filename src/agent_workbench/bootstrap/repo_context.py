@@ -1,7 +1,7 @@
 """Context of a repository: its settings and trust, and the adapters that work in it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.config.trust.repo_trust import RepoTrust
     from agent_workbench.core.model import ModelFacts
+    from agent_workbench.core.plan.estimates import TaskFigures
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.settings import Settings
@@ -214,6 +215,7 @@ class RepoContext:
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Return an adapter for every port, those that must be closed last. Blocks while modules are loaded."""
         from agent_workbench.adapters.journal.past_events import past_reading_speed
+        from agent_workbench.adapters.journal.past_tasks import past_figures
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
@@ -223,6 +225,9 @@ class RepoContext:
 
         async def past_speed(facts: "ModelFacts") -> float:
             return await asyncio.to_thread(lambda: past_reading_speed(self.sessions_dir(settings), facts))
+
+        async def past_tasks() -> "Sequence[TaskFigures]":
+            return await asyncio.to_thread(lambda: past_figures(self.sessions_dir(settings)))
 
         retriever = self.shared.retriever(settings, self.invocation.environ)
         shell = command_shell(self.root, settings, self.invocation)
@@ -241,6 +246,7 @@ class RepoContext:
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
             past_speed=past_speed,
+            past_figures=past_tasks,
             schemas=SchemaChecker(self.invocation.environ),
             model=self.model(settings, say),
             endpoints=self.endpoint_models(settings, say),

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
+from agent_workbench.core.queue.routing import needs_text
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
@@ -147,6 +148,8 @@ def task_details(task: Task) -> tuple[Block, ...]:
         ("Must pass", "\n".join(task.accept_tests)),
         ("At most", ", ".join(filter(None, budget))),
         ("May write", "" if wide_open else "  ".join(task.scope.allowed_write_globs)),
+        ("Kind", " · ".join(filter(None, (str(task.intent or ""), task.service)))),
+        ("Needs", needs_text(task.needs)),
         ("Skills", ", ".join(task.applicable_skills)),
         ("From", task.source),
     )

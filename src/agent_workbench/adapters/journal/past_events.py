@@ -42,7 +42,7 @@ def past_actions(sessions_dir: Path, kind: Permission) -> PastActions:
             continue
         read += sum(map(len, lines))
         sessions += 1
-        found += session_actions(SessionId(directory.name), _actions(lines, _copied(lines, names)), kind)
+        found += session_actions(SessionId(directory.name), _actions(lines, copied_events(lines, names)), kind)
     return PastActions(tuple(found[:MOST_ACTIONS]), sessions, sessions == len(folders) and len(found) <= MOST_ACTIONS)
 
 
@@ -58,7 +58,7 @@ def past_reading_speed(sessions_dir: Path, facts: ModelFacts) -> float:
             lines, _ = read_lines(directory)
         except (JournalError, StorageError):
             continue
-        if speed := reading_speed((each.event for each in _decoded(reversed(lines), _ANSWERED)), facts):
+        if speed := reading_speed((each.event for each in decoded_events(reversed(lines), _ANSWERED)), facts):
             return speed
         read += sum(map(len, lines))
         if read > MOST_BYTES:
@@ -66,7 +66,7 @@ def past_reading_speed(sessions_dir: Path, facts: ModelFacts) -> float:
     return 0.0
 
 
-def _copied(lines: Sequence[bytes], sessions: Collection[str]) -> int:
+def copied_events(lines: Sequence[bytes], sessions: Collection[str]) -> int:
     """Return the last event that a fork copied from one of these sessions, -1 for any other session."""
     try:
         body = decode_line(lines[0]).body if lines else {}
@@ -78,12 +78,12 @@ def _copied(lines: Sequence[bytes], sessions: Collection[str]) -> int:
 
 def _actions(lines: Sequence[bytes], copied: int) -> Iterator[Event]:
     """Yield proposals and decisions, but no decision up to event `copied`: its own session has it."""
-    for each in _decoded(lines, _WANTED):
+    for each in decoded_events(lines, _WANTED):
         if not isinstance(each.event, ActionDecided) or each.seq > copied:
             yield each.event
 
 
-def _decoded(lines: Iterable[bytes], kinds: Collection[str]) -> Iterator[Recorded]:
+def decoded_events(lines: Iterable[bytes], kinds: Collection[str]) -> Iterator[Recorded]:
     """Yield the events of these kinds; damaged lines are left out."""
     for raw in lines:
         if peek_kind(raw) in kinds:

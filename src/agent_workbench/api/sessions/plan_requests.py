@@ -18,7 +18,7 @@ from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.intents.plan import ProposePlan
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
+from agent_workbench.core.proposals import Proposal, ProposalStage, is_too_long, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
 
@@ -26,15 +26,16 @@ Report = Callable[[SessionUpdate], None]
 
 
 class PlanRequestState(Struct, frozen=True):
-    """State of a plan that was asked for: the proposal that waits (None: decided), and the outcome of its approval."""
+    """State of a plan that was asked for: the proposal that waits, else the `approved` one with its outcome."""
 
     session: SessionId
     proposal: Proposal | None
     outcome: str = ""
+    approved: Proposal | None = None
 
 
 async def request_plan(
-    invocation: Invocation, goal: str, *, replaces: bool, approve: bool, report: Report, say: Say
+    invocation: Invocation, wanted: ProposePlan, *, approve: bool, report: Report, say: Say
 ) -> PlanRequestState:
     """Ask the model for a plan in a new session, and leave the session when the plan waits, or is approved (`approve`).
 
@@ -42,7 +43,7 @@ async def request_plan(
     from opening, and `TrustError` if a command of the agent would decide.
     """
     request = SessionRequest(OpenMode.NEW, preflight=False)
-    return await _follow(invocation, request, ProposePlan(goal, replaces), report, say, approve=approve)
+    return await _follow(invocation, request, wanted, report, say, approve=approve)
 
 
 async def answer_plan(
@@ -74,7 +75,7 @@ async def _follow(
             elif state.trouble is not None:
                 raise _error(state.trouble)
             elif state.open_planning is None:
-                return PlanRequestState(state.session, None, _outcome(state))
+                return PlanRequestState(state.session, None, _outcome(state), _approved(state))
             elif (waiting := state.waiting) is not None and shown_sha(waiting) != answered:
                 if isinstance(first, ApproveProposal) and first.shown_sha == shown_sha(waiting):
                     continue  # the update is older than the answer
@@ -100,6 +101,11 @@ async def _submit(handle: LocalSession, intent: Intent) -> None:
 def _error(trouble: TroubleMet) -> ModelError | PlanError:
     kind = ModelError if trouble.source == "model" else PlanError
     return kind(trouble.what, advice=trouble.advice)
+
+
+def _approved(state: SessionState) -> Proposal | None:
+    planning = state.planning
+    return planning.proposal if planning is not None and planning.stage is ProposalStage.FINISHED else None
 
 
 def _outcome(state: SessionState) -> str:

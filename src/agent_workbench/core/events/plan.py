@@ -48,13 +48,15 @@ class PlanAsked(RecordedValue, frozen=True):
     """The user asked the model for a plan that reaches `goal`; it `replaces` the plan, or is appended to it.
 
     `wording` is the version of the texts for the model. With `check_for` only an acceptance command is asked for, for
-    this task of the plan, which is about to start and has none.
+    this task of the plan, which is about to start and has none. With `rest` the plan is to replace the tasks that are
+    not over.
     """
 
     goal: str
     wording: int
     replaces: bool = False
     check_for: str = ""
+    rest: bool = False
 
 
 class PlanSurveyed(RecordedValue, frozen=True):

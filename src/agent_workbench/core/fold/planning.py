@@ -52,6 +52,7 @@ def _asked(before: Planning | None, event: PlanAsked) -> Planning:
         return replace(
             before,
             replaces=event.replaces,
+            rest=event.rest,
             misses=0,
             answer=None,
             proposal=None,
@@ -59,12 +60,12 @@ def _asked(before: Planning | None, event: PlanAsked) -> Planning:
             decision=None,
             open=True,
         )
-    return Planning(event.goal, event.wording, event.replaces, check_for=event.check_for)
+    return Planning(event.goal, event.wording, event.replaces, check_for=event.check_for, rest=event.rest)
 
 
 def _is_same(before: Planning, event: PlanAsked) -> bool:
-    asked = (event.goal, event.wording, event.check_for)
-    return (before.goal, before.wording, before.check_for) == asked
+    asked = (event.goal, event.wording, event.check_for, event.rest)
+    return (before.goal, before.wording, before.check_for, before.rest) == asked
 
 
 def fold_plan_gate(state: SessionState, event: GateEvent | WorkEvent) -> SessionState:

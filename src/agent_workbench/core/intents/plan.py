@@ -54,10 +54,14 @@ class BlockTask(Struct, frozen=True):
 
 
 class ProposePlan(Struct, frozen=True):
-    """Ask the model for a plan that reaches `goal`; it `replaces` the plan, or is appended to it."""
+    """Ask the model for a plan that reaches `goal`; it `replaces` the plan, or is appended to it.
+
+    `rest`: it replaces the tasks of the plan that are not over; those that are queued are withdrawn then.
+    """
 
     goal: str
     replaces: bool = False
+    rest: bool = False
 
 
 class ArrangePlan(Struct, frozen=True):

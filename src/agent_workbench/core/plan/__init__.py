@@ -127,6 +127,11 @@ class Task(RecordedValue, frozen=True):
     origin: Unwritten = TaskOrigin.LOCAL
 
     @property
+    def changes_nothing(self) -> bool:
+        """True for research: no file may be written, and only tools that read and check are offered."""
+        return self.intent is Intent.RESEARCH
+
+    @property
     def open(self) -> bool:
         """True if the task is still to be done."""
         return self.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)

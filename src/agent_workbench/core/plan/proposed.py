@@ -7,26 +7,38 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan, next_id
+from agent_workbench.core.plan.estimates import Complexity, Estimate, complexity
 from agent_workbench.core.recorded_value import RecordedValue
 
 
 class ProposedTask(RecordedValue, frozen=True):
-    """A proposed task; one that is not `taken` is left out when the plan is approved."""
+    """A proposed task; one that is not `taken` is left out when the plan is approved.
+
+    `estimate` is None where nothing was recorded that could tell, and for tasks that the user wrote.
+    """
 
     task: Task
     taken: bool = True
+    estimate: Estimate | None = None
 
 
 class ProposedPlan(RecordedValue, frozen=True):
     """Tasks that reach `goal`, in order. They are appended to the plan, or replace it (`replaces`).
 
-    `checks`: the tasks are in the plan already, and only their acceptance commands are written.
+    `checks`: the tasks are in the plan already, and only their acceptance commands are written. `rest`: they replace
+    those tasks of the plan that are not over. `paid`: paid endpoints may be needed.
     """
 
     goal: str
     tasks: tuple[ProposedTask, ...] = ()
     replaces: bool = False
     checks: bool = False
+    rest: bool = False
+    paid: bool = False
+
+    def complexity(self, task: Task) -> Complexity:
+        """Return the complexity of one of the proposed tasks."""
+        return complexity(task.intent, sum(each.taken for each in self.tasks))
 
     @property
     def taken(self) -> tuple[Task, ...]:
@@ -37,15 +49,19 @@ class ProposedPlan(RecordedValue, frozen=True):
 
     def arranged(self, order: Sequence[TaskId], left: Collection[TaskId], *, replaces: bool) -> "ProposedPlan":
         """Return the plan in another order, with the tasks `left` left out; raise `PlanError` for other tasks."""
-        known = {each.task.id: each.task for each in self.tasks}
+        known = {each.task.id: each for each in self.tasks}
         if len(order) != len(known) or set(order) != set(known) or not set(left) <= set(known):
             raise PlanError("the proposed plan has other tasks now", advice="look at it again")
-        tasks = tuple(ProposedTask(known[id], id not in left) for id in order)
-        return ProposedPlan(self.goal, tasks, replaces and not self.checks, self.checks)
+        tasks = tuple(replace(known[id], taken=id not in left) for id in order)
+        return replace(self, tasks=tasks, replaces=replaces and not (self.checks or self.rest))
 
     def edited(self, tasks: Sequence[Task]) -> "ProposedPlan":
         """Return the plan with `tasks` as its taken ones; those that are left out keep their places."""
-        rest = list(map(ProposedTask, tasks))
+        before = {each.task.id: each for each in self.tasks}
+        rest = [
+            ProposedTask(task, estimate=old.estimate if (old := before.get(task.id)) and _is_alike(old, task) else None)
+            for task in tasks
+        ]
         for place, each in enumerate(self.tasks):
             if not each.taken:
                 rest.insert(place, each)
@@ -67,7 +83,7 @@ class ProposedPlan(RecordedValue, frozen=True):
         )
         return replace(
             self,
-            tasks=tuple(ProposedTask(task, old.taken) for task, old in zip(tasks, self.tasks, strict=True)),
+            tasks=tuple(replace(old, task=task) for task, old in zip(tasks, self.tasks, strict=True)),
         )
 
     def check(self, existing: Plan) -> None:
@@ -86,3 +102,8 @@ class ProposedPlan(RecordedValue, frozen=True):
         before = () if self.replaces else existing.tasks
         if problems := check_plan(Plan((*before, *self.taken))):
             raise PlanError("; ".join(problems), advice="change the proposed tasks")
+
+
+def _is_alike(proposed: ProposedTask, edited: Task) -> bool:
+    """Return True if the estimate of a task holds for what the user made of it."""
+    return proposed.task.intent is edited.intent

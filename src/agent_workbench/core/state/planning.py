@@ -21,7 +21,8 @@ class Planning(Struct, frozen=True):
 
     `wording` is the version of the prompt's texts. `step` counts the prompts. `misses` are the consecutive answers that
     were no plan. `aside` is the plan that was put aside last; asking for the same goal proposes it again.
-    `check_for` is the task for which only an acceptance command is asked, empty for a plan.
+    `check_for` is the task for which only an acceptance command is asked, empty for a plan. `rest`: the plan is to
+    replace the tasks that are not over.
     """
 
     goal: str
@@ -38,6 +39,7 @@ class Planning(Struct, frozen=True):
     aside: ProposedPlan | None = None
     open: bool = True
     check_for: str = ""
+    rest: bool = False
 
     @property
     def waiting(self) -> Proposal | None:

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.hook_answers import HookRun, HookVerdict
 from agent_workbench.core.knowledge.notes import PUT_ASIDE
-from agent_workbench.core.proposals import POLICY, Proposal, Verdict
+from agent_workbench.core.plan.needs import Intent
+from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict
 from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
 from agent_workbench.core.rules.matching import rule_allows, rule_problem
 from agent_workbench.core.rules.modes import decided_in
@@ -44,6 +45,8 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
         return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
     for run in objections(state, proposal):
         return _hook_ruling(state, proposal, run)
+    if _ends_research(state, proposal):
+        return PolicyDecision(Verdict.APPROVE, f"{POLICY}intent={Intent.RESEARCH}")
     by = _opened_by(state, approval, proposal)
     if not by and _is_put_aside(state, proposal):
         return PolicyDecision(Verdict.REJECT, UNATTENDED, PUT_ASIDE)
@@ -83,6 +86,14 @@ def parking_reason(state: SessionState, proposal: Proposal) -> str:
 def _has_edits(state: SessionState) -> bool:
     """Return True for a task that names its own change: refused, it could do nothing else, so it waits instead."""
     return state.run is not None and bool(state.run.definition.edits)
+
+
+def _ends_research(state: SessionState, proposal: Proposal) -> bool:
+    """Return True for the end of an unattended task that could change nothing: there is nothing to decide."""
+    headless = state.config is not None and state.config.headless
+    return (
+        headless and proposal.tool == END_UNCHANGED and state.run is not None and state.run.definition.changes_nothing
+    )
 
 
 def _is_put_aside(state: SessionState, proposal: Proposal) -> bool:

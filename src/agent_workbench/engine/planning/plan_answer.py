@@ -3,30 +3,41 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, next_id
+from agent_workbench.core.plan.needs import Intent, Needs
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.yaml_documents.typed_values import is_clean
 
 MAX_TASKS = 8
 MAX_LINE_CHARS = 600
-LABELS = ("Task", "Goal", "Approach", "Accept", "After")
+LABELS = ("Task", "Intent", "Service", "Goal", "Approach", "Accept", "Needs", "After")
 """Lines of a task in their order; only the first one has to say something."""
-_LINE = re.compile(r" *(Task|Goal|Approach|Accept|After) *:(.*)", re.DOTALL)
+WITH_INTENTS = 2
+"""Version of the planner's texts from which on a task has an intent; one without is research."""
+_LINE = re.compile(rf" *({'|'.join(LABELS)}) *:(.*)", re.DOTALL)
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}"
+_NEED = re.compile(rf"(gpu|cores|model|tag) +(\d{{1,3}}|{_NAME})(?: *GB| *GiB)?", re.IGNORECASE)
 _NUMBERS = re.compile(r"(?:(?:tasks? )?\d{1,3}(?:(?:,| and| ) ?\d{1,3})*)?", re.IGNORECASE)
 _NOTHING = frozenset({"", "-", "none", "nothing", "n/a", "none.", "nothing."})
 
 
-def _grammar() -> str:
+def _grammar(wording: int) -> str:
     """Return the grammar of an answer. Each task names only earlier ones as those that it comes after."""
-    rules = [
-        "root ::= t1",
-        r'head ::= "Task: " text{1,160} "\nGoal: " text{1,300} "\nApproach: " text{0,300} accept',
-        r'accept ::= "\nAccept: " text{0,160} "\nAfter: "',
-        r"text ::= [^\x00-\x1F\x7F]",
-        r't1 ::= head "\n" t2?',
-    ]
+    head = r'head ::= "Task: " text{1,160} "\nGoal: " text{1,300} "\nApproach: " text{0,300} accept'
+    accept = [r'accept ::= "\nAccept: " text{0,160} "\nAfter: "']
+    if wording >= WITH_INTENTS:
+        head = head.replace(r' "\nGoal', r' "\nIntent: " intent "\nService: " text{0,40} "\nGoal')
+        accept = [
+            'intent ::= "code" | "infra" | "research"',
+            r'accept ::= "\nAccept: " text{0,160} "\nNeeds: " (need (", " need){0,3})? "\nAfter: "',
+            'need ::= ("gpu " | "cores ") [1-9] [0-9]{0,2} | ("model " | "tag ") name',
+            "name ::= [A-Za-z0-9] [A-Za-z0-9._:/-]{0,63}",
+        ]
+    rules = ["root ::= t1", head, *accept, r"text ::= [^\x00-\x1F\x7F]", r't1 ::= head "\n" t2?']
     for number in range(2, MAX_TASKS + 1):
         earlier = f"[1-{number - 1}]"
         more = f" t{number + 1}?" if number < MAX_TASKS else ""
@@ -34,12 +45,18 @@ def _grammar() -> str:
     return "\n".join(rules)
 
 
-GRAMMAR = _grammar()
+GRAMMAR = _grammar(WITH_INTENTS)
+_FIRST_GRAMMAR = _grammar(1)
 
 
 CHECK_GRAMMAR = r"""
 root ::= "Accept: " [^\x00-\x20\x7F] [^\x00-\x1F\x7F]{1,160} "\n"
 """
+
+
+def plan_grammar(wording: int) -> str:
+    """Return the grammar of a plan in a version of the planner's texts."""
+    return GRAMMAR if wording >= WITH_INTENTS else _FIRST_GRAMMAR
 
 
 def read_check(text: str) -> str:
@@ -56,8 +73,11 @@ def read_check(text: str) -> str:
     return command
 
 
-def read_tasks(text: str, existing: Plan) -> tuple[Task, ...]:
-    """Return the tasks in an answer, numbered after those of the existing plan; raise `PlanError` with the reason."""
+def read_tasks(text: str, existing: Plan, wording: int = WITH_INTENTS) -> tuple[Task, ...]:
+    """Return the tasks in an answer, numbered after those of the existing plan; raise `PlanError` with the reason.
+
+    `wording` is the version of the texts that asked for it. A task without a known intent is research.
+    """
     told = _split(text)
     if len(told) > MAX_TASKS:
         raise PlanError(f"it has {len(told)} tasks; at most {MAX_TASKS} are allowed")
@@ -66,7 +86,10 @@ def read_tasks(text: str, existing: Plan) -> tuple[Task, ...]:
     for _ in told:
         ids.append(next_id(taken))
         taken = (*taken, Task(ids[-1], "-"))
-    return tuple(_task(number, lines, ids) for number, lines in enumerate(told))
+    tasks = (_task(number, lines, ids) for number, lines in enumerate(told))
+    if wording < WITH_INTENTS:
+        return tuple(tasks)
+    return tuple(_labelled(number, task, lines) for number, (task, lines) in enumerate(zip(tasks, told, strict=True)))
 
 
 def _split(text: str) -> list[dict[str, str]]:
@@ -104,6 +127,38 @@ def _task(number: int, lines: Mapping[str, str], ids: Sequence[TaskId]) -> Task:
         suggested_approach=lines.get("Approach", ""),
         accept_tests=() if accept.lower() in _NOTHING else (accept,),
         depends_on=_before(number, lines.get("After", ""), ids),
+    )
+
+
+def _labelled(number: int, task: Task, lines: Mapping[str, str]) -> Task:
+    """Return the task with its intent, service and needs."""
+    said, service = lines.get("Intent", "").lower(), lines.get("Service", "")
+    intent = Intent(said) if said in set(Intent) else Intent.RESEARCH
+    needs = _needs(number, lines.get("Needs", ""))
+    return replace(task, intent=intent, service="" if service.lower() in _NOTHING else service, needs=needs)
+
+
+def _needs(number: int, said: str) -> Needs:
+    if said.lower() in _NOTHING:
+        return Needs()
+    numbers: dict[str, int] = {}
+    names: dict[str, list[str]] = {"model": [], "tag": []}
+    for each in said.split(","):
+        match = _NEED.fullmatch(each.strip())
+        kind = match[1].lower() if match is not None else ""
+        if match is None or (kind not in names and not match[2].isdigit()):
+            form = "`gpu 24`, `cores 8`, `model NAME` or `tag NAME`"
+            raise PlanError(f"`Needs: {said[:60]}` of task {number + 1} is not a list of {form}")
+        if kind in names:
+            names[kind].append(match[2])
+        else:
+            numbers[kind] = int(match[2])
+    vram = numbers.get("gpu")
+    return Needs(
+        gpu_vram_gb=float(vram) if vram else None,
+        cores=numbers.get("cores") or None,
+        models=tuple(dict.fromkeys(names["model"])),
+        tags=tuple(dict.fromkeys(names["tag"])),
     )
 
 

@@ -7,12 +7,13 @@ from agent_workbench.core.model import Message, Role
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.planning import PlanAttempt, Planning
+from agent_workbench.engine.planning.plan_answer import WITH_INTENTS
 
-VERSION = 1
+VERSION = 2
 """Version of the texts below; `PlanAsked.wording` records it."""
 MOST_TASKS = 50
 
-RULES = """\
+_FIRST_RULES = """\
 You break a goal into small tasks for a programmer, in the order in which they are to be done. Each task changes \
 little, and one command can check it. Plan from the code that is shown: name the files and functions to change, and \
 plan nothing that is there already. A task that changes behaviour adds or changes a test. Answer with one to eight \
@@ -23,6 +24,30 @@ Goal: <how one sees that it is done, one line>
 Approach: <files and functions to change, one line>
 Accept: <one shell command that passes then, or nothing>
 After: <numbers of the tasks above that must be done first, or nothing>"""
+_LABELS = (
+    (
+        "Goal: <how",
+        """\
+Intent: <code if it changes files, infra if it changes machines or services, research if it changes nothing>
+Service: <the service or part of the product that it is for, in a word, or nothing>
+Goal: <how""",
+    ),
+    (
+        "After: <numbers",
+        """\
+Needs: <what its machine must have, such as gpu 24 (GB), cores 8, model NAME, tag NAME; mostly nothing>
+After: <numbers""",
+    ),
+)
+
+
+def _with_labels(rules: str) -> str:
+    for before, after in _LABELS:
+        rules = rules.replace(before, after)
+    return rules
+
+
+RULES = _with_labels(_FIRST_RULES)
 
 
 CHECK_RULES = """\
@@ -38,7 +63,8 @@ def planner_messages(planning: Planning, plan: Plan) -> tuple[Message, ...]:
     """Return the messages of the next request; it only grows at its end as long as the survey stays the same."""
     survey = planning.survey or PlanSurveyed()
     asked = "\n\n".join(_material(planning.goal, survey, plan))
-    rules, reply = (CHECK_RULES, _check_reply) if planning.check_for else (RULES, _reply)
+    plan_rules = RULES if planning.wording >= WITH_INTENTS else _FIRST_RULES
+    rules, reply = (CHECK_RULES, _check_reply) if planning.check_for else (plan_rules, _reply)
     messages = [Message(Role.SYSTEM, rules), Message(Role.USER, asked)]
     for attempt in planning.attempts:
         messages += (Message(Role.ASSISTANT, attempt.answer or "(no answer)"), Message(Role.USER, reply(attempt)))

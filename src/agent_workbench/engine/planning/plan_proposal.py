@@ -16,11 +16,13 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
+from agent_workbench.core.plan.estimates import Complexity, estimate
 from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposals import PROPOSE_PLAN, Preimage, Proposal
 from agent_workbench.core.rules.matching import extends, runs_only
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings import Permission, Settings
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.engine.planning.plan_answer import read_check, read_tasks
@@ -39,7 +41,7 @@ async def propose_plan(session: SessionContext, planning: Planning) -> None:
     """
     existing = await _read_existing(session)
     try:
-        plan = (planning.aside or _answered(planning, existing)).numbered_after(existing)
+        plan = (planning.aside or await _answered(session, planning, existing)).numbered_after(existing)
         text = _text(session, plan)
     except PlanError as fault:
         await reject_answer(session, planning.step, str(fault))
@@ -128,13 +130,28 @@ async def take_plan(session: SessionContext, proposal: Proposal, *, begun: bool)
     session.publisher.notify(told)
 
 
-def _answered(planning: Planning, existing: Plan) -> ProposedPlan:
+async def _answered(session: SessionContext, planning: Planning, existing: Plan) -> ProposedPlan:
     text = planning.answer.text if planning.answer is not None else ""
     if planning.check_for:
         task = replace(existing.task(TaskId(planning.check_for)), accept_tests=(read_check(text),))
         return ProposedPlan(planning.goal, (ProposedTask(task),), checks=True)
-    tasks = read_tasks(text, existing)
-    return ProposedPlan(planning.goal, tuple(map(ProposedTask, tasks)), planning.replaces)
+    tasks = read_tasks(text, existing, planning.wording)
+    past = await session.ports.past_figures()
+    # Those that can begin at once come first; a task depends only on earlier ones in any case.
+    ordered = sorted(tasks, key=lambda task: bool(task.depends_on))
+    proposed = tuple(ProposedTask(task, estimate=estimate(task.intent, past)) for task in ordered)
+    plan = ProposedPlan(planning.goal, proposed, planning.replaces, rest=planning.rest)
+    return replace(plan, paid=_may_pay(session.settings, plan))
+
+
+def _may_pay(settings: Settings, plan: ProposedPlan) -> bool:
+    """Return True if a paid endpoint may be asked: the cap allows one, and a task is complex or no free one is set."""
+    known, chain = dict(settings.endpoints), settings.chain(Purpose.EXECUTOR)
+    paid = [name for name in chain if name in known and not known[name].dollars_per_million_tokens.is_free]
+    if not paid or settings.cost_cap_daily <= 0:
+        return False
+    tasks = [each.task for each in plan.tasks]
+    return len(paid) == len(chain) or any(plan.complexity(task) is Complexity.COMPLEX for task in tasks)
 
 
 def _plan_of(proposal: Proposal) -> ProposedPlan:

@@ -14,7 +14,7 @@ from agent_workbench.core.model import AnswerEnd, AnswerFigures, Message, ModelF
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, seed_of, text_sha
 from agent_workbench.engine.answer.streaming import AnswerLog, stream
-from agent_workbench.engine.planning.plan_answer import CHECK_GRAMMAR, GRAMMAR
+from agent_workbench.engine.planning.plan_answer import CHECK_GRAMMAR, plan_grammar
 from agent_workbench.engine.planning.plan_prompt import planner_messages
 from agent_workbench.engine.prompt.messages import prompt_sha
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -31,7 +31,7 @@ async def ask_plan(session: SessionContext, planning: Planning) -> None:
     try:
         facts = await observe_model(session, Purpose.PLANNER)
         messages = planner_messages(planning, session.state.plan)
-        wanted = CHECK_GRAMMAR if planning.check_for else GRAMMAR
+        wanted = CHECK_GRAMMAR if planning.check_for else plan_grammar(planning.wording)
         grammar = wanted if facts.takes_grammar and facts.endpoint not in session.state.ungrammatical else ""
         await _send(session, planning, facts, messages, grammar)
     except ContextOverflow as full:

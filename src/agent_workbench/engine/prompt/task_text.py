@@ -8,6 +8,10 @@ from agent_workbench.core.plan import Budget, Constraints, PathScope
 SKILLS_FIRST = 3
 """Version of the prompt texts from which on skills stand before the task, and the task tells its limits."""
 ALL_PATHS = ("**",)
+CHANGES_NOTHING = (
+    "This task is research: it changes nothing. Read what you need, keep what you find as notes, and give the answer "
+    "as the summary of finish."
+)
 
 
 def assignment(started: TaskStarted) -> str:
@@ -18,6 +22,8 @@ def assignment(started: TaskStarted) -> str:
         parts.append(f"Goal: {task.goal}")
     if task.suggested_approach:
         parts.append(f"Suggested approach: {task.suggested_approach}")
+    if task.changes_nothing:
+        parts.append(CHANGES_NOTHING)
     if started.checks:
         parts.append("It is done when these pass:\n" + "\n".join(f"  {line}" for line in started.checks))
     if started.wording >= SKILLS_FIRST:

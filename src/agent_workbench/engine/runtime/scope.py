@@ -71,7 +71,7 @@ class TaskBounds(Struct, frozen=True):
         return PatchBounds(
             max_bytes=MAX_DIFF_BYTES if limits.max_diff_bytes is None else limits.max_diff_bytes,
             max_files=MAX_FILES if limits.max_files_changed is None else limits.max_files_changed,
-            write_globs=self.task.scope.allowed_write_globs,
+            write_globs=() if self.task.changes_nothing else self.task.scope.allowed_write_globs,
             protected_globs=(*PROTECTED_GLOBS, *map(_below, folders)),
         )
 

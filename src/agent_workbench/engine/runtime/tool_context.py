@@ -1,6 +1,6 @@
 """Context of a tool call: the task, its workspace, and the ports a tool may use."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -9,6 +9,7 @@ from agent_workbench.core.events import Event
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
+from agent_workbench.core.plan.estimates import TaskFigures
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.hooks import Hooks
 from agent_workbench.core.ports.knowledge import Knowledge
@@ -28,12 +29,18 @@ from agent_workbench.engine.runtime.scope import TaskBounds
 from agent_workbench.engine.runtime.stoppable import StoppableCall
 
 
+async def no_figures() -> Sequence[TaskFigures]:
+    """Return no figures, for sessions without earlier ones."""
+    return ()
+
+
 class Ports(Struct, frozen=True):
     """Ports of a session.
 
     `environment_for` returns the variables that a command in a worktree needs. `redacted` returns a text without the
     values of secret environment variables, as the journal stores it. `past_speed` returns the prompt tokens that a
-    model read in a second in the repo's earlier sessions, 0.0 if none tells.
+    model read in a second in the repo's earlier sessions, 0.0 if none tells. `past_figures` returns what the tasks done
+    in these sessions cost.
     """
 
     workspaces: Workspaces
@@ -54,6 +61,7 @@ class Ports(Struct, frozen=True):
     past_speed: Callable[[ModelFacts], Awaitable[float]]
     schemas: SchemaValidator
     tool_sources: tuple[ToolSource, ...] = ()
+    past_figures: Callable[[], Awaitable[Sequence[TaskFigures]]] = no_figures
 
 
 class ToolContext(Struct, frozen=True):

@@ -23,7 +23,7 @@ from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
-from agent_workbench.core.settings import Approval, Settings
+from agent_workbench.core.settings import Approval, Permission, Settings
 from agent_workbench.core.skills.selection import check_named, choosable
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.tools.spec import FINISH, MCP, QUERY_KNOWLEDGE, REMEMBER, ToolSpec, describe_unheld
@@ -41,6 +41,8 @@ from agent_workbench.engine.tools.failure_search import latest_failures
 
 MOST_NAMED = 3
 SETTINGS = ".agent.yml"
+CHANGES_NOTHING = frozenset({Permission.READ, Permission.CHECK, Permission.FINISH})
+"""Permissions of the tools that a task is offered which changes nothing."""
 _GLOB = re.compile(r"[*?\[\]]")
 # A path among the words of a command, as in `pytest tests/test_cart.py::test_total`.
 _WORDS = re.compile(r"[^\s:;=\"']+")
@@ -112,6 +114,8 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     convention = await _commit_convention(workspace)
     # No model is asked where the task names its edits itself.
     specs = () if task.edits else await _tool_specs(session, convention)
+    if task.changes_nothing:
+        specs = tuple(spec for spec in specs if spec.permission in CHANGES_NOTHING)
     started = TaskStarted(
         task=task.id,
         definition=task,

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from agent_workbench.core.plan import Task
+from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state.session_state import SessionState
@@ -10,6 +11,7 @@ from agent_workbench.core.text.sanitizer import sanitize_whole
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.gate.diff_pane import proposal_key
 from agent_workbench.views.plan import PlanView, TaskRow, task_details
+from agent_workbench.views.plan_estimates import estimate_text, labels_text
 
 
 def view_proposed_plan(state: SessionState) -> PlanView | None:
@@ -20,28 +22,32 @@ def view_proposed_plan(state: SessionState) -> PlanView | None:
 
 def _view(proposal: Proposal, plan: ProposedPlan) -> PlanView:
     taken = {task.id: task for task in plan.taken}
-    effect = "replace" if plan.replaces else "append"
+    effect = "replace" if plan.replaces else "replace the rest" if plan.rest else "append"
     many = f"{len(taken)}/{len(plan.tasks)} · {effect}"
     return PlanView(
         title=f"Proposed {'check' if plan.checks else many}",
-        rows=tuple(_row(taken.get(each.task.id, each.task), each, proposal) for each in plan.tasks),
+        rows=tuple(_row(taken.get(each.task.id, each.task), each, proposal, plan) for each in plan.tasks),
         empty="",
         busy=False,
         proposal=proposal_key(proposal),
     )
 
 
-def _row(task: Task, each: ProposedTask, proposal: Proposal) -> TaskRow:
+def _row(task: Task, each: ProposedTask, proposal: Proposal, plan: ProposedPlan) -> TaskRow:
     glyph, tone = ("+", Tone.GOOD) if each.taken else ("–", Tone.DIM)
     words = sanitize_whole(f"{task.id}  {task.description}")
     after = f"after {', '.join(task.depends_on)}" if task.depends_on else ""
     remarks = ", ".join(filter(None, ("" if each.taken else "left out", after)))
     told = (("Goal", task.goal), ("Approach", task.suggested_approach))
     # What only the user can have written into it, such as a budget.
-    rest = task_details(replace(task, goal="", suggested_approach="", accept_tests=()))
+    rest = task_details(
+        replace(task, goal="", suggested_approach="", accept_tests=(), intent=None, service="", needs=Needs())
+    )
     blocks = (
         Block(words, Tone.STRONG if each.taken else Tone.DIM, glyph, tone, space_before=True),
         *((Block(remarks, Tone.DIM),) if remarks else ()),
+        *(() if plan.checks else (Block(f"{labels_text(task)} · {plan.complexity(task)}", Tone.DIM),)),
+        *((Block(estimate_text(each.estimate), Tone.DIM),) if each.estimate is not None else ()),
         *(Block(f"{label}: {sanitize_whole(text)}") for label, text in told if text),
         *(_command(line, unusual=line in proposal.special) for line in task.accept_tests),
         *rest,

@@ -7,6 +7,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.views.inbox import InboxRow
+from agent_workbench.views.reports.plan_documents import task_labels
 
 
 def results_document(query: CodeQuery, chunks: tuple[Chunk, ...], status: IndexStatus) -> JsonObject:
@@ -81,5 +82,6 @@ def _task(plan: Plan, task: Task, holder: str) -> JsonObject:
         "depends_on": list(task.depends_on),
         "waits_for": list(plan.waits_for(task)),
         "blocked_because": task.blocked_because,
+        **task_labels(task),
         "holder": holder,
     }

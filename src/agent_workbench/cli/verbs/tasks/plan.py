@@ -5,19 +5,15 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import NEW_SUMMARY, add_model_flags, add_verb, overrides
+from agent_workbench.cli.options import NEW_SUMMARY, add_verb
 from agent_workbench.cli.output import say, say_aside
+from agent_workbench.cli.verbs.tasks.plan_new import configure_new, new_tasks
 from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan, next_id
 from agent_workbench.core.text.amounts import counted_text
-
-if TYPE_CHECKING:
-    from agent_workbench.core.intents import Intent
-    from agent_workbench.core.proposals import Proposal
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -33,17 +29,6 @@ def configure(verb: argparse.ArgumentParser) -> None:
     adding.add_argument("--after", action="append", default=[], metavar="ID", help="a task it depends on")
     add_verb(below, "edit", "open the plan in your editor and check it afterwards", edit)
     configure_new(add_verb(below, "new", NEW_SUMMARY, new_tasks))
-
-
-def configure_new(verb: argparse.ArgumentParser) -> None:
-    """Add the flags of `agent plan new`, for which `agent new` is the short form."""
-    verb.set_defaults(execute=new_tasks)
-    verb.add_argument("goal")
-    verb.add_argument("--yes", action="store_true", help="write them without asking")
-    verb.add_argument(
-        "--replace", action="store_true", help="start a new plan although tasks are open; archive this one"
-    )
-    add_model_flags(verb)
 
 
 def show(_: argparse.Namespace) -> int:
@@ -115,92 +100,6 @@ def add_task(options: argparse.Namespace) -> int:
     _append((task,), plan)
     _print(task, plan)
     return ExitCode.DONE
-
-
-def new_tasks(options: argparse.Namespace) -> int:
-    """Ask the model for a plan, show it, and record the user's decision in a session of its own.
-
-    The tasks are appended to a plan with open tasks. A finished plan, or one to be replaced, is archived.
-    """
-    from agent_workbench.api.sessions.plan_requests import answer_plan, request_plan
-    from agent_workbench.cli.progress import ProgressLine
-    from agent_workbench.core.inbox import reference_to
-    from agent_workbench.core.intents import SkipProposal
-    from agent_workbench.views.gate.gate_bar import progress_text
-
-    plan = _read()
-    invocation = Invocation(Path.cwd(), os.environ, overrides(options))
-    replaces = bool(plan.tasks) and (plan.over or options.replace)
-    with ProgressLine() as line:
-        asked = asyncio.run(
-            request_plan(
-                invocation,
-                options.goal,
-                replaces=replaces,
-                approve=options.yes,
-                report=lambda update: line.show(progress_text(update)),
-                say=say_aside,
-            )
-        )
-    # Asked outside of the event loop, so that Ctrl-C ends it at once; the plan waits in its session meanwhile.
-    while (proposal := asked.proposal) is not None:
-        reference = reference_to(asked.session, proposal)
-        _print_proposal(proposal)
-        answer = _answer(proposal) if reference is not None else None
-        if answer is None:
-            say("nothing was written; the plan waits: `agent tui` shows it, `agent inbox approve REF` takes it")
-            say(str(reference) if reference is not None else "it is too long for the inbox")
-            return ExitCode.PARKED
-        with ProgressLine() as line:
-            asked = asyncio.run(
-                answer_plan(
-                    invocation,
-                    asked.session,
-                    answer,
-                    report=lambda update: line.show(progress_text(update)),
-                    say=say_aside,
-                )
-            )
-        if isinstance(answer, SkipProposal):
-            say("nothing was written; the plan is put aside in its session")
-            return ExitCode.PARKED
-    say(asked.outcome)
-    return ExitCode.DONE
-
-
-def _print_proposal(proposal: "Proposal") -> None:
-    plan = proposal.plan
-    for task in plan.taken if plan is not None else ():
-        after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""
-        say(f"{task.id:<6} {' '.join(task.description.split())}{after}")
-        for label, text in (("goal", task.goal), ("approach", task.suggested_approach)):
-            say(f"{'':<7}{label}: {text}") if text else None
-        for command in task.accept_tests:
-            say(f"{'':<7}must pass: $ {command}{'  (not one of your checks)' if command in proposal.special else ''}")
-    if plan is not None:
-        say("this replaces the plan, which is archived" if plan.replaces else "these are appended to the plan")
-
-
-def _answer(proposal: "Proposal") -> "Intent | None":
-    """Return the user's decision, None if they give none: the plan then waits."""
-    from agent_workbench.core.intents import ApproveProposal, RejectProposal, SkipProposal
-    from agent_workbench.core.proposals import shown_sha
-
-    if not sys.stdin.isatty():
-        return None
-    try:
-        said = input("take them? [y]es, [n]o, a reason to ask again, or Enter to decide later: ").strip()
-    except EOFError:
-        return None
-    match said.lower():
-        case "":
-            return None
-        case "y" | "yes":
-            return ApproveProposal(proposal.id, shown_sha(proposal))
-        case "n" | "no":
-            return SkipProposal(proposal.id)
-        case _:
-            return RejectProposal(proposal.id, said)
 
 
 def _agreed(question: str) -> bool:

@@ -82,7 +82,7 @@ async def _propose(session: SessionContext, intent: ProposePlan) -> Outcome:
     if state.waiting is not None:
         return Refused(f"a {state.waiting.kind} waits; decide it first")
     await _read(session)
-    await session.record(PlanAsked(goal, VERSION, intent.replaces))
+    await session.record(PlanAsked(goal, VERSION, intent.replaces, rest=intent.rest))
     return Accepted()
 
 

@@ -50,7 +50,7 @@ TOOL = Finish(
 
 def why_rejected(run: TaskRun) -> str:
     """Return the reason to reject a finish, empty to accept it. The first one without any changes is rejected."""
-    if run.changed or run.finish_returned:
+    if run.changed or run.finish_returned or run.definition.changes_nothing:
         return ""
     tried = attempts(run.history)
     last = f" Your last diff does not stand ({tried[-1].told})." if tried else ""
