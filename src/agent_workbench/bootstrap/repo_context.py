@@ -1,7 +1,7 @@
 """Context of a repository: its settings and trust, and the adapters that work in it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.config.trust.repo_trust import RepoTrust
     from agent_workbench.core.model import ModelFacts
-    from agent_workbench.core.plan.estimates import TaskFigures
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.settings import Settings
@@ -226,9 +225,6 @@ class RepoContext:
         async def past_speed(facts: "ModelFacts") -> float:
             return await asyncio.to_thread(lambda: past_reading_speed(self.sessions_dir(settings), facts))
 
-        async def past_tasks() -> "Sequence[TaskFigures]":
-            return await asyncio.to_thread(lambda: past_figures(self.sessions_dir(settings)))
-
         retriever = self.shared.retriever(settings, self.invocation.environ)
         shell = command_shell(self.root, settings, self.invocation)
         skills = skill_folders(self.root, settings.skills)
@@ -246,7 +242,7 @@ class RepoContext:
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
             past_speed=past_speed,
-            past_figures=past_tasks,
+            past_figures=lambda: asyncio.to_thread(lambda: past_figures(self.sessions_dir(settings))),
             schemas=SchemaChecker(self.invocation.environ),
             model=self.model(settings, say),
             endpoints=self.endpoint_models(settings, say),
