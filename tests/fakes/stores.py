@@ -40,13 +40,17 @@ class MemoryInbox:
         self._kept: dict[Reference, InboxDecision] = {}
         self._news = asyncio.Event()
 
-    async def put(self, decision: InboxDecision) -> None:
+    async def put(self, decision: InboxDecision) -> InboxDecision:
         first = self._kept.get(decision.reference)
         if first is not None:
             raise DecisionRefused(f"{first.reference.proposal} was decided already: {first.verdict}")
         self._kept[decision.reference] = decision
         self._news.set()
         self._news = asyncio.Event()
+        return decision
+
+    def refused(self, session: SessionId) -> tuple[str, ...]:
+        return ()
 
     async def pending(self, session: SessionId) -> tuple[InboxDecision, ...]:
         kept = (each for each in self._kept.values() if each.reference.session == session)

@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from agent_workbench.core.recorded_value import RecordedValue
+
 VERSION = "agent-workbench/1"
 """Version of the form of signed bytes; a change of the form changes it, and older signatures stay verifiable."""
 
@@ -22,6 +24,13 @@ class SignedPurpose(StrEnum):
 WORKER_PURPOSES = (SignedPurpose.JOURNAL, SignedPurpose.RESULT)
 """Purposes of the key of a machine that only works: it decides nothing and puts nothing into the queue."""
 PERSON_PURPOSES = tuple(SignedPurpose)
+
+
+class SignedText(RecordedValue, frozen=True):
+    """A text exactly as somebody signed it, and the signature, so that others can judge it later."""
+
+    text: str
+    signature: str
 
 
 def signed_message(purpose: SignedPurpose, *parts: str | bytes | int) -> bytes:

@@ -31,13 +31,19 @@ class LocalInbox:
         self._folder = folder
         self._poll_seconds = poll_seconds
 
-    async def put(self, decision: InboxDecision) -> None:
+    async def put(self, decision: InboxDecision) -> InboxDecision:
         """Keep a decision durably; raise `DecisionRefused` if there is one with its reference."""
         await asyncio.to_thread(self._put, decision)
+        return decision
 
     async def pending(self, session: SessionId) -> tuple[InboxDecision, ...]:
         """Return the decisions kept for a session, oldest first."""
         return await asyncio.to_thread(self._pending, session)
+
+    def refused(self, session: SessionId) -> tuple[str, ...]:
+        """Return nothing: nobody else can write to the folder."""
+        del session
+        return ()
 
     async def wait(self, session: SessionId, known: Collection[Reference] = ()) -> tuple[InboxDecision, ...]:
         """Return the decisions that are not `known` as soon as there is one."""

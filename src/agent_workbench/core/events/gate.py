@@ -4,6 +4,7 @@ from agent_workbench.core.events.plan import Author
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import HunkVerdict, Preimage, Proposal, Verdict
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.signed import SignedText
 
 
 class ActionProposed(RecordedValue, frozen=True):
@@ -21,7 +22,10 @@ class ProposalReplaced(RecordedValue, frozen=True):
 
 
 class ActionDecided(RecordedValue, frozen=True):
-    """The proposal was decided; `by` is `user` or `policy:<rule>`, `via` the way it came if not from the screen."""
+    """The proposal was decided; `by` is `user` or `policy:<rule>`, `via` the way it came if not from the screen.
+
+    `signed` is the decision as a person on another machine signed it (`core.inbox.signed_decisions`).
+    """
 
     proposal_id: ProposalId
     verdict: Verdict
@@ -31,6 +35,7 @@ class ActionDecided(RecordedValue, frozen=True):
     hunks: tuple[HunkVerdict, ...] = ()
     preimages: tuple[Preimage, ...] = ()
     via: str = ""
+    signed: SignedText | None = None
 
     @property
     def decider(self) -> str:

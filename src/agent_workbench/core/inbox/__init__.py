@@ -14,6 +14,7 @@ from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import POLICY, USER, Proposal, Verdict, is_too_long, shown_sha
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.signed import SignedText
 
 DIGEST_CHARS = 32
 EXPIRED = f"{POLICY}worker.park_for"
@@ -107,7 +108,7 @@ class InboxDecision(Struct, frozen=True):
 
     `left` are the hunks and lines that are not approved (version 0.1 wrote the ids of hunks alone); `result_sha` is
     then the `patch_hash` of what stays. `made_by` and `made_at` (UTC, ISO 8601) say who decided, as far as the machine
-    knows.
+    knows. A decision from another machine is `signed`: `made_by` is then the principal of its signature.
     """
 
     reference: Reference
@@ -118,18 +119,20 @@ class InboxDecision(Struct, frozen=True):
     made_by: str = ""
     made_at: str = ""
     by: str = USER
+    signed: SignedText | None = None
 
     @property
     def via(self) -> str:
         """The origin as the session's journal records it."""
-        return f"inbox: {self.made_by} at {self.made_at}"
+        return f"inbox: {self.made_by}{', signed' if self.signed is not None else ''} at {self.made_at}"
 
     def is_recorded_in(self, events: Iterable[Recorded]) -> bool:
-        """Return True if one of the events is this decision."""
+        """Return True if one of the events is this decision; one that is signed may have another name elsewhere."""
         return any(
             isinstance(each.event, ActionDecided)
             and each.event.proposal_id == self.reference.proposal
-            and each.event.via == self.via
+            and each.event.signed == self.signed
+            and (each.event.via == self.via or self.signed is not None)
             for each in events
         )
 

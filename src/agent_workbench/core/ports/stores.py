@@ -127,18 +127,22 @@ class SessionStore(Protocol):
 class Inbox(Protocol):
     """Decisions made outside the process that holds a session, until that process records or refuses them.
 
-    The inbox checks nothing but the reference's form: what a decision is worth is judged by the holder of the journal
-    against the proposal that waits. Nobody who lacks the right to decide may be able to write here.
+    The inbox checks the reference's form, and who decided where others can write to it: what a decision is worth is
+    judged by the holder of the journal against the proposal that waits.
     """
 
-    async def put(self, decision: InboxDecision) -> None:
-        """Keep a decision durably, whole or not at all.
+    async def put(self, decision: InboxDecision) -> InboxDecision:
+        """Keep a decision durably, whole or not at all; return it as it is kept, signed where others can write.
 
-        Of two for the same reference the first stays; the second raises `DecisionRefused`, which tells of the first.
+        Of two for the same reference the first that counts stays; the second raises `DecisionRefused`, which tells of
+        the first. Raises `SigningError` where it must be signed and cannot be.
         """
 
     async def pending(self, session: SessionId) -> tuple[InboxDecision, ...]:
-        """Return the decisions kept for a session, oldest first; what cannot be read as one is left out."""
+        """Return the decisions kept for a session, oldest first; what is none, or does not count, is left out."""
+
+    def refused(self, session: SessionId) -> tuple[str, ...]:
+        """Return why anything did not count at the last look at a session's decisions, a sentence for each."""
 
     async def wait(self, session: SessionId, known: Collection[Reference] = ()) -> tuple[InboxDecision, ...]:
         """Return the pending decisions that are not `known` as soon as there is one, within a second of its `put`.

@@ -1,0 +1,195 @@
+"""The inbox of machines that share a database: decisions count by their signatures, not by their rows."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from time import monotonic
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_workbench.adapters.database.connection import Connection, Database
+from agent_workbench.adapters.database.notifications import Notifications
+from agent_workbench.core.errors import DecisionRefused, SigningError, StorageError, error_text
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.inbox import InboxDecision, Reference
+from agent_workbench.core.inbox.signed_decisions import decision_message, decision_text, read_decision
+from agent_workbench.core.ports.shared_state import Signatures
+from agent_workbench.core.ports.stores import Inbox
+from agent_workbench.core.signed import SignedPurpose, SignedText
+from agent_workbench.core.text.messages import quoted
+
+CHANNEL = "agent_decisions"
+MOST_ROWS = 1_000
+"""Rows of a session that are judged; more of them are a flood, which is told."""
+KEPT_SECONDS = 10.0
+"""How long what was read stays true without a notification."""
+POLL_SECONDS = 1.0
+AWAY_SECONDS = 5.0
+"""How long a database that does not answer is not asked again."""
+_READ = "SELECT id, proposal, digest, text, signature FROM agent_decisions WHERE session = %s ORDER BY id LIMIT %s"
+_PUT = "INSERT INTO agent_decisions (session, proposal, digest, text, signature) VALUES (%s, %s, %s, %s, %s)"
+_REMOVE = "DELETE FROM agent_decisions WHERE session = %s AND proposal = %s AND digest = %s"
+_FORGET = "DELETE FROM agent_decisions WHERE made < clock_timestamp() - interval '90 days'"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('agent_decisions ' || %s, 0))"
+_NOTIFY = "SELECT pg_notify(%s, %s)"
+
+
+class _Look(Struct, frozen=True):
+    """What the database had for a session: decisions that count, and why others do not."""
+
+    decisions: tuple[InboxDecision, ...] = ()
+    refused: tuple[str, ...] = ()
+    at: float = 0.0
+    news: int = -1
+
+
+class DatabaseInbox:
+    """`core.ports.stores.Inbox` of this machine (`local`) and of the database.
+
+    A decision about a session that is `elsewhere` goes to the database, signed; any other stays on this machine. Both
+    are read. Of rows about one proposal the first that counts is its decision.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        signatures: Signatures,
+        local: Inbox,
+        elsewhere: Callable[[SessionId], Awaitable[bool]],
+        seconds: Callable[[], float] = monotonic,
+    ) -> None:
+        self._database = database
+        self._signatures = signatures
+        self._local = local
+        self._elsewhere = elsewhere
+        self._seconds = seconds
+        self._notifications = Notifications(database, CHANNEL)
+        self._looks: dict[SessionId, _Look] = {}
+        self._away = ""
+        self._away_until = 0.0
+
+    async def put(self, decision: InboxDecision) -> InboxDecision:
+        reference = decision.reference
+        if not await self._elsewhere(reference.session):
+            return await self._local.put(decision)
+        principal = await self._signatures.principal()
+        kept = replace(decision, made_by=principal)
+        text = decision_text(kept)
+        signature = await self._signatures.sign(SignedPurpose.DECISION, decision_message(text))
+        async with self._database.connection() as connection:
+            await connection.execute(_LOCK, (str(reference),))
+            decisions, _ = await self._judged(reference.session, await _rows(connection, reference.session))
+            first = next((each for each in decisions if each.reference == reference), None)
+            if first is not None:
+                raise DecisionRefused(
+                    f"{reference.proposal} was decided already: {first.verdict.past} by {first.made_by} "
+                    f"at {first.made_at}",
+                    advice="the machine that has its session records it",
+                )
+            await connection.execute(_FORGET)
+            key = (reference.session, reference.proposal, reference.digest)
+            await connection.execute(_PUT, (*key, text, signature))
+            await connection.execute(_NOTIFY, (CHANNEL, reference.session))
+        self._looks.pop(reference.session, None)
+        return replace(kept, signed=SignedText(text, signature))
+
+    async def pending(self, session: SessionId) -> tuple[InboxDecision, ...]:
+        local = await self._local.pending(session)
+        shared = (await self._look(session)).decisions
+        return tuple(sorted((*local, *shared), key=lambda each: each.made_at))
+
+    def refused(self, session: SessionId) -> tuple[str, ...]:
+        look = self._looks.get(session, _Look())
+        return (*self._local.refused(session), *((self._away,) if self._away else ()), *look.refused)
+
+    async def wait(self, session: SessionId, known: Collection[Reference] = ()) -> tuple[InboxDecision, ...]:
+        looking = (self._local.wait(session, known), self._wait(session, known))
+        waiting = [asyncio.ensure_future(each) for each in looking]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            found = [decision for each in waiting if each.done() for decision in each.result()]
+            return tuple(sorted(found, key=lambda each: each.made_at))
+        finally:
+            for each in waiting:
+                each.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def remove(self, decision: InboxDecision) -> None:
+        if decision.signed is None:
+            await self._local.remove(decision)
+            return
+        reference = decision.reference
+        async with self._database.connection() as connection:
+            await connection.execute(_REMOVE, (reference.session, reference.proposal, reference.digest))
+            await connection.execute(_NOTIFY, (CHANNEL, reference.session))
+        self._looks.pop(reference.session, None)
+
+    async def close(self) -> None:
+        """Stop listening."""
+        await self._notifications.close()
+
+    async def _wait(self, session: SessionId, known: Collection[Reference]) -> tuple[InboxDecision, ...]:
+        self._notifications.listen()
+        while True:
+            news = self._notifications.count(session)
+            found = tuple(each for each in (await self._look(session)).decisions if each.reference not in known)
+            if found:
+                return found
+            seconds = KEPT_SECONDS if self._notifications.listening else POLL_SECONDS
+            await self._notifications.wait(session, news, seconds)
+
+    async def _look(self, session: SessionId) -> _Look:
+        """Return what the database has for a session; what was read before while it does not answer."""
+        known, now = self._looks.get(session), self._seconds()
+        news = self._notifications.count(session)
+        if known is not None:
+            self._notifications.listen()  # somebody looks again and again
+            if self._notifications.listening and known.news == news and now < known.at + KEPT_SECONDS:
+                return known
+        if now < self._away_until:
+            return known or _Look()
+        try:
+            async with self._database.connection() as connection:
+                rows = await _rows(connection, session)
+            decisions, refused = await self._judged(session, rows)
+        except (StorageError, SigningError) as error:
+            self._away = f"decisions from other machines are not seen: {error_text(error)}"
+            self._away_until = now + AWAY_SECONDS
+            return known or _Look()
+        self._away = ""
+        self._looks[session] = _Look(decisions, refused, now, news)
+        return self._looks[session]
+
+    async def _judged(
+        self, session: SessionId, rows: Sequence[tuple[object, ...]]
+    ) -> tuple[tuple[InboxDecision, ...], tuple[str, ...]]:
+        """Return the decisions that count, the first about each proposal, and why other rows do not."""
+        counted: dict[Reference, InboxDecision] = {}
+        refused: list[str] = []
+        for number, proposal, digest, text, signature in rows[:MOST_ROWS]:
+            found = await self._judge(session, f"{proposal}@{digest}", str(text), str(signature))
+            if isinstance(found, str):
+                about = quoted(str(proposal))
+                refused.append(f"decision {number} in the database, about {about}, does not count: {found}")
+            else:
+                counted.setdefault(found.reference, found)
+        if len(rows) > MOST_ROWS:
+            refused.append(f"the database has more than {MOST_ROWS:,} decisions about {session}; no more are read")
+        return tuple(sorted(counted.values(), key=lambda each: each.made_at)), tuple(refused)
+
+    async def _judge(self, session: SessionId, about: str, text: str, signature: str) -> InboxDecision | str:
+        """Return the decision of a row, or why it does not count."""
+        message = decision_message(text)
+        principal = await self._signatures.signer(SignedPurpose.DECISION, message, signature)
+        if not principal:
+            return await self._signatures.problem(SignedPurpose.DECISION, message, signature)
+        decision = read_decision(text)
+        if isinstance(decision, str):
+            return f"{decision} ({principal})"
+        if str(decision.reference) != f"{session}/{about}":
+            return f"{principal} made it about {decision.reference}"
+        return replace(decision, made_by=principal, signed=SignedText(text, signature))
+
+
+async def _rows(connection: Connection, session: SessionId) -> Sequence[tuple[object, ...]]:
+    return await (await connection.execute(_READ, (session, MOST_ROWS + 1))).fetchall()
