@@ -21,6 +21,7 @@ from agent_workbench.core.text.messages import quoted
 CHANNEL = "agent_decisions"
 MOST_ROWS = 1_000
 """Rows of a session that are judged; more of them are a flood, which is told."""
+MOST_TOLD = 20
 KEPT_SECONDS = 10.0
 """How long what was read stays true without a notification."""
 POLL_SECONDS = 1.0
@@ -173,6 +174,8 @@ class DatabaseInbox:
                 refused.append(f"decision {number} in the database, about {about}, does not count: {found}")
             else:
                 counted.setdefault(found.reference, found)
+        if len(refused) > MOST_TOLD:
+            refused[MOST_TOLD:] = [f"more than {MOST_TOLD} decisions in the database about {session} do not count"]
         if len(rows) > MOST_ROWS:
             refused.append(f"the database has more than {MOST_ROWS:,} decisions about {session}; no more are read")
         return tuple(sorted(counted.values(), key=lambda each: each.made_at)), tuple(refused)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import Author, ProposalReplaced
+from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.diff_text import canonical_patch, render_patch
@@ -31,7 +32,9 @@ from agent_workbench.engine.runtime.tool import Draft
 NOTHING_TAKEN = "nothing of it was taken"
 
 
-async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveProposal, via: str = "") -> Outcome:
+async def take_part(
+    session: SessionContext, waiting: Proposal, intent: ApproveProposal, decision: InboxDecision | None = None
+) -> Outcome:
     """Approve the rest of a diff, if it is the text that was shown; reject the diff if nothing is left of it."""
     if waiting.kind not in BY_HUNK:
         return Refused("only of a diff something can be left out")
@@ -44,13 +47,13 @@ async def take_part(session: SessionContext, waiting: Proposal, intent: ApproveP
         return Refused("the diff changed after it was shown; look again")
     hunks = verdicts(patch, intent.left, HunkFate.EDITED if waiting.edited else HunkFate.TAKEN)
     if not rest.files:
-        await decide(session, waiting, Verdict.REJECT, "user", _why_nothing(hunks), hunks, via)
+        await decide(session, waiting, Verdict.REJECT, "user", _why_nothing(hunks), hunks, decision)
         return Accepted()
     taken = part_of(waiting, rest, hunks)
     await session.record(ProposalReplaced(taken, hunk_choice_summary(taken.hunks), Author.USER))
     await refuse_if_redacted(session, Draft(taken.text, diff=taken.diff))
     if session.state.waiting is not None:
-        await decide(session, session.state.waiting, Verdict.APPROVE, "user", via=via)
+        await decide(session, session.state.waiting, Verdict.APPROVE, "user", decision=decision)
     return Accepted()
 
 

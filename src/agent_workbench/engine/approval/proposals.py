@@ -15,6 +15,7 @@ from agent_workbench.core.events import (
     ReflexionNoted,
 )
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.proposals import (
@@ -243,11 +244,11 @@ async def decide(
     by: str,
     reason: str = "",
     hunks: tuple[HunkVerdict, ...] = (),
-    via: str = "",
+    decision: InboxDecision | None = None,
 ) -> None:
     """Record the decision about a proposal, bound to its shown content.
 
-    `hunks` are the decisions about its hunks if they differ. `via` is the way of a decision from outside the session.
+    `hunks` are the decisions about its hunks if they differ. `decision` is the one of the inbox, if it came from there.
     """
     approved = verdict is Verdict.APPROVE and proposal.kind in BY_HUNK
     await session.record(
@@ -259,7 +260,8 @@ async def decide(
             resulting_patch_sha=patch_hash(proposal.diff) if approved else "",
             hunks=hunks or await to_thread(_hunk_verdicts, proposal, verdict, reason),
             preimages=proposal.preimages if approved else (),
-            via=via,
+            via=decision.via if decision is not None else "",
+            signed=decision.signed if decision is not None else None,
         )
     )
 

@@ -34,6 +34,7 @@ class UpdatePublisher:
         self._publish_update = publish
         self._update = SessionUpdate(state if state is not None else SessionState())
         self._notices = 0
+        self._told_once: set[str] = set()
 
     def show_state(self, state: SessionState) -> None:
         """Publish a new state."""
@@ -109,6 +110,12 @@ class UpdatePublisher:
         self._notices += 1
         kept = (*self._update.live.notices, Notice(self._notices, text))
         self._show(notices=kept[-KEPT_NOTICES:])
+
+    def notify_once(self, text: str) -> None:
+        """Tell the user something that was not told in this session yet."""
+        if text not in self._told_once:
+            self._told_once.add(text)
+            self.notify(text)
 
     def end(self, farewell: str) -> None:
         """Publish the last update."""

@@ -1,5 +1,6 @@
 """Answers to the waiting proposal: from the session's own screen, and from the inbox."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from agent_workbench.core.errors import WorkbenchError, error_text
@@ -29,6 +30,8 @@ GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal | Ch
 VERDICTS = frozenset({Verdict.APPROVE, Verdict.REJECT, Verdict.SKIP})
 """Verdicts that the inbox accepts; a task is aborted on its own screen only."""
 
+_TELL_SECONDS = 1.0
+
 
 def answerable(state: SessionState) -> Proposal | None:
     """Return the proposal that can be answered now; none can while a diff is taken back."""
@@ -36,10 +39,12 @@ def answerable(state: SessionState) -> Proposal | None:
     return None if run is not None and run.undoing is not None else state.waiting
 
 
-async def answer_proposal(session: SessionContext, intent: GateIntent, via: str = "", by: str = USER) -> Outcome:
-    """Decide or replace the waiting proposal; `via` tells how the answer came if not over the screen.
+async def answer_proposal(
+    session: SessionContext, intent: GateIntent, decision: InboxDecision | None = None
+) -> Outcome:
+    """Decide or replace the waiting proposal; `decision` is the one of the inbox that the answer came with, if any.
 
-    `by` is who rejects it; all else is done by the user.
+    It says who rejects the proposal; all else is done by the user.
     """
     waiting = answerable(session.state)
     if waiting is None or waiting.id != intent.proposal:
@@ -50,15 +55,16 @@ async def answer_proposal(session: SessionContext, intent: GateIntent, via: str 
         case ApproveProposal() if waiting.plan is not None and not waiting.plan.taken:
             return Refused("no task of the plan is taken: take one, or skip the plan")
         case ApproveProposal() if intent.left:
-            return await take_part(session, waiting, intent, via)
+            return await take_part(session, waiting, intent, decision)
         case ApproveProposal():
-            await decide(session, waiting, Verdict.APPROVE, "user", via=via)
+            await decide(session, waiting, Verdict.APPROVE, "user", decision=decision)
         case RejectProposal() | SkipProposal() if _is_needed(session, waiting, intent):
             return Refused("there is no room without a summary: approve this one, edit it, or abort the task")
         case RejectProposal():
-            await decide(session, waiting, Verdict.REJECT, by, intent.reason, via=via)
+            by = decision.by if decision is not None else USER
+            await decide(session, waiting, Verdict.REJECT, by, intent.reason, decision=decision)
         case SkipProposal():
-            await decide(session, waiting, Verdict.SKIP, "user", via=via)
+            await decide(session, waiting, Verdict.SKIP, "user", decision=decision)
         case EditProposal() if waiting.plan is not None:
             await edit_plan(session, waiting, intent.text)
         case EditProposal() if waiting.tool == OFFER_NOTES:
@@ -91,12 +97,20 @@ async def record_pending(session: SessionContext) -> None:
                 session.publisher.notify(outcome.reason)
     except WorkbenchError as error:
         session.publisher.notify(error_text(error))
+    tell_refused(session)
+
+
+def tell_refused(session: SessionContext) -> None:
+    """Tell the user once of everything in the inbox that does not count."""
+    for why in session.ports.inbox.refused(session.state.session):
+        session.publisher.notify_once(why)
 
 
 async def watch_inbox(session: SessionContext, submit: Callable[[RecordDecision], Awaitable[Outcome]]) -> None:
     """Submit each decision that other processes make while the session is open; ends when it is cancelled."""
     inbox, name = session.ports.inbox, session.state.session
     stuck: set[Reference] = set()  # tried, and kept as the disk refused
+    telling = asyncio.create_task(_tell_often(session))
     try:
         while True:
             found = await inbox.wait(name, stuck)
@@ -107,6 +121,14 @@ async def watch_inbox(session: SessionContext, submit: Callable[[RecordDecision]
             stuck.update(each.reference for each in await inbox.pending(name) if each in found)
     except WorkbenchError as error:
         session.publisher.notify(f"decisions from other processes are not seen: {error_text(error)}")
+    finally:
+        telling.cancel()
+
+
+async def _tell_often(session: SessionContext) -> None:
+    while True:
+        tell_refused(session)
+        await asyncio.sleep(_TELL_SECONDS)
 
 
 async def _record(session: SessionContext, decision: InboxDecision) -> Outcome:
@@ -123,7 +145,7 @@ async def _record(session: SessionContext, decision: InboxDecision) -> Outcome:
         return _refused(decision, f"{quoted(decision.by)} cannot decide")
     if decision.by != USER and decision.verdict is not Verdict.REJECT:
         return _refused(decision, "only a person approves")
-    outcome = await answer_proposal(session, _intent(decision, waiting), decision.via, decision.by)
+    outcome = await answer_proposal(session, _intent(decision, waiting), decision)
     return _refused(decision, outcome.reason) if isinstance(outcome, Refused) else outcome
 
 
