@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.inbox import DatabaseInbox
-from agent_workbench.adapters.database.migrations import migrate, migrations
 from agent_workbench.adapters.inbox.local_inbox import LocalInbox
 from agent_workbench.core.errors import DecisionRefused
 from agent_workbench.core.ids import ProposalId, SessionId
@@ -56,8 +55,7 @@ async def inbox(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
     elif request.param == "local":
         yield LocalInbox(tmp_path / "inbox", poll_seconds=0.01)
     else:
-        shared = SharedInbox(request.getfixturevalue("postgres_url"))
-        await migrate(shared.database, await asyncio.to_thread(migrations))
+        shared = SharedInbox(request.getfixturevalue("migrated_url"))
         yield shared.inbox
         await shared.close()
 
