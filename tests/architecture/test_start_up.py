@@ -6,6 +6,7 @@ import sys
 
 HEAVY = {
     *(
+        "argcomplete",
         "chromadb",
         "dataclasses",
         "git",

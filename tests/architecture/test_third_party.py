@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": {"yaml"},
     "tui": {"rich", "textual"},
     "cli": set(),
+    "cli.completion": {"argcomplete"},
     "http_server": {"uvicorn"},
     "mcp": {"anyio", "mcp", "mcp_types"},
     "bootstrap": set(),

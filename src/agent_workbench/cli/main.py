@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -62,6 +63,7 @@ VERBS = (
     Verb("knowledge", "search, list, add and edit the notes that outlive a task", "verbs.repo.knowledge"),
     Verb("rules", "list the approval rules for this repository, or revoke one", "verbs.repo.rules"),
     Verb("trust", "show what this repository would run, and trust exactly that", "verbs.repo.trust"),
+    Verb("completion", "print the script that completes verbs, tasks and sessions in your shell", "completion"),
     Verb("doctor", "check what works here, what does not, and what to do about it", "verbs.repo.doctor"),
     Verb("demo", "try the workbench on a sample repo; the model's answers are scripted", "verbs.tasks.demo"),
 )
@@ -72,6 +74,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ✓ shows a replacement
+    if "_ARGCOMPLETE" in os.environ:  # set by the script of `agent completion` when Tab is pressed
+        from agent_workbench.cli.completion import complete
+
+        complete(parser(os.environ.get("COMP_LINE", "").split()[1:]))
     sys.exit(execute(sys.argv[1:]))
 
 
