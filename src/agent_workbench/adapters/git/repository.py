@@ -67,7 +67,7 @@ class Repository:
         return self
 
     async def inspect(self) -> RepoFacts:
-        return await asyncio.to_thread(self._inspect)
+        return await asyncio.to_thread(self._now().checkout.facts)
 
     async def list_tracked(self) -> tuple[str, ...]:
         return await asyncio.to_thread(self._list_tracked)
@@ -87,7 +87,7 @@ class Repository:
         return await asyncio.to_thread(self._free_branch, task, session)
 
     async def orphans(self) -> tuple[Orphan, ...]:
-        return await asyncio.to_thread(lambda: self._orphans(self._now()).find())
+        return await asyncio.to_thread(lambda: self._now().orphans(self._has_begun).find())
 
     async def leftovers(self, facts: SessionFacts, links: Sequence[str]) -> tuple[Leftover, ...]:
         """Return the branches, worktrees and checkpoints that the workbench made."""
@@ -165,9 +165,6 @@ class Repository:
         """Return the git tools for the current configuration of the repository."""
         return _Tools(*self._find(), self._folder())
 
-    def _inspect(self) -> RepoFacts:
-        return self._now().checkout.facts()
-
     def _list_tracked(self) -> tuple[str, ...]:
         tools = self._now()
         entries = tools.worktrees.objects.entries(tools.checkout.head())
@@ -178,18 +175,17 @@ class Repository:
         holders = ((task, lock_holder(lock_path(folder, task))) for task in tasks)
         return {task: holder for task, holder in holders if holder and not holder.startswith(_held_by(session))}
 
-    def _orphans(self, tools: "_Tools") -> Orphans:
-        return tools.orphans(self._has_begun)
-
     def _leftovers(self) -> GitLeftovers:
         tools = self._now()
-        return GitLeftovers(tools.worktrees, tools.checkout, tools.merging, self._orphans(tools), tools.folder)
+        return GitLeftovers(
+            tools.worktrees, tools.checkout, tools.merging, tools.orphans(self._has_begun), tools.folder
+        )
 
     def _remove_orphans(self, tools: "_Tools", task: TaskId, session: SessionId) -> None:
         with suppress(LockedError):  # the holder of the lock has begun the task, or will
             lock = _task_lock(tools.folder, task, session)
             try:
-                self._orphans(tools).remove(task)
+                tools.orphans(self._has_begun).remove(task)
             finally:
                 lock.release()
 

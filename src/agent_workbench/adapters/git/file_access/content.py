@@ -54,6 +54,11 @@ class FolderContent:
         self._rules = IgnoreRules({})
         self.approve(tree)
 
+    @property
+    def approved(self) -> str:
+        """The approved tree."""
+        return self._approved
+
     def track(self, entries: Mapping[str, TreeEntry]) -> None:
         """Count these paths as tracked from now on, even if ignored."""
         self.tracked.update(entries)

@@ -71,7 +71,8 @@ def _protocol(url: str) -> str:
     scheme, found, _ = url.partition("://")
     if not found:
         scheme = "ssh" if _SCP.fullmatch(url) and not url.startswith(("/", ".")) else "file"
-    if scheme not in _PROTOCOLS or url.startswith("-") or not url or any(ord(each) < 32 for each in url):
+    helper = re.match(r"[A-Za-z0-9]+::", url) is not None
+    if scheme not in _PROTOCOLS or helper or not url or url.startswith("-") or any(ord(each) < 32 for each in url):
         raise ConfigError(
             f"{shown(url)} is no address that checkpoints are pushed to",
             advice=f"database.remote is a path, or an address with {', '.join(_PROTOCOLS)}",

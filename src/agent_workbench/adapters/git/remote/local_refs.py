@@ -158,7 +158,8 @@ class LocalRefs:
                 f"{task.branch} is here the work of session {record.session}",
                 advice=f"`agent clean {task.branch}` removes it, if you no longer need it; or continue elsewhere",
             )
-        if tip is None or self._is_own(task, tip, record) or (task.tip and self._is_older(task.tip, tip)):
+        newer = task.tip is not None and task.tip != task.base and tip is not None and self._is_older(task.tip, tip)
+        if tip is None or newer or self._is_own(task, tip, record):
             return
         raise WorkspaceError(
             f"the branch {task.branch} already exists here with other work ({tip[:10]})",

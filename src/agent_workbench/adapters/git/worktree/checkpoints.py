@@ -80,8 +80,15 @@ class Checkpoints:
         return {path: entry for path, entry in kept.items() if entry is not None}
 
     def _keep(self, ref: str, tree: str, message: str) -> CommitId:
-        """Create `ref` as a checkpoint of `tree`, or return the existing one; raise if that has another tree."""
-        commit = CommitId(self._objects.commit(tree, [self._last], message, WORKBENCH))
+        """Create `ref` as a checkpoint of `tree`, or return the existing one; raise if that has another tree.
+
+        An approved tree that differs is a commit before it: another machine needs that tree, and git keeps it.
+        """
+        parents, approved = [self._last], self._content.approved
+        if approved not in {tree, self._last_tree}:
+            text = f"Approved content at {ref}"
+            parents.append(CommitId(self._objects.commit(approved, [self._last], text, WORKBENCH)))
+        commit = CommitId(self._objects.commit(tree, parents, message, WORKBENCH))
         try:
             self._refs.create(ref, commit, "checkpoint", self._position_ref)
         except WorkspaceError:
