@@ -1,4 +1,4 @@
-"""Schema of the shared database: numbered SQL files, each applied once and in order."""
+"""Schema of the shared database: numbered SQL files and that of Procrastinate, each applied once and in order."""
 
 import hashlib
 import re
@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from msgspec import Struct
+from procrastinate.schema import SchemaManager
 
 from agent_workbench.adapters.database.connection import Connection, Database
 from agent_workbench.core.errors import StorageError
 
 _LOCK = 0x61676E74
 """Key of the advisory lock under which the schema changes."""
+_PROCRASTINATE = 29
+"""Number of the library's own schema: before the tables of the queue. Its version is pinned, see pyproject.toml."""
 _FILE = re.compile(r"(\d+)-([a-z-]+)\.sql", re.ASCII)
 _TABLE = """\
 CREATE TABLE IF NOT EXISTS agent_schema (
@@ -23,7 +26,7 @@ CREATE TABLE IF NOT EXISTS agent_schema (
 
 
 class Migration(Struct, frozen=True):
-    """One file of the schema."""
+    """One part of the schema."""
 
     number: int
     name: str
@@ -36,11 +39,12 @@ class Migration(Struct, frozen=True):
 
 
 def migrations() -> tuple[Migration, ...]:
-    """Return all files of the schema by number. Blocks."""
+    """Return all parts of the schema by number. Blocks."""
     folder = files("agent_workbench.adapters.database") / "schema"
     found = ((_FILE.fullmatch(each.name), each) for each in folder.iterdir())
-    read = (Migration(int(name[1]), name[2], each.read_text("utf-8")) for name, each in found if name)
-    return tuple(sorted(read, key=lambda each: each.number))
+    own = (Migration(int(name[1]), name[2], each.read_text("utf-8")) for name, each in found if name)
+    jobs = Migration(_PROCRASTINATE, "procrastinate", SchemaManager.get_schema())
+    return tuple(sorted((*own, jobs), key=lambda each: each.number))
 
 
 async def migrate(database: Database, wanted: Sequence[Migration]) -> tuple[str, ...]:
