@@ -7,14 +7,9 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     CheckpointTaken,
-    Event,
-    PatchApplied,
     Recorded,
     SessionForked,
-    SessionLeft,
-    StepUndone,
     TaskCommitted,
-    TaskFinished,
     TaskRolledBack,
     TaskStarted,
 )
@@ -45,28 +40,6 @@ class GitObjects(Struct, frozen=True):
 
     checkpoints: Mapping[str, CommitId] = field(default_factory=dict)
     branches: Mapping[str, TaskBranch] = field(default_factory=dict)
-
-
-def names_git_objects(event: Event) -> bool:
-    """Return True for an event whose line may be copied only after the session's refs were pushed."""
-    return isinstance(event, NAMING_EVENTS)
-
-
-def complete_lines(events: Sequence[Event]) -> int:
-    """Return how many of these lines, from the first on, can be continued from by another machine.
-
-    A change to the files counts with the checkpoint of its result: the tree that it names travels with that.
-    """
-    incomplete = len(events)
-    for number, event in enumerate(events):
-        match event:
-            case PatchApplied() | StepUndone():
-                incomplete = min(incomplete, number)
-            case CheckpointTaken() | TaskRolledBack() | TaskFinished() | SessionLeft():
-                incomplete = len(events)
-            case _:
-                continue
-    return incomplete
 
 
 def git_objects(events: Sequence[Recorded]) -> GitObjects:

@@ -46,10 +46,11 @@ class SessionRefs(Protocol):
     full, or has no place for the refs, and `JournalError` for what it has and cannot be right.
     """
 
-    async def push(self, head: SignedHead) -> tuple[str, ...]:
+    async def push(self, head: SignedHead, *, if_missing: bool = False) -> tuple[str, ...]:
         """Push all that this machine has of the head's session, and the head: all of it or nothing.
 
-        `head` is the newest that the database has, and signed: what the remote has was in the database before. Returns
+        `head` is the newest that the database has, and signed: what the remote has was in the database before.
+        `if_missing`: not for the head alone, while the remote has everything else under this fence. Returns
         sentences about branches that stay as they are, for the remote has other work there. Raises `LockedError` if a
         larger fence took the session over.
         """

@@ -157,6 +157,27 @@ async def test_nothing_is_pushed_twice_and_a_restart_pushes_what_is_missing(
     assert f"refs/agent/{SESSION}/3" in remote.refs()
 
 
+async def test_twenty_checkpoints_that_waited_are_one_push(
+    here: Machine, journal: Journal, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = await journal.begin(here)
+    await here.refs.push(await here.head(journal, 1, 1))
+    for number in range(20):
+        await journal.change(workspace, {"a.py": f"{number}\n"})
+    pushes, push = [], Transport.push
+
+    def counted(transport: Transport, updates: Mapping[str, str], leases: Mapping[str, str]) -> str:
+        pushes.append(updates)
+        return push(transport, updates, leases)
+
+    monkeypatch.setattr(Transport, "push", counted)
+    for seq in range(2, 22):
+        await here.refs.push(await here.head(journal, seq, 1), if_missing=True)
+    assert len(pushes) == 1
+    await here.refs.push(await here.head(journal, 21, 1))
+    assert [each.seq for each in await here.refs.heads(SESSION)] == [21]
+
+
 async def test_a_branch_of_somebody_else_stays_and_the_session_can_be_continued_all_the_same(
     here: Machine, there: Machine, journal: Journal, remote: Remote
 ) -> None:

@@ -174,7 +174,7 @@ class SessionCopier:
         if not lines:
             return False
         if follows_push(lines[0]):
-            await self._push()
+            await self._push(if_missing=True)
         await tools.copy_blobs(session, lines)
         last = lines[-1]
         head = await tools.signed(session, last.seq, last.hash, self._state.fence)
@@ -185,10 +185,10 @@ class SessionCopier:
         await asyncio.to_thread(tools.states.put, session, self._state)
         return True
 
-    async def _push(self) -> None:
+    async def _push(self, *, if_missing: bool = False) -> None:
         """Push what the journal names, with the newest head that the database has."""
         if self._tools.refs is not None and self._head is not None:
-            await self._tools.refs.push(self._head)
+            await self._tools.refs.push(self._head, if_missing=if_missing)
 
     async def _renew(self) -> None:
         if await self._tools.leases.renew(self._session, self._state.fence):

@@ -47,9 +47,9 @@ class GitSessionRefs:
         self._pushed: dict[SessionId, _Pushed] = {}
         self._turns: dict[SessionId, asyncio.Lock] = {}
 
-    async def push(self, head: SignedHead) -> tuple[str, ...]:
+    async def push(self, head: SignedHead, *, if_missing: bool = False) -> tuple[str, ...]:
         async with self._turn(head.session):
-            return await self._push(head)
+            return await self._push(head, if_missing=if_missing)
 
     async def take_over(self, head: SignedHead, recorded: Sequence[Recorded]) -> None:
         async with self._turn(head.session):
@@ -103,14 +103,14 @@ class GitSessionRefs:
     async def _counts(self, head: SignedHead) -> bool:
         return bool(await self._signatures.signer(SignedPurpose.JOURNAL, head.message, head.signature))
 
-    async def _push(self, head: SignedHead) -> tuple[str, ...]:
+    async def _push(self, head: SignedHead, *, if_missing: bool) -> tuple[str, ...]:
         tools = await self._ready()
         rejected = ""
         for _ in range(2):
             pushed = self._pushed.get(head.session)
             if pushed is None:
                 pushed = await self._learn(tools, head)
-            rejected, notes = await asyncio.to_thread(_push, tools, pushed, head)
+            rejected, notes = await asyncio.to_thread(_push, tools, pushed, head, if_missing=if_missing)
             if not rejected:
                 self._pushed[head.session] = pushed
                 return notes
@@ -181,14 +181,15 @@ class GitSessionRefs:
                 )
 
 
-def _push(tools: RemoteTools, pushed: _Pushed, head: SignedHead) -> tuple[str, tuple[str, ...]]:
+def _push(tools: RemoteTools, pushed: _Pushed, head: SignedHead, *, if_missing: bool) -> tuple[str, tuple[str, ...]]:
     """Push what the remote lacks, and update `pushed`; return why a ref was rejected, and what was left out."""
     session, before = head.session, pushed.head
     if before is not None and (head.fence < before.fence or head.seq < before.seq):
         raise _lost(session, before)
     wanted, notes = tools.local.wanted(session, pushed.refs)
     updates = {ref: oid for ref, oid in wanted.items() if pushed.refs.get(ref) != oid}
-    if not updates and before is not None and (before.seq, before.fence) == (head.seq, head.fence):
+    same = before is not None and before.fence == head.fence and (if_missing or before.seq == head.seq)
+    if not updates and same:
         return "", notes
     ref = audit_ref(session)
     parent = tools.local.commit(ref)
