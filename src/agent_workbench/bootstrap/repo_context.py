@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.ports.repo_files import Plans
+    from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
 
@@ -161,8 +162,19 @@ class RepoContext:
 
         return resolve_inside(self.root, f"{settings.memory.dir}/sessions")
 
-    def sessions(self, settings: "Settings") -> "LocalSessionStore":
-        """Return the sessions of the repository; blocks."""
+    def sessions(self, settings: "Settings") -> "SessionStore":
+        """Return the sessions of the repository, with those of other machines where a database is set. Blocks."""
+        if not settings.database.active:
+            return self.local_sessions(settings)
+        from agent_workbench.bootstrap.shared_sessions import shared_sessions
+
+        return self.shared.sessions(
+            (self.root, settings.database, settings.memory.dir),
+            lambda: shared_sessions(self, settings, self.local_sessions(settings)),
+        )
+
+    def local_sessions(self, settings: "Settings") -> "LocalSessionStore":
+        """Return the sessions whose journals are on this machine; blocks."""
         return session_store(self.invocation, self.sessions_dir(settings), settings)
 
     def session_removal(self, settings: "Settings") -> "SessionRemoval":
@@ -229,7 +241,7 @@ class RepoContext:
         shell = command_shell(self.root, settings, self.invocation)
         skills = skill_folders(self.root, settings.skills)
         return Ports(
-            workspaces=self.repository.with_journals(self.sessions(settings).began_on_branch),
+            workspaces=self.repository.with_journals(self.local_sessions(settings).began_on_branch),
             shell=shell,
             plans=self._plans or self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when the first session needs them
     from agent_workbench.adapters.database.connection import Database
+    from agent_workbench.adapters.database.sessions.shared_store import SharedSessionStore
     from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever, SharedRetrievers
     from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures
@@ -22,6 +23,7 @@ class SharedResources:
     def __init__(self) -> None:
         self._databases: dict[str, Database] = {}
         self._signatures: dict[object, SshSignatures] = {}
+        self._sessions: dict[object, SharedSessionStore] = {}
 
     def database(self, address: str) -> "Database":
         """Return the database at an address, the same one each time."""
@@ -35,8 +37,16 @@ class SharedResources:
             self._signatures[key] = make()
         return self._signatures[key]
 
+    def sessions(self, key: object, make: "Callable[[], SharedSessionStore]") -> "SharedSessionStore":
+        """Return the sessions of all machines for these settings (`key`), the same each time."""
+        if key not in self._sessions:
+            self._sessions[key] = make()
+        return self._sessions[key]
+
     async def close(self) -> None:
-        """Close the connections to databases; a later use opens them again."""
+        """End what copies in the background, and close the connections to databases; a later use opens them again."""
+        for sessions in self._sessions.values():
+            await sessions.close()
         for database in self._databases.values():
             await database.close()
 

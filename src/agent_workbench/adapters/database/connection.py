@@ -33,13 +33,14 @@ Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 
 class Database:
-    """Pool of connections to the database at `url`; opened with `async with` or by the first `connection`.
+    """Pool of connections to the database at `url`; opened by the first `connection`, closed at the end of its loop.
 
     The url may hold a password: no error text of this class has it, and neither has its representation.
     """
 
     def __init__(self, url: str) -> None:
         self._pool: AsyncConnectionPool[Connection] | None = None
+        self._end: AsyncGenerator[None] | None = None
         self._opening = asyncio.Lock()
         self._refused = asyncio.Event()
         self.place = _place(url)
@@ -85,9 +86,9 @@ class Database:
     async def close(self) -> None:
         """Close all connections; a later `connection` opens them again."""
         async with self._opening:
-            pool, self._pool = self._pool, None
-            if pool is not None:
-                await pool.close()
+            self._pool = None
+            if self._end is not None:
+                await self._end.aclose()
 
     def explained(self, error: Exception) -> StorageError:
         """Return the error of the workbench for one of the driver; its text has nothing of the url but the place."""
@@ -133,8 +134,17 @@ class Database:
                     open=False,
                 )
                 await pool.open(wait=False)
-                self._pool = pool
+                self._pool, self._end = pool, _closing(pool)
+                await anext(self._end)
             return self._pool
+
+
+async def _closing(pool: AsyncConnectionPool[Connection]) -> AsyncGenerator[None]:
+    """Close the pool when this is closed: an event loop that ends closes its generators."""
+    try:
+        yield
+    finally:
+        await pool.close()
 
 
 def _is_lost(error: psycopg.Error) -> bool:

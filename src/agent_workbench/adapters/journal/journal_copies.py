@@ -94,7 +94,7 @@ class JournalFolder:
 
     def receive(self, session: SessionId) -> ReceivedLines:
         """Return the lines that will continue a journal; it is made by `keep` if there is none."""
-        return ReceivedLines(self._directory(session), self.end(session))
+        return ReceivedLines(self._directory(session), lambda: self.end(session))
 
     def adopt(self, session: SessionId, source: JournalCopies) -> None:
         """Make the whole journal of another folder a session of this one, begun here as far as this machine goes."""

@@ -1,6 +1,7 @@
 """Lines from another machine that continue a journal: proved one by one, and joined to it all at once."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,26 +10,38 @@ from agent_workbench.adapters.journal.session_files import JOURNAL, AppendOnlyFi
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.ports.journal_copies import JournalEnd
 from agent_workbench.system.atomic_files import make_directories, storage_error
+from agent_workbench.system.locks import FileLock, describe_holder
 from agent_workbench.system.regular_files import open_regular
 
 _PART = "received.part"
+_LOCK = "received.lock"
+_WAIT_SECONDS = 60.0
 _FIRST_KIND = "session_started"
 
 
 class ReceivedLines:
-    """`core.ports.journal_copies.IncomingLines` behind `end`, the end of the journal in `directory`."""
+    """`core.ports.journal_copies.IncomingLines` behind the journal in `directory`, whose end `find_end` returns.
 
-    def __init__(self, directory: Path, end: JournalEnd) -> None:
+    One process at a time receives lines.
+    """
+
+    def __init__(self, directory: Path, find_end: Callable[[], JournalEnd]) -> None:
         self._directory = directory
         self._part = directory / _PART
-        self._end = end
-        self._seq, self._hash = end.seq, end.hash
+        self._lock = FileLock(directory / _LOCK, describe_holder())
         try:
             make_directories(directory)
-            self._part.unlink(missing_ok=True)
-            self._file = os.fdopen(open_regular(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
+            self._lock.acquire(wait_seconds=_WAIT_SECONDS)
+            try:
+                self.end = find_end()
+                self._part.unlink(missing_ok=True)
+                self._file = os.fdopen(open_regular(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
+            except BaseException:
+                self._lock.release()
+                raise
         except OSError as error:
             raise storage_error(f"{self._part} could not be made", error) from error
+        self._seq, self._hash = self.end.seq, self.end.hash
 
     def add(self, data: bytes) -> str:
         """Take the next line and return its hash; raise `JournalError` if it does not follow."""
@@ -70,3 +83,4 @@ class ReceivedLines:
             self._file.close()
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
+        self._lock.release()

@@ -37,7 +37,7 @@ async def _index(invocation: Invocation) -> "AuditIndex":
     from agent_workbench.bootstrap.stores import audit_index
 
     repo, settings = await trusted_repo(invocation)
-    return await asyncio.to_thread(lambda: audit_index(repo.root, repo.sessions(settings).audit_source()))
+    return await asyncio.to_thread(lambda: audit_index(repo.root, repo.local_sessions(settings).audit_source()))
 
 
 def _now() -> str:

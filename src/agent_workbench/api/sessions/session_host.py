@@ -161,7 +161,10 @@ class LocalSessionHost:
         self.ready.set()
         for session in tuple(self._open):
             session.submit(Leave("the host was closed"))
-        await self.join()
+        try:
+            await self.join()
+        finally:
+            await self._shared.close()
 
     def raise_if_none_opened(self) -> None:
         """Raise the error of the first session if none could be opened; the screen has shown the errors of others."""

@@ -38,7 +38,14 @@ class JournalEnd(Struct, frozen=True):
 
 
 class IncomingLines(Protocol):
-    """Lines that continue a journal. They are no part of it before `keep`, and nothing is left of them after `drop`."""
+    """Lines that continue a journal. They are no part of it before `keep`, and nothing is left of them after `drop`.
+
+    Until `drop` no other process receives lines for the journal, whose `end` it is.
+    """
+
+    @property
+    def end(self) -> JournalEnd:
+        """The end of the journal before these lines."""
 
     def add(self, data: bytes) -> str:
         """Take the next line and return its hash; raise `JournalError` if it does not follow."""

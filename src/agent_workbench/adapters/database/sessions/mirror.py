@@ -47,30 +47,32 @@ class Mirror:
         if (end.seq, end.hash) == (head.seq, head.hash) and end.seq >= 0:
             return
         await self._tools.require_signed(head)
-        if head.seq <= end.seq and end.seq >= 0:
-            raise JournalError(
-                f"the database has session {session} up to event {head.seq} ({head.hash[:12]}); this machine has seen "
-                f"event {end.seq} ({end.hash[:12]}) of it",
-                advice="the database was changed or restored; a machine that has the whole journal can copy it again",
-            )
         incoming = await asyncio.to_thread(self.copies.receive, session)
         try:
-            await self._receive(incoming, head, end.seq)
+            await self._receive(incoming, head)
             await asyncio.to_thread(incoming.keep)
-        except JournalError as error:
-            raise JournalError(
-                f"the database's lines of session {session} do not lead to its signed head, event {head.seq}: {error}",
-                advice="they were changed or cut; nothing of them was taken",
-            ) from error
         finally:
             await asyncio.to_thread(incoming.drop)
 
-    async def _receive(self, incoming: IncomingLines, head: SignedHead, after: int) -> None:
-        found = ""
-        async for line in self._tools.rows.lines(head.session, after, head.seq):
-            found = await asyncio.to_thread(incoming.add, line)
-        if head.seq >= 0 and found != head.hash:
-            raise JournalError(f"event {head.seq} has {found[:12]}, {head.hash[:12]} was signed")
+    async def _receive(self, incoming: IncomingLines, head: SignedHead) -> None:
+        end, found = incoming.end, incoming.end.hash
+        if head.seq < end.seq or (head.seq == end.seq and head.hash != end.hash):
+            raise JournalError(
+                f"the database has session {head.session} up to event {head.seq} ({head.hash[:12]}); this machine has "
+                f"seen event {end.seq} ({end.hash[:12]}) of it",
+                advice="the database was changed or restored; a machine that has the whole journal can copy it again",
+            )
+        try:
+            async for line in self._tools.rows.lines(head.session, end.seq, head.seq):
+                found = await asyncio.to_thread(incoming.add, line)
+            if found != head.hash:
+                raise JournalError(f"event {head.seq} has {found[:12]}, {head.hash[:12]} was signed")
+        except JournalError as error:
+            raise JournalError(
+                f"the database's lines of session {head.session} do not lead to its signed head, event {head.seq}: "
+                f"{error}",
+                advice="they were changed or cut; nothing of them was taken",
+            ) from error
 
     async def _bring_blobs(self, session: SessionId) -> None:
         for name in await asyncio.to_thread(self.copies.lacking, session):
