@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.bootstrap.stores import session_removal, tombstones
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.invocation import Invocation
 
@@ -21,7 +22,7 @@ async def find_leftovers(invocation: Invocation, old_days: int = OLD_DAYS) -> "t
     repo, settings = await trusted_repo(invocation)
     facts = await _facts(repo, settings, old_days)
     in_git = await repo.repository.leftovers(facts, settings.workspace.link)
-    removal = await asyncio.to_thread(repo.session_removal, settings)
+    removal = await asyncio.to_thread(lambda: session_removal(repo.sessions_dir(settings)))
     await asyncio.to_thread(removal.finish_removals)
     sessions = await asyncio.to_thread(removal.find, tuple(facts.summaries.values()), facts.before)
     return (*in_git, *sessions)
@@ -37,7 +38,7 @@ async def remove_leftovers(
     from agent_workbench.core.history.leftovers import LeftoverKind
 
     repo, settings = await trusted_repo(invocation)
-    removal = await asyncio.to_thread(repo.session_removal, settings)
+    removal = await asyncio.to_thread(lambda: session_removal(repo.sessions_dir(settings)))
     whole = True
     # Sessions last: while the journal is there it says what may still be needed of the others.
     for each in sorted(chosen, key=lambda it: it.kind is LeftoverKind.SESSION):
@@ -60,7 +61,9 @@ async def _facts(repo: "RepoContext", settings: "Settings", old_days: int) -> "S
 
     from agent_workbench.core.history.leftovers import SessionFacts
 
-    sessions, removal = await asyncio.to_thread(lambda: (repo.sessions(settings), repo.session_removal(settings)))
+    sessions, removal = await asyncio.to_thread(
+        lambda: (repo.sessions(settings), session_removal(repo.sessions_dir(settings)))
+    )
     before = (datetime.now(UTC) - timedelta(days=old_days)).isoformat()
     summaries = {each.id: each for each in await sessions.summaries()}
     return SessionFacts(summaries, removal.elsewhere, before)
@@ -73,4 +76,4 @@ def _bury(repo: "RepoContext", leftover: "Leftover") -> None:
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     for session in leftover.anchors:
-        repo.tombstones.bury(Tombstone(session, (leftover.name,), now, leftover.kind is LeftoverKind.SESSION))
+        tombstones().bury(Tombstone(session, (leftover.name,), now, leftover.kind is LeftoverKind.SESSION))

@@ -18,9 +18,7 @@ from agent_workbench.core.invocation import Invocation
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.hooks.hook_commands import HookCommands
-    from agent_workbench.adapters.journal.session_removal import SessionRemoval
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
-    from agent_workbench.adapters.journal.tombstones import Tombstones
     from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
     from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
     from agent_workbench.adapters.plans.plan_file import PlanFile
@@ -170,19 +168,12 @@ class RepoContext:
 
         return self.shared.sessions(
             (self.root, settings.database, settings.memory.dir),
-            lambda: shared_sessions(self, settings, self.local_sessions(settings)),
+            lambda: shared_sessions(self, settings, self.sessions_dir(settings), self.local_sessions(settings)),
         )
 
     def local_sessions(self, settings: "Settings") -> "LocalSessionStore":
         """Return the sessions whose journals are on this machine; blocks."""
         return session_store(self.invocation, self.sessions_dir(settings), settings)
-
-    def session_removal(self, settings: "Settings") -> "SessionRemoval":
-        """Return the removal of the repository's sessions; blocks."""
-        from agent_workbench.adapters.journal.session_removal import SessionRemoval
-        from agent_workbench.system.user_dirs import state_dir
-
-        return SessionRemoval(self.sessions_dir(settings), state_dir() / "sessions")
 
     def knowledge(self, settings: "Settings", retriever: "SharedRetriever | None" = None) -> "KnowledgeFolder":
         """Return the notes that outlive a task; their vectors are made by the model of `retriever`. Blocks."""
@@ -190,13 +181,6 @@ class RepoContext:
 
         vectors = retriever.note_vectors(str(self.root)) if retriever is not None else None
         return KnowledgeFolder(self.root, settings.memory.dir, vectors)
-
-    @property
-    def tombstones(self) -> "Tombstones":
-        """The records of what was removed of sessions."""
-        from agent_workbench.bootstrap.stores import tombstones
-
-        return tombstones()
 
     def endpoints(self, settings: "Settings", say: Say) -> "ModelRegistry":
         """Return the registry of the endpoints in the settings. No request is sent."""

@@ -25,14 +25,16 @@ from agent_workbench.system.locks import describe_holder
 from agent_workbench.system.user_dirs import state_dir
 
 if TYPE_CHECKING:
-    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.bootstrap.shared_resources import SharingRepo
     from agent_workbench.core.backlog import Backlog
     from agent_workbench.core.ids import SessionId
     from agent_workbench.core.settings import Settings
 
 
-def shared_sessions(repo: "RepoContext", settings: "Settings", local: LocalSessionStore) -> SharedSessionStore:
-    """Return the sessions of all machines around the `local` ones. Blocks; for a thread without an event loop.
+def shared_sessions(
+    repo: "SharingRepo", settings: "Settings", folder: Path, local: LocalSessionStore
+) -> SharedSessionStore:
+    """Return the sessions of all machines around the `local` ones, whose journals are in `folder`. Blocks; for a thread without an event loop.
 
     Nothing is connected yet. Raises `ConfigError` without the database's address, `RepoError` for a shallow clone.
     """
@@ -43,7 +45,7 @@ def shared_sessions(repo: "RepoContext", settings: "Settings", local: LocalSessi
     tools = CopyTools(
         JournalRows(database, key, leases),
         leases,
-        _copies(repo, settings),
+        _copies(folder),
         CopyStates(_copied(key)),
         shared_signatures(repo, settings.database),
         session_refs(repo, settings.database) if settings.database.remote else None,
@@ -64,16 +66,16 @@ def shared_sessions(repo: "RepoContext", settings: "Settings", local: LocalSessi
     return SharedSessionStore(local, tools, mirror, removed)
 
 
-def copy_backlog(repo: "RepoContext", settings: "Settings") -> "Backlog":
-    """Return what the journals of this machine have that was not copied, without the database.
+def copy_backlog(repo: "SharingRepo", folder: Path) -> "Backlog":
+    """Return what this machine's journals in `folder` have that was not copied, without the database.
 
     Blocks; for a thread without an event loop.
     """
-    return CopyStates(_copied(asyncio.run(repository_key(repo)))).backlog(_copies(repo, settings))
+    return CopyStates(_copied(asyncio.run(repository_key(repo)))).backlog(_copies(folder))
 
 
-def _copies(repo: "RepoContext", settings: "Settings") -> JournalFolder:
-    return JournalFolder(repo.sessions_dir(settings), state_dir() / "sessions")
+def _copies(folder: Path) -> JournalFolder:
+    return JournalFolder(folder, state_dir() / "sessions")
 
 
 def _copied(key: str) -> Path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
+    from agent_workbench.adapters.journal.session_removal import SessionRemoval
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.journal.tombstones import Tombstones
     from agent_workbench.core.ports.audit_index import AuditIndex, AuditSource
@@ -34,6 +35,14 @@ def audit_index(root: Path, source: "AuditSource") -> "AuditIndex":
     from agent_workbench.system.user_dirs import cache_dir, repo_key
 
     return SqliteAuditIndex(cache_dir() / "audit" / f"{repo_key(str(root))}-{FORMAT}.sqlite", source)
+
+
+def session_removal(folder: Path) -> "SessionRemoval":
+    """Return the removal of the sessions whose journals are in `folder`."""
+    from agent_workbench.adapters.journal.session_removal import SessionRemoval
+    from agent_workbench.system.user_dirs import state_dir
+
+    return SessionRemoval(folder, state_dir() / "sessions")
 
 
 def tombstones() -> "Tombstones":

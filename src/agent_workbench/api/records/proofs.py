@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.bootstrap.stores import tombstones
 from agent_workbench.core.errors import JournalError, StorageError, UsageError, WorkspaceError
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
 from agent_workbench.core.invocation import Invocation
@@ -36,7 +37,7 @@ async def prove_session(invocation: Invocation, session: str) -> "JournalProof":
 
     repo, settings = await trusted_repo(invocation)
     sessions = await asyncio.to_thread(repo.sessions, settings)
-    prover = Prover(repo.repository, sessions, repo.tombstones)
+    prover = Prover(repo.repository, sessions, tombstones())
     try:
         session = await sessions.locate(session)
     except UsageError:
@@ -69,7 +70,7 @@ async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
         raise unknown
     if not facts.intact:
         return CommitProof(facts, problems=("what is stored under its name is too large, or has another hash",))
-    prover = Prover(repo.repository, await asyncio.to_thread(repo.sessions, settings), repo.tombstones)
+    prover = Prover(repo.repository, await asyncio.to_thread(repo.sessions, settings), tombstones())
     found = read_trailers(facts.commit, facts.message)
     wrong = tuple(f"its trailer {value!r} names no event of a session" for value in found.malformed)
     alone = len(found.anchors) == 1
