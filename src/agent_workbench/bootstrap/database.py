@@ -7,12 +7,12 @@ from agent_workbench.core.errors import ConfigError
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.database.connection import Database
-    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.bootstrap.shared_resources import SharingRepo
     from agent_workbench.core.ports.shared_state import SessionRefs
     from agent_workbench.core.settings.database import DatabaseSettings
 
 
-def shared_database(repo: "RepoContext", settings: "DatabaseSettings") -> "Database":
+def shared_database(repo: "SharingRepo", settings: "DatabaseSettings") -> "Database":
     """Return the database that the settings name, one for each process; raise `ConfigError` if it has no address.
 
     Nothing is connected yet. `RepoContext.shared` closes it.
@@ -26,13 +26,13 @@ def shared_database(repo: "RepoContext", settings: "DatabaseSettings") -> "Datab
     return repo.shared.database(address)
 
 
-async def repository_key(repo: "RepoContext") -> str:
+async def repository_key(repo: "SharingRepo") -> str:
     """Return the name of the repository in the database, equal in all whole clones; raise `RepoError`."""
     checkout = await repo.repository.checkout_files()
     return await asyncio.to_thread(checkout.first_commit)
 
 
-def session_refs(repo: "RepoContext", settings: "DatabaseSettings") -> "SessionRefs":
+def session_refs(repo: "SharingRepo", settings: "DatabaseSettings") -> "SessionRefs":
     """Return the refs of sessions at the git remote that the settings name. Nothing is read or connected yet."""
     from agent_workbench.bootstrap.signatures import shared_signatures
 

@@ -2,15 +2,27 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # loaded when the first session needs them
     from agent_workbench.adapters.database.connection import Database
     from agent_workbench.adapters.database.sessions.shared_store import SharedSessionStore
+    from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever, SharedRetrievers
     from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures
+    from agent_workbench.core.invocation import Invocation
     from agent_workbench.core.settings import Settings
+
+
+class SharingRepo(Protocol):
+    """Part of a repository's context that shared state is wired with."""
+
+    invocation: "Invocation"
+    root: Path
+    repository: "Repository"
+    shared: "SharedResources"
 
 
 class SharedResources:

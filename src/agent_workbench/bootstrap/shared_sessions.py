@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 def shared_sessions(
     repo: "SharingRepo", settings: "Settings", folder: Path, local: LocalSessionStore
 ) -> SharedSessionStore:
-    """Return the sessions of all machines around the `local` ones, whose journals are in `folder`. Blocks; for a thread without an event loop.
+    """Return the sessions of all machines around the `local` ones, whose journals are in `folder`.
+
+    Blocks; for a thread without an event loop.
 
     Nothing is connected yet. Raises `ConfigError` without the database's address, `RepoError` for a shallow clone.
     """

@@ -7,13 +7,13 @@ from agent_workbench.bootstrap.commands import KEYS
 
 if TYPE_CHECKING:  # loaded where a database is set
     from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures
-    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.bootstrap.shared_resources import SharingRepo
     from agent_workbench.core.settings.database import DatabaseSettings
 
 ALLOWED = "allowed_signers"
 
 
-def shared_signatures(repo: "RepoContext", settings: "DatabaseSettings") -> "SshSignatures":
+def shared_signatures(repo: "SharingRepo", settings: "DatabaseSettings") -> "SshSignatures":
     """Return the signatures of this machine, one object for each process. No key is read or made yet."""
     return repo.shared.signatures(settings, lambda: _signatures(repo, settings))
 
@@ -25,7 +25,7 @@ def allowed_signers(settings: "DatabaseSettings") -> Path:
     return Path(settings.allowed_signers) if settings.allowed_signers else config_dir() / ALLOWED
 
 
-def _signatures(repo: "RepoContext", settings: "DatabaseSettings") -> "SshSignatures":
+def _signatures(repo: "SharingRepo", settings: "DatabaseSettings") -> "SshSignatures":
     from agent_workbench.adapters.inbox.origin import describe_user
     from agent_workbench.adapters.signatures.signing_key import SigningKey
     from agent_workbench.adapters.signatures.ssh_keygen import SshKeygen
