@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 
+import psutil
 import psycopg
 import pytest
 
@@ -23,7 +24,7 @@ from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.migrations import migrate, migrations
 
 _SECONDS = 30
-_OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "listen_addresses=", "max_connections=100")
+_OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "listen_addresses=", "max_connections=400")
 _NUMBERS = count(1)
 
 
@@ -61,6 +62,11 @@ class PostgresServer:
             self._server.send_signal(how)
             self._server.wait(_SECONDS)
             self._server = None
+
+    def cpu_seconds(self) -> float:
+        """Return the processor seconds of the server and of its connections that were closed."""
+        assert self._server is not None
+        return sum(psutil.Process(self._server.pid).cpu_times()[:4])
 
     def create(self, template: str = "template0") -> str:
         """Create a database like another one and return its address."""

@@ -23,10 +23,11 @@ MOST_NEEDS = 64
 MOST_BEGUN = 32
 MOST_SWEPT = 50
 
-_NOW = SQL("coalesce(%(now)s, statement_timestamp())")
+_NOW = SQL("coalesce(%(now)s::timestamptz, statement_timestamp())")
 # No lease runs out while the server was away: its holder had no way to renew it.
 _OVER = SQL(
-    "lease_until <= {now} AND (%(now)s IS NOT NULL OR pg_postmaster_start_time() <= {now} - make_interval(secs => 45))"
+    "lease_until <= {now} AND (%(now)s::timestamptz IS NOT NULL"
+    " OR pg_postmaster_start_time() <= {now} - make_interval(secs => 45))"
 ).format(now=_NOW)
 _SWEEP = SQL(
     """\

@@ -33,7 +33,7 @@ MOST_LISTED_BYTES = 64_000_000
 """Bytes of tasks that one listing reads; more than 10,000 tasks of the usual size."""
 MOST_REFUSED = 100
 """Rows that do not count which one claim puts aside."""
-_NOW = SQL("coalesce(%(now)s, statement_timestamp())")
+_NOW = SQL("coalesce(%(now)s::timestamptz, statement_timestamp())")
 _PUT = SQL(
     "INSERT INTO agent_tasks (queue, id, body, signature, priority, needs, depends_on, ready) VALUES"
     " (%(queue)s, %(task)s, %(body)s, %(signature)s, %(priority)s, %(needs)s, %(depends_on)s,"

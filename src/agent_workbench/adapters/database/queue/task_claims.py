@@ -9,11 +9,11 @@ from agent_workbench.core.errors import LockedError, StorageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import QueueState, TaskClaim
 
-_NOW = SQL("coalesce(%(now)s, statement_timestamp())")
+_NOW = SQL("coalesce(%(now)s::timestamptz, statement_timestamp())")
 # A lease holds for a while after a restart of the server: while it was away nobody could renew.
 _HELD = SQL(
     "queue = %(queue)s AND id = %(task)s AND state = 'claimed' AND worker = %(worker)s AND fence = %(fence)s"
-    " AND greatest(lease_until, CASE WHEN %(now)s IS NULL"
+    " AND greatest(lease_until, CASE WHEN %(now)s::timestamptz IS NULL"
     "  THEN pg_postmaster_start_time() + interval '45 s' END) > {now}"
 ).format(now=_NOW)
 _RENEW = SQL(
