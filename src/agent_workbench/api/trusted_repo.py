@@ -9,15 +9,18 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # adapters are loaded by the calls that need them
     from agent_workbench.adapters.journal.redaction import Redactor
+    from agent_workbench.bootstrap.shared_resources import SharedResources
     from agent_workbench.core.settings import Settings
 
 UNTRUSTED = "what the settings of this repo would run or ask is not trusted and does not count; `agent trust` shows it"
 TRUST_FIRST = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
 
-async def trusted_repo(invocation: Invocation) -> "tuple[RepoContext, Settings]":
+async def trusted_repo(
+    invocation: Invocation, shared: "SharedResources | None" = None
+) -> "tuple[RepoContext, Settings]":
     """Return the repository and the settings that count in it; raise `RepoError` if there is none."""
-    repo = await find_repo(invocation)
+    repo = await find_repo(invocation, shared)
     trust = await repo.trust()
     trusted = await asyncio.to_thread(trust.is_trusted)
     return repo, await asyncio.to_thread(lambda: repo.settings(trusted=trusted))

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.hooks import hook_commands
+from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
-from agent_workbench.bootstrap.stores import local_inbox, rule_store, session_store, system_clock
+from agent_workbench.bootstrap.stores import rule_store, session_store, system_clock
 from agent_workbench.bootstrap.tool_servers import tool_servers
 from agent_workbench.core.invocation import Invocation
 
@@ -234,7 +235,7 @@ class RepoContext:
             hooks=self.hooks(settings),
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
             clock=system_clock(),
-            inbox=local_inbox(),
+            inbox=repo_decisions(self, settings, self.sessions(settings)),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
             past_speed=past_speed,

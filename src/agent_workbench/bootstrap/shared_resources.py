@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # loaded when the first session needs them
     from agent_workbench.adapters.database.connection import Database
+    from agent_workbench.adapters.database.inbox import DatabaseInbox
     from agent_workbench.adapters.database.sessions.shared_store import SharedSessionStore
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
@@ -36,6 +37,7 @@ class SharedResources:
         self._databases: dict[str, Database] = {}
         self._signatures: dict[object, SshSignatures] = {}
         self._sessions: dict[object, SharedSessionStore] = {}
+        self._inboxes: dict[object, DatabaseInbox] = {}
 
     def database(self, address: str) -> "Database":
         """Return the database at an address, the same one each time."""
@@ -55,10 +57,18 @@ class SharedResources:
             self._sessions[key] = make()
         return self._sessions[key]
 
+    def inbox(self, key: object, make: "Callable[[], DatabaseInbox]") -> "DatabaseInbox":
+        """Return the inbox in a database (`key`), the same each time: it listens with one connection."""
+        if key not in self._inboxes:
+            self._inboxes[key] = make()
+        return self._inboxes[key]
+
     async def close(self) -> None:
         """End what copies in the background, and close the connections to databases; a later use opens them again."""
         for sessions in self._sessions.values():
             await sessions.close()
+        for inbox in self._inboxes.values():
+            await inbox.close()
         for database in self._databases.values():
             await database.close()
 

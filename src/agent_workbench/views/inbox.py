@@ -76,7 +76,9 @@ def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
     notes = [f"\n{block.text}" if block.space_before else block.text for block in view.notes]
     text = sanitize_whole(view.diff, keep_returns=True)
     diff = ["", *(_numbered(text) if view.by_hunk else text.removesuffix("\n").split("\n"))] if text else []
-    return "\n".join([head, *_objections(item, state), "", *notes, *diff, "", *_ending(item, state)])
+    return "\n".join(
+        [head, *refused_lines(item), *_objections(item, state), "", *notes, *diff, "", *_ending(item, state)]
+    )
 
 
 def _objections(item: InboxItem, state: SessionState) -> Iterator[str]:
@@ -106,6 +108,13 @@ def _row(item: InboxItem, now: str) -> InboxRow:
 
 
 def _state(item: InboxItem, now: str) -> tuple[str, Tone]:
+    """Return the state of an item, with the machine that has its session if that is another one."""
+    state, tone = _state_here(item, now)
+    where = f"on {sanitize_line(item.worker, SOURCE_CHARS)}" if item.worker else ""
+    return ", ".join(filter(None, (state, where))), tone
+
+
+def _state_here(item: InboxItem, now: str) -> tuple[str, Tone]:
     if item.decided is not None:
         return f"{item.decided.verdict.past}, not recorded yet", Tone.DIM
     if item.expires:
@@ -124,7 +133,14 @@ def item_remarks(item: InboxItem, now: str) -> tuple[str, ...]:
     """Return what the inbox knows of an item beside its proposal: a risk above the lowest, source and expiry."""
     risk = f"{item.risk} risk" if item.risk is not Risk.LOW else ""
     source = f"from {sanitize_line(item.source, SOURCE_CHARS)}" if item.source else ""
-    return tuple(filter(None, (risk, source, _expiry(item, now) if item.expires else "")))
+    where = f"on {sanitize_line(item.worker, SOURCE_CHARS)}" if item.worker else ""
+    expiry = _expiry(item, now) if item.expires else ""
+    return (*filter(None, (risk, source, where, expiry)), *refused_lines(item))
+
+
+def refused_lines(item: InboxItem) -> tuple[str, ...]:
+    """Return why decisions about the item do not count, a line for each."""
+    return tuple(sanitize_line(why, EFFECT_CHARS) for why in item.refused)
 
 
 def age_text(since: str, now: str) -> str:

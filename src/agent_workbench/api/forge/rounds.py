@@ -14,6 +14,7 @@ from agent_workbench.api.forge.link import ForgeLink
 from agent_workbench.api.forge.proposals import show_proposal
 from agent_workbench.api.sessions.inbox import RepoInbox, WaitingSession
 from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, task_queue
 from agent_workbench.core.errors import ForgeError, UsageError, WorkbenchError, error_text
@@ -88,6 +89,7 @@ class ForgeRounds:
         self._link = link
         self._sessions = sessions
         self._queue = queue
+        self._decisions = local_inbox()
 
     async def round(self) -> RoundOutcome:
         """Queue new issues, show what waits, and carry out what comments say.
@@ -112,6 +114,8 @@ class ForgeRounds:
 
     async def _steps(self) -> AsyncIterator[str]:
         """Do what there is to do; one issue that cannot be read or answered keeps no other from it."""
+        link = self._link
+        self._decisions = await asyncio.to_thread(repo_decisions, link.repo, link.all_settings, self._sessions)
         tasks = await self._queue.tasks()
         found, sessions = _by_issue(tasks), {task.session for task in tasks if task.session}
         problem: ForgeError | None = None
@@ -215,7 +219,7 @@ class ForgeRounds:
             return person
 
         worker = self._link.all_settings.worker
-        return RepoInbox(self._sessions, local_inbox(), system_clock(), decided_by, worker)
+        return RepoInbox(self._sessions, self._decisions, system_clock(), decided_by, worker)
 
 
 def _by_issue(tasks: Sequence[QueuedTask]) -> dict[int, IssueTasks]:

@@ -28,6 +28,7 @@ from agent_workbench.engine.session.intents.gate import answerable
 from agent_workbench.views.inbox import receipt_text
 
 if TYPE_CHECKING:
+    from agent_workbench.bootstrap.shared_resources import SharedResources
     from agent_workbench.core.ports.stores import SessionStore
 
 LOOK_SECONDS = 1.0
@@ -124,18 +125,18 @@ class FollowedSession:
         return Accepted(settled or receipt_text(receipt))
 
 
-async def followed_session(invocation: Invocation, name: str) -> LocalSession:
+async def followed_session(invocation: Invocation, name: str, shared: "SharedResources | None" = None) -> LocalSession:
     """Return the session that `name` names, to be followed.
 
     Raises `TrustError` for a repository without trust, `UsageError` for an unknown session, and `JournalError`.
     """
-    repo, settings = await trusted_repo(invocation)
+    repo, settings = await trusted_repo(invocation, shared)
     sessions = await asyncio.to_thread(repo.sessions, settings)
     session = await sessions.locate(name)
     state = await asyncio.to_thread(fold_all, await sessions.read(session))
     updates, events = UpdateFeed(), EventFeed()
     events.begin(state.seq, partial(sessions.read, session, whole=True))
-    inbox, publisher = await repo_inbox(invocation), UpdatePublisher(updates.publish)
+    inbox, publisher = await repo_inbox(invocation, repo.shared), UpdatePublisher(updates.publish)
     driver = FollowedSession(state, sessions, inbox, publisher, events, partial(settle_notes, invocation))
     await driver.look()
     return LocalSession(driver, updates, events)

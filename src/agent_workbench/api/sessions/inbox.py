@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
-from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
+from agent_workbench.bootstrap.inbox import repo_decisions
+from agent_workbench.bootstrap.stores import decider, system_clock
 from agent_workbench.bootstrap.task_queue import is_withdrawn
 from agent_workbench.core.errors import DecisionRefused, JournalError, PatchError, StorageError, TrustError, UsageError
 from agent_workbench.core.events import Recorded
@@ -42,6 +44,7 @@ from agent_workbench.views.gate.gate_bar import DECIDABLE, acts_for
 from agent_workbench.views.inbox import item_remarks
 
 if TYPE_CHECKING:
+    from agent_workbench.bootstrap.shared_resources import SharedResources
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.stores import Inbox, SessionStore
 
@@ -49,6 +52,7 @@ MAX_REASON_CHARS = 10_000
 TAKE_UP_SECONDS = 3.0
 """Seconds to wait for the process that has the session open; at its gate it records a decision within one."""
 _LOOK_SECONDS = 0.1
+_COPY_LOOKS = 30
 _LISTS = "`agent inbox` lists what waits"
 
 
@@ -59,12 +63,24 @@ class WaitingSession(Struct, frozen=True):
     state: SessionState
 
 
-async def repo_inbox(invocation: Invocation) -> "RepoInbox":
-    """Return the inbox of the repository around the folder of `invocation`."""
-    repo, settings = await trusted_repo(invocation)
+async def repo_inbox(invocation: Invocation, shared: "SharedResources | None" = None) -> "RepoInbox":
+    """Return the inbox of the repository around the folder of `invocation`; without `shared` its user closes it."""
+    repo, settings = await trusted_repo(invocation, shared)
     sessions = await asyncio.to_thread(repo.sessions, settings)
+    inbox = await asyncio.to_thread(repo_decisions, repo, settings, sessions)
     person = partial(decider, invocation)
-    return RepoInbox(sessions, local_inbox(), system_clock(), person, settings.worker, partial(is_withdrawn, repo))
+    withdrawn = partial(is_withdrawn, repo)
+    return RepoInbox(sessions, inbox, system_clock(), person, settings.worker, withdrawn, repo.shared.close)
+
+
+@asynccontextmanager
+async def opened_inbox(invocation: Invocation) -> "AsyncIterator[RepoInbox]":
+    """Yield what `repo_inbox` returns, and close it."""
+    inbox = await repo_inbox(invocation)
+    try:
+        yield inbox
+    finally:
+        await inbox.close()
 
 
 class RepoInbox:
@@ -82,6 +98,7 @@ class RepoInbox:
         decider: Callable[[], str],
         worker: WorkerSettings | None = None,
         withdrawn: Callable[[SessionSummary], Awaitable[bool]] | None = None,
+        close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._sessions = sessions
         self._inbox = inbox
@@ -89,6 +106,12 @@ class RepoInbox:
         self._decider = decider
         self._worker = worker or WorkerSettings()
         self._withdrawn = withdrawn
+        self._close = close
+
+    async def close(self) -> None:
+        """Close what it was made with, such as connections."""
+        if self._close is not None:
+            await self._close()
 
     def now(self) -> str:
         """Return the time as journals write it."""
@@ -124,7 +147,7 @@ class RepoInbox:
         waiting = waiting_item(state, reversed(state.latest_events), summary.holder)
         if waiting is None:
             return Followed(summary.holder)
-        item = self._expiring(_with_decision(waiting, await self._inbox.pending(state.session)), state)
+        item = self._expiring(await self._decided(waiting, summary), state)
         return Followed(summary.holder, item.decided, item_remarks(item, self.now()))
 
     async def decide(
@@ -154,8 +177,7 @@ class RepoInbox:
             decided_by,
             self._clock.now(),
         )
-        await self._inbox.put(decision)
-        return await self._follow_up(decision, summary.holder)
+        return await self._follow_up(await self._inbox.put(decision), summary.holder)
 
     async def reject_expired(self) -> tuple[InboxItem, ...]:
         """Reject what nobody decided in time, as `worker.park_for` and `worker.then` say; return it.
@@ -165,7 +187,7 @@ class RepoInbox:
         now, rejected = self._clock.now(), []
         for item in await self.items():
             reference = item.reference
-            if reference is None or item.decided is not None or not item.expires or now < item.expires:
+            if reference is None or item.decided is not None or not item.expires or now < item.expires or item.worker:
                 continue
             reason = f"nobody decided within {self._worker.park_for}"
             expired = InboxDecision(
@@ -186,13 +208,22 @@ class RepoInbox:
         kept = decision in await self._inbox.pending(session)
         summary = await self._summary(session)
         events = await self._sessions.read(session)
+        if summary.worker and not kept:  # it was taken there; the line that says so is yet to be copied
+            for _ in range(_COPY_LOOKS):
+                if decision.is_recorded_in(events) or not await self._waits(decision, summary, events):
+                    break
+                await asyncio.sleep(_LOOK_SECONDS)
+                events = await self._sessions.read(session)
         if decision.is_recorded_in(events):
             return InboxReceipt(decision, recorded=True, holder=summary.holder)
-        waiting = await asyncio.to_thread(_waiting, summary, events)
-        if kept and waiting is not None and waiting.item.reference == decision.reference:
+        if (kept or summary.worker) and await self._waits(decision, summary, events):
             return InboxReceipt(decision, recorded=False, holder=summary.holder)
         await self._inbox.remove(decision)
         raise DecisionRefused(refusal(events, decision.reference), advice=_LISTS)
+
+    async def _waits(self, decision: InboxDecision, summary: SessionSummary, events: tuple[Recorded, ...]) -> bool:
+        waiting = await asyncio.to_thread(_waiting, summary, events)
+        return waiting is not None and waiting.item.reference == decision.reference
 
     async def _gone(self, decision: InboxDecision) -> None:
         while decision in await self._inbox.pending(decision.reference.session):  # noqa: ASYNC110 - others remove it
@@ -208,13 +239,18 @@ class RepoInbox:
                     continue
                 events = await self._sessions.read(summary.id)
                 waiting = await asyncio.to_thread(_waiting, summary, events)
-                pending = await self._inbox.pending(summary.id)
+                item = await self._decided(waiting.item, summary) if waiting is not None else None
             except (JournalError, StorageError):
                 continue  # `agent sessions list` says what is wrong with it
-            if waiting is not None:
-                item = self._expiring(_with_decision(waiting.item, pending), waiting.state)
-                found.append(replace(waiting, item=item))
+            if waiting is not None and item is not None:
+                found.append(replace(waiting, item=self._expiring(item, waiting.state)))
         return found
+
+    async def _decided(self, item: InboxItem, summary: SessionSummary) -> InboxItem:
+        """Return an item with its decision that is not recorded yet, and why others do not count."""
+        pending = await self._inbox.pending(item.session)
+        decided = next((each for each in pending if each.reference == item.reference), None)
+        return replace(item, decided=decided, worker=summary.worker, refused=self._inbox.refused(item.session))
 
     def _expiring(self, item: InboxItem, state: SessionState) -> InboxItem:
         """Return an item with the time at which it is rejected, if it ever is."""
@@ -238,10 +274,6 @@ def _waiting(summary: SessionSummary, events: tuple[Recorded, ...]) -> WaitingSe
     state = fold_all(events)
     item = waiting_item(state, reversed(events), summary.holder)
     return WaitingSession(item, state) if item is not None else None
-
-
-def _with_decision(item: InboxItem, pending: tuple[InboxDecision, ...]) -> InboxItem:
-    return replace(item, decided=next((each for each in pending if each.reference == item.reference), None))
 
 
 def _has_name(item: InboxItem, name: str) -> bool:

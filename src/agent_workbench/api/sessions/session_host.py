@@ -67,7 +67,7 @@ class LocalSessionHost:
             case OpenMode.FOLLOW:
                 from agent_workbench.api.sessions.followed_session import followed_session
 
-                return self._start(await followed_session(self.invocation, request.session))
+                return self._start(await followed_session(self.invocation, request.session, self._shared))
             case OpenMode.FORK:
                 from agent_workbench.api.records.fork import fork_session
 
@@ -133,7 +133,7 @@ class LocalSessionHost:
         """Return the proposals that wait in all sessions of the repository, oldest first."""
         from agent_workbench.api.sessions.inbox import repo_inbox
 
-        return await (await repo_inbox(self.invocation)).items(wanted)
+        return await (await repo_inbox(self.invocation, self._shared)).items(wanted)
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
         """Decide a proposal that waits in any session.
@@ -142,7 +142,7 @@ class LocalSessionHost:
         """
         from agent_workbench.api.sessions.inbox import repo_inbox
 
-        return await (await repo_inbox(self.invocation)).decide(reference, choice)
+        return await (await repo_inbox(self.invocation, self._shared)).decide(reference, choice)
 
     @property
     def has_sessions(self) -> bool:

@@ -133,7 +133,7 @@ class _Run:
 async def run_report(invocation: Invocation, session: SessionId) -> RunReport:
     """Return what the journal of a session says of its newest task; raise `UsageError` for an unknown session."""
     from agent_workbench.api.records.session_queries import exported_events, session_summaries
-    from agent_workbench.api.sessions.inbox import repo_inbox
+    from agent_workbench.api.sessions.inbox import opened_inbox
     from agent_workbench.core.events.log_lines import log_line
     from agent_workbench.core.fold import fold_all
 
@@ -143,6 +143,8 @@ async def run_report(invocation: Invocation, session: SessionId) -> RunReport:
     state = await asyncio.to_thread(fold_all, events)
     lines = tuple(line for each in events if (line := log_line(each.event)))[-LOG_LINES:]
     run = state.run
+    async with opened_inbox(invocation) as inbox:
+        items = await inbox.items(InboxFilter(session=session))
     trouble = state.trouble.what if state.trouble is not None else ""
     if run is None:
         began = RunState.RUNNING if holder else RunState.STOPPED
@@ -157,7 +159,7 @@ async def run_report(invocation: Invocation, session: SessionId) -> RunReport:
         run.step,
         run.tokens,
         lines,
-        await (await repo_inbox(invocation)).items(InboxFilter(session=session)),
+        items,
     )
 
 

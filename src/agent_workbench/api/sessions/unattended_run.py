@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.trusted_repo import require_trust
-from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
-from agent_workbench.bootstrap.stores import local_inbox
+from agent_workbench.bootstrap.inbox import repo_decisions
+from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.core.errors import task_locked
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, TaskId
@@ -18,7 +18,7 @@ from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcom
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.ports.session_host import SessionHandle
-    from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.core.ports.stores import Inbox, SessionStore
     from agent_workbench.core.settings import Settings
 
 
@@ -42,7 +42,7 @@ class UnattendedRun:
 
     async def sessions(self) -> "AsyncGenerator[SessionHandle]":
         """Yield each session when it is open; go on when it has ended. Raises `TrustError`, `PlanError`."""
-        repo = await find_repo(self._host.invocation)
+        repo = await self._host.repo()
         await require_trust(repo)
         settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
         if self._query.tasks is None:
@@ -66,6 +66,7 @@ class UnattendedRun:
         from agent_workbench.engine.session.outcomes import OF_TASKS, settled, sum_up, taken_outcome
 
         sessions, plans = await asyncio.to_thread(repo.sessions, settings), repo.plans(settings)
+        inbox = await asyncio.to_thread(repo_decisions, repo, settings, sessions)
         query, before = self._query, tuple[TaskOutcome, ...]()
         while not self._stopped:
             plan = await plans.read()
@@ -83,13 +84,15 @@ class UnattendedRun:
             self.end = await self._session.wait()
             if self.end.exit_code not in OF_TASKS:
                 return
-            before = await self._undecided(sessions, settled(self.end.outcomes))
+            before = await self._undecided(sessions, inbox, settled(self.end.outcomes))
             over = {each.id for each in (await plans.read()).tasks if not each.open}
             query = replace(query, name="", passing=frozenset(over.union(each.task for each in before)))
 
-    async def _undecided(self, sessions: "SessionStore", outcomes: tuple[TaskOutcome, ...]) -> tuple[TaskOutcome, ...]:
+    async def _undecided(
+        self, sessions: "SessionStore", inbox: "Inbox", outcomes: tuple[TaskOutcome, ...]
+    ) -> tuple[TaskOutcome, ...]:
         """Return the outcomes without tasks that were parked and decided since: they go on before the run ends."""
-        inbox, decided = local_inbox(), set[TaskId]()
+        decided = set[TaskId]()
         for summary in await sessions.summaries():
             if summary.ours and summary.waits and summary.tasks and await inbox.pending(summary.id):
                 decided.add(summary.tasks[-1])

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from agent_workbench.api.sessions.inbox import repo_inbox
+from agent_workbench.api.sessions.inbox import opened_inbox
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.api.worker.worker_run import DEFAULT_PROJECT
 from agent_workbench.bootstrap.stores import system_clock
@@ -36,7 +36,8 @@ async def worker_status(invocation: Invocation, project: str, folder: Path | Non
         each for each in await sessions.summaries() if each.label.startswith(label) and each.last[:_DAY_CHARS] == today
     ]
     worked_on = {job.task for worker in workers for job in worker.jobs}
-    items = {each.session: each for each in await (await repo_inbox(invocation)).items()}
+    async with opened_inbox(invocation) as inbox:
+        items = {each.session: each for each in await inbox.items()}
     return WorkerReport(
         queue.path,
         workers,

@@ -15,7 +15,8 @@ from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.trusted_repo import redactor_of, require_trust
 from agent_workbench.api.worker.outages import Pauses, Sleep
 from agent_workbench.api.worker.worker_log import WorkerLog, WriteLine
-from agent_workbench.bootstrap.stores import local_inbox, system_clock
+from agent_workbench.bootstrap.inbox import repo_decisions
+from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.errors import ExitCode, StorageError, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.queue.schedule import Schedule
@@ -184,7 +185,8 @@ class WorkerRun:
         )
         self._dispatcher = Dispatcher(queue, self._name, lambda claim: ClaimedTask(context, claim), most_jobs)
         sessions = await asyncio.to_thread(repo.sessions, settings)
-        parked = ParkedTasks(queue, local_inbox(), sessions, await repo_inbox(repo.invocation), log)
+        decisions = await asyncio.to_thread(repo_decisions, repo, settings, sessions)
+        parked = ParkedTasks(queue, decisions, sessions, await repo_inbox(repo.invocation, repo.shared), log)
         await reports.send_again()
         await parked.resume_passed(await policy_in_force(repo, settings))
         self._refused = RefusedFiles(queue.refused, partial(_tell_hooks, repo, settings), log)

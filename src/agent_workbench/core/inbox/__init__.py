@@ -39,7 +39,8 @@ class InboxItem(Struct, frozen=True):
     `since` is the UTC time at which it was proposed or last replaced. `holder` names the process that has the session
     open, empty when none has. `decided` is a decision that is kept in the inbox and not recorded yet. `source` tells
     where the task comes from, empty for a task of the plan. `expires` is the UTC time after which a worker rejects it,
-    empty for never.
+    empty for never. `worker` is the machine that has the session if it is another one, `refused` why decisions about it
+    do not count.
     """
 
     session: SessionId
@@ -51,6 +52,8 @@ class InboxItem(Struct, frozen=True):
     risk: Risk = Risk.LOW
     source: str = ""
     expires: str = ""
+    worker: str = ""
+    refused: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

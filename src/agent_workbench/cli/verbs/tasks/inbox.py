@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,11 +56,11 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 async def _list(options: argparse.Namespace) -> int:
-    from agent_workbench.views.inbox import view_inbox
+    from agent_workbench.views.inbox import refused_lines, view_inbox
     from agent_workbench.views.reports.json_documents import row_document
 
-    inbox = await _inbox()
-    rows = view_inbox(await inbox.items(InboxFilter(task=options.task)), inbox.now())
+    async with _inbox() as inbox:
+        rows = view_inbox(await inbox.items(InboxFilter(task=options.task)), inbox.now())
     if options.json:
         say_json([row_document(row) for row in rows])
         return ExitCode.DONE
@@ -69,6 +70,8 @@ async def _list(options: argparse.Namespace) -> int:
         state = f"  ({row.state})" if row.state else ""
         source = f"  from {row.source}" if row.source else ""
         say(f"{row.id}  {row.risk:<6}  {row.age:>6}  {row.task}{source}  {row.kind}: {row.effect}{state}")
+        for line in refused_lines(row.item):
+            say(f"    {line}")
     return ExitCode.DONE
 
 
@@ -81,8 +84,8 @@ async def _show(options: argparse.Namespace) -> int:
     from agent_workbench.views.inbox import proposal_text, view_inbox
     from agent_workbench.views.reports.json_documents import row_document
 
-    inbox = await _inbox()
-    waiting = await inbox.find(options.id)
+    async with _inbox() as inbox:
+        waiting = await inbox.find(options.id)
     text = proposal_text(waiting.item, waiting.state, inbox.now())
     if options.json:
         (row,) = view_inbox([waiting.item], inbox.now())
@@ -101,7 +104,8 @@ def decide(options: argparse.Namespace) -> int:
 async def _decide(options: argparse.Namespace) -> int:
     reference = parse_reference(options.reference)
     choice = InboxChoice(options.verdict, options.reason, _numbers(options.hunks), options.special)
-    receipt = await (await _inbox()).decide(reference, choice)
+    async with _inbox() as inbox:
+        receipt = await inbox.decide(reference, choice)
     written = ""
     if choice.verdict is Verdict.APPROVE and not receipt.recorded and not receipt.holder:
         from agent_workbench.api.sessions.offered_notes import settle_notes
@@ -119,10 +123,10 @@ async def _decide(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-async def _inbox() -> "RepoInbox":
-    from agent_workbench.api.sessions.inbox import repo_inbox
+def _inbox() -> "AbstractAsyncContextManager[RepoInbox]":
+    from agent_workbench.api.sessions.inbox import opened_inbox
 
-    return await repo_inbox(Invocation(Path.cwd(), os.environ, {}))
+    return opened_inbox(Invocation(Path.cwd(), os.environ, {}))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
