@@ -30,7 +30,7 @@ from agent_workbench.views.reports.forge_comments import answer_comment, queued_
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.ports.forge import ForgeIssue
-    from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.core.ports.stores import Inbox, SessionStore
     from agent_workbench.core.ports.task_queue import TaskQueue
     from agent_workbench.core.settings import Settings
 
@@ -89,7 +89,7 @@ class ForgeRounds:
         self._link = link
         self._sessions = sessions
         self._queue = queue
-        self._decisions = local_inbox()
+        self._decisions: Inbox | None = None
 
     async def round(self) -> RoundOutcome:
         """Queue new issues, show what waits, and carry out what comments say.
@@ -219,7 +219,7 @@ class ForgeRounds:
             return person
 
         worker = self._link.all_settings.worker
-        return RepoInbox(self._sessions, self._decisions, system_clock(), decided_by, worker)
+        return RepoInbox(self._sessions, self._decisions or local_inbox(), system_clock(), decided_by, worker)
 
 
 def _by_issue(tasks: Sequence[QueuedTask]) -> dict[int, IssueTasks]:
