@@ -67,7 +67,7 @@ class Repository:
         return self
 
     async def inspect(self) -> RepoFacts:
-        return await asyncio.to_thread(lambda: self._now().checkout.facts())
+        return await asyncio.to_thread(lambda: self._now().checkout.facts())  # noqa: PLW0108 - `_now` blocks
 
     async def list_tracked(self) -> tuple[str, ...]:
         return await asyncio.to_thread(self._list_tracked)
