@@ -27,6 +27,7 @@ from agent_workbench.cli.main import execute
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import EndpointModels, Model
 from agent_workbench.core.ports.task_queue import TaskClaim
 from agent_workbench.core.repo.workspace import WorkspaceRequest
@@ -62,7 +63,9 @@ class HaltingModel:
         self._inner = inner
         self._halt = halt
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         return await self._inner.observe(purpose)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:

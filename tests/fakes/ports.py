@@ -27,6 +27,7 @@ from agent_workbench.core.model import (
     TextDelta,
 )
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
@@ -70,7 +71,9 @@ class SayingModel:
         self.streams_ended = 0
         self.closed = False
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         if isinstance(self.facts, ModelError):
             raise self.facts
         return self.facts

@@ -29,6 +29,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
 from agent_workbench.core.plan import Budget
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Settings
@@ -54,7 +55,9 @@ class Doomed(Struct):
     server: EmbeddedServer
     answers: int = 0
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         return await self.inner.observe(purpose)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:

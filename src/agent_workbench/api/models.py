@@ -125,7 +125,7 @@ async def _examine_chains(invocation: Invocation, repo: RepoContext, settings: "
     finally:
         await endpoints.close()
     try:
-        spending = Spending(await asyncio.to_thread(endpoints.ledger.spent_today), settings.cost_cap_daily)
+        spending = Spending(await endpoints.spending.spent_today(), settings.cost_cap_daily)
     except StorageError as error:
         spending = Spending(None, settings.cost_cap_daily, str(error), error.advice)
     return (*found, *examine_spending(lines, spending))

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.recorded_value import RecordedValue
 
 
@@ -112,6 +113,49 @@ class TextDelta(Struct, frozen=True):
     text: str
 
 
+class ChoiceReason(StrEnum):
+    """Reason for the order in which a chain with paid endpoints is asked.
+
+    `order`: it is the chain's own. `complexity`: a complex task begins with the paid ones. `quota`: little is left of
+    the day's cap, or it is not known, so those that cost nothing come first.
+    """
+
+    ORDER = "order"
+    COMPLEXITY = "complexity"
+    QUOTA = "quota"
+
+
+class EndpointChoice(RecordedValue, frozen=True):
+    """Choice of an endpoint of a chain in which at least one costs money; the first item of its answer.
+
+    `quota` is the part of the day's cap that is left, from 0.0 to 1.0 (None: unknown). `fallback`: it is not of the
+    kind that should have been asked first, and `passed` tells why. The prompt has `prompt_tokens` (0: not counted);
+    the answer costs at most `most_dollars`.
+    """
+
+    endpoint: str
+    paid: bool
+    reason: ChoiceReason
+    complexity: Complexity = Complexity.SIMPLE
+    quota: float | None = None
+    fallback: bool = False
+    passed: tuple[str, ...] = ()
+    prompt_tokens: int = 0
+    most_dollars: float = 0.0
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        order = {
+            ChoiceReason.ORDER: "the chain's order",
+            ChoiceReason.COMPLEXITY: f"a {self.complexity} task begins with paid endpoints",
+            ChoiceReason.QUOTA: "paid endpoints come last",
+        }[self.reason]
+        left = "it is not known what is left" if self.quota is None else f"{self.quota:.0%} is left"
+        fallback = f"; not as it should be: {'; '.join(self.passed)}" if self.fallback else ""
+        return f"{'paid' if self.paid else 'free'}, {order}; {left} of the day's cap{fallback}"
+
+
 class AnswerCost(Struct, frozen=True):
     """Cost so far of a priced answer; it counts if the answer is stopped."""
 
@@ -150,4 +194,4 @@ class AnswerEnd(Struct, frozen=True):
     model: str = ""
 
 
-AnswerItem = PromptProgress | ThoughtDelta | TextDelta | AnswerCost | AnswerEnd
+AnswerItem = EndpointChoice | PromptProgress | ThoughtDelta | TextDelta | AnswerCost | AnswerEnd

@@ -10,6 +10,7 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionFinished, ActionProposed, ActionRejected, PatchApplied, TaskFinished
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Limits, Settings
 from agent_workbench.core.settings.models import ModelSettings
@@ -29,7 +30,9 @@ class Unbound:
     def __init__(self, inner: Model) -> None:
         self._inner = inner
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         return replace(await self._inner.observe(purpose), takes_grammar=False)
 
     def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:

@@ -12,6 +12,7 @@ from agent_workbench.core.errors import ExitCode, ModelUnavailable
 from agent_workbench.core.intents import DropChunk, PinChunk, SayToModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan import Budget
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission, Settings
 from tests.engine.compaction.test_compaction import READS, RIGHT, SUMMARY, add_long_files, compacted, of, text_of
@@ -95,7 +96,9 @@ class Boasting:
         self._inner = inner
         self.answer, self.count_tokens, self.close = inner.answer, inner.count_tokens, inner.close
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         return replace(await self._inner.observe(purpose), context_tokens=16_384)
 
 
@@ -119,7 +122,9 @@ class Swapped:
     def __init__(self, model: ScriptedModel) -> None:
         self.now = model
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         return await self.now.observe(purpose)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:

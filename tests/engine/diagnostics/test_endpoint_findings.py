@@ -9,6 +9,7 @@ from agent_workbench.core.diagnostics.endpoints import EndpointLine
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import ModelFacts, Purpose
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings.models import TokenPrice
 from agent_workbench.engine.diagnostics.endpoint_findings import Spending, examine_endpoints, examine_spending
@@ -21,7 +22,9 @@ PAID = replace(LINE, name="hosted", where="https://hosted", price=TokenPrice(0.5
 class Silent(SayingModel):
     """Never tells who it is."""
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         await asyncio.Event().wait()
         raise AssertionError("nobody waits for so long")
 

@@ -12,6 +12,7 @@ from agent_workbench.adapters.llama_cpp.http_client.gbnf import sentence_grammar
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import AnswerItem, Message, ModelFacts, ModelRequest, Purpose, Role, TextDelta
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 
 # Start of the observation after a rejected proposal.
@@ -48,8 +49,10 @@ class ScriptedModel:
         self._pause_seconds = 1 / tokens_per_second if tokens_per_second > 0 else 0.0
         self._takes_tokens = True
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
-        return replace(await self._inner.observe(purpose), scripted=True)
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
+        return replace(await self._inner.observe(purpose, complexity), scripted=True)
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         text = self._text(request)

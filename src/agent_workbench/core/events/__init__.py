@@ -30,6 +30,7 @@ from agent_workbench.core.events.plan import (
 )
 from agent_workbench.core.events.session import (
     ApprovalChanged,
+    EndpointChosen,
     EndpointPassed,
     GrammarIgnored,
     ModeChanged,
@@ -86,6 +87,7 @@ SessionEvent = (
     | SessionResumed
     | SessionLeft
     | ModelObserved
+    | EndpointChosen
     | EndpointPassed
     | GrammarIgnored
     | TroubleMet
@@ -174,6 +176,7 @@ __all__ = [
     "ConsultantAsked",
     "ContextCompacted",
     "ContextFilled",
+    "EndpointChosen",
     "EndpointPassed",
     "Event",
     "GateEvent",

@@ -21,6 +21,7 @@ from agent_workbench.core.events import (
     ConsultStatus,
     ContextCompacted,
     ContextFilled,
+    EndpointChosen,
     EndpointPassed,
     Event,
     GrammarIgnored,
@@ -91,6 +92,8 @@ def _said(event: Event) -> str:
             scripted = " (its answers are scripted)" if event.facts.scripted else ""
             who = f"model {event.facts.model}, {event.facts.context_tokens} tokens of context{scripted}"
             return "; ".join((who, *(f"skipped: {each}" for each in event.facts.passed)))
+        case EndpointChosen(choice=choice):
+            return f"asking {choice.endpoint} for the {event.purpose}: {choice.why}"
         case EndpointPassed():
             return f"{event.endpoint} could not answer the {event.purpose}, the next one is asked: {event.reason}"
         case GrammarIgnored():

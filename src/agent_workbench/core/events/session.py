@@ -1,7 +1,7 @@
 """Events of the session itself: start, configuration, models, trouble, end."""
 
 from agent_workbench.core.ids import CommitId, SessionId
-from agent_workbench.core.model import ModelFacts, Purpose
+from agent_workbench.core.model import EndpointChoice, ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
@@ -80,6 +80,13 @@ class EndpointPassed(RecordedValue, frozen=True):
     purpose: Purpose
     endpoint: str
     reason: str
+
+
+class EndpointChosen(RecordedValue, frozen=True):
+    """An endpoint of a chain that may cost money was chosen for the prompt; its answer tells tokens and price."""
+
+    purpose: Purpose
+    choice: EndpointChoice
 
 
 class GrammarIgnored(RecordedValue, frozen=True):

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ApprovalChanged,
+    EndpointChosen,
     EndpointPassed,
     GrammarIgnored,
     ModeChanged,
@@ -53,7 +54,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case ModelObserved():
             others = tuple(pair for pair in state.models if pair[0] is not event.purpose)
             return replace(state, models=(*others, (event.purpose, event.facts)))
-        case EndpointPassed():
+        case EndpointChosen() | EndpointPassed():
             return state
         case GrammarIgnored():
             return replace(state, ungrammatical=tuple(dict.fromkeys((*state.ungrammatical, event.endpoint))))

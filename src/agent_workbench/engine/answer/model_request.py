@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.model import ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.plan.estimates import Complexity, complexity
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.answer.grammar_choice import choose_grammar
 from agent_workbench.engine.answer.streaming import stream
@@ -26,7 +27,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 
 async def observe_model(session: SessionContext, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
     """Wait for the model of `purpose`, and record its facts if they changed."""
-    facts = await session.ports.model.observe(purpose)
+    facts = await session.ports.model.observe(purpose, _complexity(session.state, purpose))
     session.publisher.show_model_ready(tier_of_label(session.settings, facts.endpoint))
     if facts != session.state.model_for(purpose):
         await session.record(ModelObserved(facts, purpose))
@@ -68,6 +69,13 @@ async def send(session: SessionContext, draft: PromptDraft, answer_tokens: int) 
         answered=count_answers(run.history, purpose),
     )
     await stream(session, request, seconds=seconds_left(run))
+
+
+def _complexity(state: SessionState, purpose: Purpose) -> Complexity:
+    """Return the complexity of the task that the answer is for; what serves no task is simple."""
+    if state.run is None or purpose in {Purpose.PLANNER, Purpose.CHAT}:
+        return Complexity.SIMPLE
+    return complexity(state.run.definition.intent, tasks=1)
 
 
 def seed_of(state: SessionState) -> int:

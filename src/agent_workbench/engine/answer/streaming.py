@@ -7,13 +7,14 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import ModelUnavailable
-from agent_workbench.core.events import ActionRejected, InterruptCause, ModelAnswered, ModelInterrupted
+from agent_workbench.core.events import ActionRejected, EndpointChosen, InterruptCause, ModelAnswered, ModelInterrupted
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import (
     AnswerCost,
     AnswerEnd,
     AnswerFigures,
     AnswerItem,
+    EndpointChoice,
     ModelRequest,
     PromptProgress,
     Purpose,
@@ -63,6 +64,8 @@ async def stream(
                     if isinstance(item, AnswerEnd):
                         end = item
                         break
+                    if isinstance(item, EndpointChoice):
+                        await session.record(EndpointChosen(request.purpose, item))
                     shown = _with(shown, item, session.ports.clock.monotonic_seconds() - started)
                     session.publisher.show_streaming(shown)
             if end is None:
@@ -101,7 +104,7 @@ def _with(shown: Streaming, item: AnswerItem, seconds: float) -> Streaming:
             return replace(shown, text=shown.text + item.text, tokens=shown.tokens + 1, seconds=seconds)
         case AnswerCost():
             return replace(shown, dollars=item.dollars)
-        case AnswerEnd():
+        case AnswerEnd() | EndpointChoice():
             return shown
 
 

@@ -18,6 +18,8 @@ from agent_workbench.core.model import (
     AnswerCost,
     AnswerEnd,
     AnswerFigures,
+    AnswerItem,
+    EndpointChoice,
     Message,
     ModelFacts,
     ModelRequest,
@@ -197,7 +199,7 @@ async def _answer(context: ConsultContext, model: Model, request: ModelRequest, 
     raise ModelUnavailable("the model's answer has no end")
 
 
-def _with(shown: Streaming, item: PromptProgress | ThoughtDelta | TextDelta | AnswerCost | AnswerEnd) -> Streaming:
+def _with(shown: Streaming, item: AnswerItem) -> Streaming:
     match item:
         case TextDelta():
             return replace(shown, text=shown.text + item.text, tokens=shown.tokens + 1)
@@ -207,7 +209,7 @@ def _with(shown: Streaming, item: PromptProgress | ThoughtDelta | TextDelta | An
             return replace(shown, prompt_processed=item.processed_tokens, prompt_total=item.total_tokens)
         case AnswerCost():
             return replace(shown, dollars=item.dollars)
-        case AnswerEnd():
+        case AnswerEnd() | EndpointChoice():  # an attempt tells which endpoint it asked
             return shown
 
 

@@ -2,6 +2,7 @@
 
 from agent_workbench.core.events import (
     ApprovalChanged,
+    EndpointChosen,
     EndpointPassed,
     GrammarIgnored,
     ModeChanged,
@@ -13,7 +14,7 @@ from agent_workbench.core.events import (
     SessionResumed,
     TroubleMet,
 )
-from agent_workbench.core.model import Purpose
+from agent_workbench.core.model import ChoiceReason, Purpose
 from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS
@@ -44,6 +45,9 @@ def session_blocks(event: SessionEvent) -> list[Block]:
             return _mode_blocks(event)
         case ModelObserved():
             return _met(event)
+        case EndpointChosen(choice=choice) if choice.reason is not ChoiceReason.ORDER or choice.fallback:
+            asked = f"{sanitize_line(choice.endpoint, 120)}: {sanitize_line(choice.why)}"
+            return [Block(asked, Tone.WARN if choice.paid else Tone.DIM, "Endpoint")]
         case EndpointPassed():
             passed = (
                 f"{sanitize_line(event.endpoint, 120)} does not answer the {event.purpose}; the next endpoint is asked"

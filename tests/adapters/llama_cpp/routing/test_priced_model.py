@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.routing.priced_model import CostCapExceeded, PricedModel, prompt_tokens_of
-from agent_workbench.adapters.llama_cpp.routing.spending_ledger import FILE, SpendingLedger
+from agent_workbench.adapters.llama_cpp.routing.spending_ledger import FILE, LocalSpending, SpendingLedger
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import AnswerCost, ModelRequest, TextDelta
 from agent_workbench.core.settings.models import TokenPrice
@@ -37,7 +37,9 @@ class Till:
     def __init__(self, server: FaultyServer, folder: Path, cap: float = 10.0) -> None:
         self.said: list[str] = []
         self.ledger = SpendingLedger(folder)
-        self.model = PricedModel(LlamaCppModel(server.url), "big", PRICE, cap, self.ledger, self.said.append)
+        self.model = PricedModel(
+            LlamaCppModel(server.url), "big", PRICE, cap, LocalSpending(self.ledger), self.said.append
+        )
 
     async def spent(self) -> float:
         return await asyncio.to_thread(self.ledger.spent_today)
@@ -211,7 +213,7 @@ async def test_the_ledger_holds_names_and_numbers_alone(tmp_path: Path) -> None:
 async def test_a_thought_may_be_as_long_as_the_answer(tmp_path: Path) -> None:
     inner = SayingModel(["short"], replace(FACTS, thinks=True))
     ledger = SpendingLedger(tmp_path)
-    model = PricedModel(inner, "big", PRICE, 0.5, ledger, print)
+    model = PricedModel(inner, "big", PRICE, 0.5, LocalSpending(ledger), print)
     await model.observe()
     with pytest.raises(CostCapExceeded, match=r"may cost \$0\.5040"):
         await collect(model, request(answer_tokens=101))

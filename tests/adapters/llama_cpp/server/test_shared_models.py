@@ -9,6 +9,7 @@ from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel
 from agent_workbench.adapters.llama_cpp.server.shared_models import BUSY, SharedModel, SharedModels
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
+from agent_workbench.core.plan.estimates import Complexity
 
 
 class OneAtATime:
@@ -18,7 +19,9 @@ class OneAtATime:
         self.say = say
         self.answering = self.closed = 0
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         self.say("loads")
         return ModelFacts("m", "e", 1)
 

@@ -26,6 +26,7 @@ from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token, T
 from agent_workbench.adapters.llama_cpp.http_client.turns import ServerTurns
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, PromptProgress, Purpose
+from agent_workbench.core.plan.estimates import Complexity
 
 _ROUTE = "/v1/chat/completions"
 READY_SECONDS = 600.0
@@ -63,7 +64,9 @@ class LlamaCppModel:
         self._found = _LearnedFeatures()
         self._said: tuple[str, ...] = ()
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         return (await self._introduced()).facts
 
     async def _introduced(self) -> ServerCapabilities:

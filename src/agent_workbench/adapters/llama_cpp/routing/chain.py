@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
 from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, NotReady
+from agent_workbench.adapters.llama_cpp.routing.endpoint_order import EndpointOrder, Quota, order_links
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
-from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.model import AnswerEnd, AnswerItem, EndpointChoice, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.plan.estimates import Complexity
 
 # How long a server may load while another endpoint could answer.
 LOADING_SECONDS = 10.0
@@ -27,6 +29,7 @@ class ChainState(Struct):
     """
 
     links: tuple[ChainLink, ...]
+    order: EndpointOrder
     current: ChainLink | None = None
     tried: dict[ChainLink, ModelError] = field(default_factory=dict)
     waited: set[ChainLink] = field(default_factory=set)
@@ -34,7 +37,7 @@ class ChainState(Struct):
 
     def untried(self) -> list[ChainLink]:
         """Return the endpoints that may still be asked, in the chain's order."""
-        return [link for link in self.links if link not in self.tried]
+        return [link for link in self.order.links if link not in self.tried]
 
     def worth_waiting(self) -> ChainLink | None:
         """Return a failed endpoint that will be ready soon: it is loading, or said when to retry."""
@@ -45,6 +48,28 @@ class ChainState(Struct):
             and (isinstance(error, NotReady) or 0 < error.retry_after_seconds <= WAIT_SECONDS)
         ]
         return min(able, key=ChainLink.barred_seconds, default=None)
+
+    def arrange(self, order: EndpointOrder) -> None:
+        """Take another order; the current endpoint is kept unless the reason for it is gone."""
+        if order.links != self.order.links:
+            self.current = None
+        self.order = order
+
+    def choice(self, link: ChainLink, request: ModelRequest) -> EndpointChoice:
+        """Return the choice of an endpoint for a request."""
+        order = self.order
+        fallback = link.paid != order.links[0].paid
+        return EndpointChoice(
+            link.label(link.endpoint),
+            link.paid,
+            order.reason,
+            order.complexity,
+            order.quota,
+            fallback,
+            _passed_before(self, link) if fallback else (),
+            request.prompt_tokens,
+            link.most_dollars(request),
+        )
 
     def has_another(self) -> bool:
         """Return True if an endpoint is left to ask."""
@@ -59,7 +84,8 @@ class ChainState(Struct):
 class ChainedModel:
     """The port `Model` over one chain of endpoints per purpose (`chains`, none of them empty).
 
-    `on_status` gets a line about which endpoint is asked, and why another is not.
+    `on_status` gets a line about which endpoint is asked, and why another is not. `quota` tells what is left of the
+    day's cap: without it a chain is asked in its own order.
     """
 
     def __init__(
@@ -68,15 +94,22 @@ class ChainedModel:
         on_status: OnStatus,
         *,
         loading_seconds: float = LOADING_SECONDS,
+        quota: Quota | None = None,
     ) -> None:
         # Purposes with the same chain share its state.
-        states = {links: ChainState(links) for links in chains.values()}
+        states = {links: ChainState(links, EndpointOrder(links)) for links in chains.values()}
         self._states = {purpose: states[links] for purpose, links in chains.items()}
         self._on_status = on_status
         self._loading_seconds = loading_seconds
+        self._quota = quota
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
-        _, facts = await self._meet(self._state(purpose))
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
+        state = self._state(purpose)
+        if self._quota is not None and state.order.may_cost:
+            state.arrange(order_links(state.links, complexity, await self._quota()))
+        _, facts = await self._meet(state)
         return facts
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
@@ -87,6 +120,8 @@ class ChainedModel:
         link.status_relay.heard = True
         try:
             asked = replace(request, patient=request.patient and not others)
+            if state.order.may_cost:
+                yield state.choice(link, request)
             async with contextlib.aclosing(link.model.answer(asked)) as items:
                 async for item in items:
                     if isinstance(item, AnswerEnd):
@@ -150,7 +185,7 @@ class ChainedModel:
             alone = len(untried) == 1 and late is None
             patience = None if alone else 0.0 if link.loading else self._loading_seconds
         else:
-            link, patience = late or state.links[0], None
+            link, patience = late or state.order.links[0], None
             state.waited.add(link)
             state.tried.pop(link, None)
         if patience is None and 0 < (seconds := link.barred_seconds()) <= WAIT_SECONDS:
@@ -193,7 +228,7 @@ def _is_worth_returning(earlier: ChainLink, current: ChainLink, prompt_tokens: i
 
 
 def _passed_before(state: ChainState, link: ChainLink) -> tuple[str, ...]:
-    before = state.links[: state.links.index(link)]
+    before = state.order.links[: state.order.links.index(link)]
     return tuple(f"{each.name}: {each.why}" for each in before if each.why)
 
 

@@ -5,10 +5,10 @@ import asyncio
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
-from agent_workbench.adapters.llama_cpp.routing.priced_model import CostCapExceeded
+from agent_workbench.adapters.llama_cpp.routing.priced_model import CostCapExceeded, worst_case
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelError, ModelUnavailable, WorkbenchError
-from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts
+from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts, ModelRequest
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings.models import SHORT_FORM, TokenPrice
 
@@ -51,15 +51,23 @@ class ChainLink:
         self.name = name
         self.model = model
         self.status_relay = status_relay
-        self.dearness = price.input + price.output if price else 0.0
+        self.price = price or TokenPrice()
+        self.dearness = self.price.input + self.price.output
         self.why = ""
+        self.endpoint = ""
         self._first_rest_seconds = rest_seconds
         self._failures = 0
         self._rests_until = 0.0
         self._barred_until = 0.0
         self._waiting = 0
         self._tokens_per_second = 0.0
+        self._thinks = False
         self._observing: asyncio.Task[ModelFacts] | None = None
+
+    @property
+    def paid(self) -> bool:
+        """True if its answers cost money."""
+        return not self.price.is_free
 
     @property
     def loading(self) -> bool:
@@ -103,7 +111,12 @@ class ChainLink:
         if observing.cancelled():
             raise ModelUnavailable("it was closed", advice="try again")
         facts = observing.result()
+        self._thinks, self.endpoint = facts.thinks, facts.endpoint
         return replace(facts, endpoint=self.label(facts.endpoint))
+
+    def most_dollars(self, request: ModelRequest) -> float:
+        """Return the highest price of an answer to a request."""
+        return worst_case(self.price, request, thinks=self._thinks)
 
     def label(self, endpoint: str) -> str:
         """Return the endpoint's name for the journal: with the name in the settings, if it has one."""

@@ -9,6 +9,7 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, Em
 from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings.models import ModelSettings
 
@@ -68,7 +69,9 @@ class UnusableModel:
         self._what = what
         self._advice = advice
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         raise self._refusal()
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:

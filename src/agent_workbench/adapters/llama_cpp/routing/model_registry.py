@@ -7,15 +7,17 @@ from pathlib import Path
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
 from agent_workbench.adapters.llama_cpp.routing.chain import ChainedModel
 from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, StatusRelay
+from agent_workbench.adapters.llama_cpp.routing.endpoint_order import quota_of
 from agent_workbench.adapters.llama_cpp.routing.model_factory import UnusableModel, model_from_settings
 from agent_workbench.adapters.llama_cpp.routing.priced_model import PricedModel
-from agent_workbench.adapters.llama_cpp.routing.spending_ledger import SpendingLedger
+from agent_workbench.adapters.llama_cpp.routing.spending_ledger import LocalSpending, SpendingLedger
 from agent_workbench.adapters.llama_cpp.server.command import check_model_file
 from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
 from agent_workbench.core.diagnostics.endpoints import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.ports.spending import Spending
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import SHORT_FORM, EndpointSettings, ModelSettings
 
@@ -25,7 +27,8 @@ ONE = (SHORT_FORM,)
 class ModelRegistry:
     """The endpoints of `settings`, each created once, at its first use. `shared` holds our own servers.
 
-    `environ` has the API keys, `log` is the log of our own server, `state_dir` has the spending ledger.
+    `environ` has the API keys, `log` is the log of our own server, `state_dir` has the spending ledger, unless
+    `spending` is another one.
     """
 
     def __init__(
@@ -36,11 +39,12 @@ class ModelRegistry:
         state_dir: Path,
         on_status: OnStatus,
         shared: SharedModels | None = None,
+        spending: Spending | None = None,
     ) -> None:
         self._settings = settings
         self._environ = environ
         self._log = log
-        self.ledger = SpendingLedger(state_dir)
+        self.spending: Spending = spending or LocalSpending(SpendingLedger(state_dir))
         self._on_status = on_status
         self._shared = shared
         self._links: dict[str, ChainLink] = {}
@@ -54,12 +58,15 @@ class ModelRegistry:
             # One model for everything needs no chain.
             return model_from_settings(self._settings.model, self._environ, self._log, self._on_status, self._shared)
         return ChainedModel(
-            {purpose: tuple(map(self._link, chain)) for purpose, chain in chains.items()}, self._on_status
+            {purpose: tuple(map(self._link, chain)) for purpose, chain in chains.items()},
+            self._on_status,
+            quota=quota_of(self.spending, self._settings.cost_cap_daily),
         )
 
     def for_one(self, name: str) -> Model:
         """Return the model of one endpoint by its name, with its spending cap."""
-        return ChainedModel({Purpose.EXECUTOR: (self._link(name),)}, self._on_status)
+        quota = quota_of(self.spending, self._settings.cost_cap_daily)
+        return ChainedModel({Purpose.EXECUTOR: (self._link(name),)}, self._on_status, quota=quota)
 
     def looked_at(self, name: str) -> Model | None:
         """Return the model of one endpoint for inspection only: its answers would not be counted against the cap.
@@ -90,7 +97,7 @@ class ModelRegistry:
             model, status_relay = self._model(name, endpoint)
             price = endpoint.dollars_per_million_tokens
             if not price.is_free:
-                model = PricedModel(model, name, price, self._settings.cost_cap_daily, self.ledger, self._on_status)
+                model = PricedModel(model, name, price, self._settings.cost_cap_daily, self.spending, self._on_status)
             self._links[name] = ChainLink(name, model, status_relay, price)
         return self._links[name]
 

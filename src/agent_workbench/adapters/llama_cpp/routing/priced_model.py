@@ -1,6 +1,5 @@
 """Model with a price: asked only if the worst case fits the spending caps, and charged for what came."""
 
-import asyncio
 import contextlib
 import math
 from collections.abc import AsyncGenerator, Sequence
@@ -8,7 +7,6 @@ from collections.abc import AsyncGenerator, Sequence
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
-from agent_workbench.adapters.llama_cpp.routing.spending_ledger import Reservation, SpendingCapReached, SpendingLedger
 from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable, StorageError
 from agent_workbench.core.model import (
     AnswerCost,
@@ -21,7 +19,9 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.ports.spending import Reservation, Spending, SpendingCapReached
 from agent_workbench.core.settings.models import TokenPrice
 
 # Tokens are seldom shorter, so this estimate is rather too high.
@@ -44,19 +44,21 @@ class PricedModel:
     """The port `Model` over `inner`, which costs `price`; today's spending of all sessions stays within `cap`."""
 
     def __init__(
-        self, inner: Model, name: str, price: TokenPrice, cap: float, ledger: SpendingLedger, on_status: OnStatus
+        self, inner: Model, name: str, price: TokenPrice, cap: float, spending: Spending, on_status: OnStatus
     ) -> None:
         self._inner = inner
         self._name = name
         self._price = price
         self._cap = cap
-        self._ledger = ledger
+        self._spending = spending
         self._on_status = on_status
         self._thinks = False
         # The worst case of the last request, an estimate for the next one.
         self._least = self._last = price.dollars(_LEAST_PROMPT_TOKENS, _LEAST_ANSWER_TOKENS)
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         try:
             await self._check_cap(self._last)
         except CostCapExceeded:
@@ -96,9 +98,7 @@ class PricedModel:
         await self._inner.close()
 
     async def _reserve(self, request: ModelRequest) -> Reservation:
-        # A thought may be as long as the answer.
-        answer_tokens = request.answer_tokens * (2 if self._thinks else 1)
-        worst = self._price.dollars(prompt_tokens_of(request), answer_tokens)
+        worst = worst_case(self._price, request, thinks=self._thinks)
         left = request.dollars_left
         if left is not None and worst > left:
             raise CostCapExceeded(
@@ -109,7 +109,7 @@ class PricedModel:
             )
         self._last = worst
         try:
-            return await asyncio.to_thread(self._ledger.reserve, self._name, worst, self._cap)
+            return await self._spending.reserve(self._name, worst, self._cap)
         except SpendingCapReached as reached:
             raise self._over(worst, reached.spent) from reached
         except StorageError as error:
@@ -118,7 +118,7 @@ class PricedModel:
     async def _check_cap(self, dollars: float) -> None:
         """Raise `CostCapExceeded` if less than this is left today."""
         try:
-            spent = await asyncio.to_thread(self._ledger.spent_today)
+            spent = await self._spending.spent_today()
         except StorageError as error:
             raise self._unknown(error) from error
         if spent + dollars > self._cap:
@@ -139,7 +139,7 @@ class PricedModel:
 
     async def _settle(self, reservation: Reservation, dollars: float) -> None:
         try:
-            await asyncio.to_thread(self._ledger.settle, reservation, dollars)
+            await self._spending.settle(reservation, dollars)
         except StorageError as error:
             self._on_status(f"the worst case of what {self._name} cost stays counted: {error}")
 
@@ -185,6 +185,11 @@ class _RunningCost:
 def _dollars(amount: float) -> str:
     """Return an amount as text, with digits enough that a small one is not $0."""
     return f"${amount:.4f}" if amount >= 0.001 else f"${max(0.0, amount):.2g}"
+
+
+def worst_case(price: TokenPrice, request: ModelRequest, *, thinks: bool) -> float:
+    """Return the highest price of an answer; a thought may be as long as the answer."""
+    return price.dollars(prompt_tokens_of(request), request.answer_tokens * (2 if thinks else 1))
 
 
 def prompt_tokens_of(request: ModelRequest) -> int:

@@ -1,5 +1,6 @@
 """Ledger of what paid endpoints cost each day, shared by all sessions and processes of the user."""
 
+import asyncio
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -7,9 +8,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import Struct
-
 from agent_workbench.core.errors import LockedError, StorageError
+from agent_workbench.core.ports.spending import Reservation, SpendingCapReached
 from agent_workbench.core.settings.models import MAX_DOLLARS
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.locks import FileLock, describe_holder
@@ -29,27 +29,10 @@ def utc_day() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-class Reservation(Struct, frozen=True):
-    """Money set aside for one answer, and its day."""
-
-    day: str
-    endpoint: str
-    dollars: float
-
-
-class SpendingCapReached(Exception):
-    """A reservation would exceed the cap. `spent` dollars are already used."""
-
-    def __init__(self, spent: float) -> None:
-        super().__init__(f"${spent:.4f} were spent")
-        self.spent = spent
-
-
 class SpendingLedger:
     """The file `spending.json` in `folder`; each call holds its lock, and blocks.
 
-    A reservation counts as spent until it is settled, so that two processes cannot both take the last cent, and a
-    crash leaves the worst case counted. Every call raises `StorageError` if the file cannot be read or written.
+    Every call raises `StorageError` if the file cannot be read or written.
     """
 
     def __init__(self, folder: Path, today: Callable[[], str] = utc_day) -> None:
@@ -120,6 +103,25 @@ class SpendingLedger:
             yield
         finally:
             lock.release()
+
+
+class LocalSpending:
+    """`core.ports.spending.Spending` of the user on this machine."""
+
+    def __init__(self, ledger: SpendingLedger) -> None:
+        self._ledger = ledger
+
+    async def spent_today(self) -> float:
+        """Return today's dollars, reservations included."""
+        return await asyncio.to_thread(self._ledger.spent_today)
+
+    async def reserve(self, endpoint: str, dollars: float, cap: float) -> Reservation:
+        """Set dollars aside."""
+        return await asyncio.to_thread(self._ledger.reserve, endpoint, dollars, cap)
+
+    async def settle(self, reservation: Reservation, dollars: float) -> None:
+        """Replace a reservation by the real cost."""
+        await asyncio.to_thread(self._ledger.settle, reservation, dollars)
 
 
 def _counted(dollars: float) -> int:

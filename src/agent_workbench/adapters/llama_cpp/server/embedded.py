@@ -18,6 +18,7 @@ from agent_workbench.adapters.llama_cpp.server.log import ServerLog
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelUnavailable, ShellError
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.system.processes import SupervisedProcess, spawn
 
 # How builds of llama.cpp, old and new, say where they listen.
@@ -164,7 +165,9 @@ class EmbeddedModel:
         self._client: LlamaCppModel | None = None
         self._starting = asyncio.Lock()
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         client = await self._started()
         try:
             facts = await client.observe()

@@ -9,6 +9,7 @@ from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
 from agent_workbench.adapters.llama_cpp.http_client.turns import ServerTurns
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
+from agent_workbench.core.plan.estimates import Complexity
 
 BUSY = "the model is answering another session; this one is next"
 
@@ -66,7 +67,9 @@ class SharedModel:
         self._give_back = give_back
         self._closed = False
 
-    async def observe(self, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
         with self._listening():
             return await self._held.model.observe(purpose)
 
