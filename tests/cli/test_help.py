@@ -1,61 +1,27 @@
-"""Every verb explains itself."""
-
-import argparse
-from collections.abc import Iterator
+"""`agent --help`: verbs by what one wants to do, short enough for a terminal."""
 
 import pytest
 
-from agent_workbench.cli.main import parser
-from tests.e2e.machine import Machine
+from agent_workbench.cli.main import GROUPS, SHORT_FORMS, VERBS, parser
+from agent_workbench.core.errors import ExitCode
 
 
-def verbs(root: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each verb below a parser, the parser's own first."""
-    yield path
-    for action in root._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, below in action.choices.items():
-                yield from verbs(below, (*path, name))
+def test_every_verb_is_listed_once_and_no_file_of_the_source_tree_is_named() -> None:
+    text = parser([]).format_help()
+    listed = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2].isalpha()]
+    assert listed == [verb.name for _, verbs in GROUPS for verb in verbs]
+    assert not {verb.name for verb in SHORT_FORMS} & set(listed)
+    assert len({verb.name for verb in VERBS}) == len(VERBS)
+    assert max(map(len, text.splitlines())) <= 85
+    assert ".md" not in text
+    assert "docs/" not in text
 
 
-def test_there_are_as_many_verbs_as_the_readme_speaks_of() -> None:
-    names = {path[0] for path in verbs(parser()) if path}
-    assert names == {
-        *("tui", "run", "replay", "init", "new", "plan", "sessions", "verify", "merge", "clean", "search", "audit")
-    } | {
-        "index",
-        *(
-            "chat",
-            "consult",
-            "inbox",
-            "knowledge",
-            "mcp",
-            "model",
-            "rules",
-            "skills",
-            "trust",
-            "doctor",
-            "demo",
-            "worker",
-        ),
-    }
+def test_all_exit_codes_are_told() -> None:
+    told = parser([]).format_help().partition("Exit codes:")[2]
+    assert [int(word) for word in told.replace(",", " ").split() if word.isdigit()] == [int(code) for code in ExitCode]
 
 
-@pytest.mark.parametrize("path", list(verbs(parser())), ids=lambda path: "-".join(path) or "agent")
-def test_help(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        parser().parse_args([*path, "--help"])
-    assert stop.value.code == 0
-    told = capsys.readouterr().out
-    assert told.startswith(f"usage: {' '.join(('agent', *path))}")
-    assert "None" not in told
-    # Each flag and each word says what it is for.
-    lines = [line for line in told.splitlines() if line.startswith("  -") and "--help" not in line]
-    assert all(len(line.split()) > 1 for line in lines)
-
-
-@pytest.mark.parametrize("flag", ["--help", "--version"])
-def test_it_answers_anywhere(machine: Machine, flag: str) -> None:
-    done = machine.agent(flag, cwd=machine.home)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("usage: agent" if flag == "--help" else "agent 0.")
+@pytest.mark.parametrize("verb", SHORT_FORMS)
+def test_a_short_form_of_a_released_version_works(verb: tuple[str, ...]) -> None:
+    assert parser([verb[0]]).parse_args([verb[0], "a goal"]).goal

@@ -9,11 +9,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from agent_workbench.cli.options import NEW_SUMMARY, describe_verb
+from agent_workbench.cli.options import NEW_SUMMARY, sentence
 from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
 from agent_workbench.core.version import __version__
 
-EPILOG = "Start with `agent tui` in a git repository. Exit codes are listed in docs/exit-codes.md."
+DESCRIPTION = "A terminal workbench for coding agents on your own machine."
+EPILOG = """\
+Start with `agent tui` in a git repository. `agent VERB --help` tells more of a verb.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a person is needed, 4 environment,
+5 model, 6 journal, 7 locked, 8 differs, 70 a defect, 130 interrupted."""
 
 
 class Verb(NamedTuple):
@@ -25,48 +29,56 @@ class Verb(NamedTuple):
     configure: str = "configure"
 
 
-VERBS = (
-    Verb("tui", "open the workbench on the repository you are in", "verbs.tasks.tui"),
-    Verb("run", "do tasks unattended; proposals that need a person are parked", "verbs.tasks.run"),
-    Verb("worker", "do the tasks of a queue unattended: once, as they come, or on a schedule", "verbs.tasks.worker"),
-    Verb("replay", "replay a past session step by step, or re-run its prompts", "verbs.records.replay"),
-    Verb("init", "write .agent.yml and memory/ for this repository without changing existing files", "verbs.repo.init"),
-    Verb("new", NEW_SUMMARY, "verbs.tasks.plan", "configure_new"),
-    Verb("plan", "show, check or extend the plan", "verbs.tasks.plan"),
-    Verb(
-        "sessions",
-        "list, search, show, verify, resume, fork, compare or export the sessions of this repository",
-        "verbs.records.sessions",
+GROUPS = (
+    (
+        "work",
+        (
+            Verb("tui", "open the workbench on the repository you are in", "verbs.tasks.tui"),
+            Verb("run", "do tasks unattended; what needs a person is parked", "verbs.tasks.run"),
+            Verb("chat", "talk with the model about this repository; it changes nothing", "verbs.models.chat"),
+            Verb("inbox", "list, show and decide what waits for you in all sessions", "verbs.tasks.inbox"),
+            Verb("plan", "show, check, make and extend the plan", "verbs.tasks.plan"),
+            Verb("merge", "merge the commit of a finished task into your branch", "verbs.tasks.merge"),
+            Verb("clean", "list what past work left, and remove it", "verbs.records.clean"),
+            Verb("consult", "ask a consultant: review, debug, spec, tdd and others", "verbs.models.consult"),
+        ),
     ),
-    Verb("inbox", "list, show and decide what waits for you in all sessions of this repository", "verbs.tasks.inbox"),
-    Verb(
-        "verify", "verify which approvals led to a commit, and that it matches what they showed", "verbs.records.verify"
+    (
+        "look back",
+        (
+            Verb("sessions", "list, search, show, resume, fork, compare and export sessions", "verbs.records.sessions"),
+            Verb("replay", "replay a session step by step, or re-run its prompts", "verbs.records.replay"),
+            Verb("verify", "verify which approvals led to a commit", "verbs.records.verify"),
+            Verb("search", "search the code of this repository as the model does", "verbs.repo.search"),
+            Verb("audit", "list which tasks ended how, who decided what, and what it cost", "verbs.records.audit"),
+        ),
     ),
-    Verb("audit", "list which tasks ended how, who decided what, and what it cost", "verbs.records.audit"),
-    Verb("merge", "merge the commit of a finished task into your current branch", "verbs.tasks.merge"),
-    Verb(
-        "clean",
-        "list what past work left (branches, worktrees, checkpoints, sessions) and remove it",
-        "verbs.records.clean",
+    (
+        "set up",
+        (
+            Verb("init", "write .agent.yml and memory/ for this repository", "verbs.repo.init"),
+            Verb("doctor", "check what works here, and what to do about the rest", "verbs.repo.doctor"),
+            Verb("model", "pull, list, remove, serve and test models", "verbs.models.model"),
+            Verb("trust", "show what this repository would run, and trust it", "verbs.repo.trust"),
+            Verb("rules", "list, check and revoke approval rules", "verbs.repo.rules"),
+            Verb("skills", "list, show, check and set up skills", "verbs.repo.skills"),
+            Verb("knowledge", "search, list, add and edit the notes that outlive a task", "verbs.repo.knowledge"),
+            Verb("index", "show, build or clear the index of the code search", "verbs.repo.index"),
+            Verb("completion", "print the script that completes words in your shell", "completion"),
+            Verb("demo", "try the workbench on a sample repository, with scripted answers", "verbs.tasks.demo"),
+        ),
     ),
-    Verb("chat", "talk with the model about this repository; it reads, and changes nothing", "verbs.models.chat"),
-    Verb("search", "search the code of this repository as the model does", "verbs.repo.search"),
-    Verb("index", "show, build or clear the index of the code search", "verbs.repo.index"),
-    Verb("consult", "ask a consultant: review, debug, spec, tdd, retrospective, trainer", "verbs.models.consult"),
-    Verb("model", "pull, list, remove, serve and test models, or show their status", "verbs.models.model"),
-    Verb("mcp", "serve this repository to editors and other agents (Model Context Protocol)", "verbs.repo.mcp"),
-    Verb(
-        "skills",
-        "list, show, choose, check and set up the skills that teach the model ways of working",
-        "verbs.repo.skills",
+    (
+        "serve",
+        (
+            Verb("mcp", "serve this repository to editors and other agents", "verbs.repo.mcp"),
+            Verb("worker", "do the tasks of a queue: once, as they come, on a schedule", "verbs.tasks.worker"),
+        ),
     ),
-    Verb("knowledge", "search, list, add and edit the notes that outlive a task", "verbs.repo.knowledge"),
-    Verb("rules", "list the approval rules for this repository, or revoke one", "verbs.repo.rules"),
-    Verb("trust", "show what this repository would run, and trust exactly that", "verbs.repo.trust"),
-    Verb("completion", "print the script that completes verbs, tasks and sessions in your shell", "completion"),
-    Verb("doctor", "check what works here, what does not, and what to do about it", "verbs.repo.doctor"),
-    Verb("demo", "try the workbench on a sample repo; the model's answers are scripted", "verbs.tasks.demo"),
 )
+SHORT_FORMS = (Verb("new", NEW_SUMMARY, "verbs.tasks.plan", "configure_new"),)
+"""Verbs of released versions that others replaced; they work, and are not listed."""
+VERBS = (*(verb for _, verbs in GROUPS for verb in verbs), *SHORT_FORMS)
 
 
 def main() -> None:
@@ -129,10 +141,10 @@ def parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """
     root = _bare_parser()
     root.add_argument("--version", action="version", version=f"agent {__version__}")
-    verbs = root.add_subparsers(title="verbs", metavar="VERB", required=True)
+    verbs = root.add_subparsers(metavar="VERB", required=True, help=argparse.SUPPRESS)
     wanted = None if arguments is None else next((word for word in arguments if not word.startswith("-")), "")
     for verb in VERBS:
-        made = describe_verb(verbs, verb.name, verb.summary)
+        made = verbs.add_parser(verb.name, description=sentence(verb.summary))
         if wanted in {None, verb.name}:
             getattr(import_module(f"agent_workbench.cli.{verb.module}"), verb.configure)(made)
     return root
@@ -140,8 +152,22 @@ def parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
 
 def _bare_parser() -> argparse.ArgumentParser:
     return CommandParser(
-        prog="agent", description="A terminal workbench for coding agents on your own machine.", epilog=EPILOG
+        prog="agent",
+        usage="agent [--version] VERB ...",
+        description=f"{DESCRIPTION}\n\n{_listed_verbs()}",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def _listed_verbs() -> str:
+    """Return all verbs by what one wants to do."""
+    width = max(len(verb.name) for verb in VERBS)
+    groups = (
+        "\n".join((f"{title}:", *(f"  {verb.name.ljust(width)}  {verb.summary}" for verb in verbs)))
+        for title, verbs in GROUPS
+    )
+    return "\n\n".join(groups)
 
 
 def print_error(error: WorkbenchError) -> None:

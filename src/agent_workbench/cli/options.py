@@ -18,9 +18,14 @@ ROLES = ("roles.planner", "roles.executor", "roles.reflexion")
 Execute = Callable[[argparse.Namespace], int]
 
 
+def sentence(summary: str) -> str:
+    """Return a summary as a sentence."""
+    return f"{summary[0].upper()}{summary[1:]}."
+
+
 def describe_verb(verbs: "Verbs", name: str, summary: str) -> argparse.ArgumentParser:
     """Add a verb with its one-line summary and return its parser."""
-    return verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    return verbs.add_parser(name, help=summary, description=sentence(summary))
 
 
 def add_verb(verbs: "Verbs", name: str, summary: str, execute: Execute) -> argparse.ArgumentParser:
