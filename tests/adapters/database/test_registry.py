@@ -139,17 +139,29 @@ async def test_a_worker_that_never_came_back_is_forgotten_after_a_week(database:
         "about = '{\"most_jobs\": -1}'",
         "about = '{\"most_jobs\": 1e400}'",
         'about = \'{"resources": {"cores_available": "NaN"}}\'',
-        "last_beat = 'infinity'",
-        "last_beat = '20000-01-01'",
-        "since = '-infinity'",
-        "since = '4000-01-01 BC'",
     ],
 )
-async def test_a_forged_row_hides_no_other_and_is_no_worker(database: Database, changes: str) -> None:
+async def test_a_forged_row_that_no_worker_writes_hides_no_other(database: Database, changes: str) -> None:
     for name in ("box", "forged"):
         await registry(database).beat(replace(BOX, name=name))
     await execute(database, f"UPDATE agent_workers SET {changes} WHERE name = 'forged'")
     assert await presences(database) == {"box": WorkerPresence.ONLINE}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "last_beat = 'infinity'",
+        "last_beat = '20000-01-01'",
+        "last_beat = '4000-01-01 BC'",
+        "last_beat = now() + interval '1 h'",
+    ],
+)
+async def test_a_worker_with_a_forged_time_is_offline(database: Database, changes: str) -> None:
+    for name in ("box", "forged"):
+        await registry(database).beat(replace(BOX, name=name))
+    await execute(database, f"UPDATE agent_workers SET {changes} WHERE name = 'forged'")
+    assert await presences(database) == {"box": WorkerPresence.ONLINE, "forged": WorkerPresence.OFFLINE}
 
 
 async def test_a_pause_is_kept_with_its_beginning_until_it_ends(database: Database) -> None:

@@ -1,7 +1,5 @@
 """Registered workers of a queue in the shared database. Times are those of the database's clock."""
 
-from datetime import UTC, datetime
-
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,13 +23,10 @@ ON CONFLICT (repository, project, name) DO UPDATE
 SET about = excluded.about, last_beat = clock_timestamp(), ended = false, instance = excluded.instance,
     since = CASE WHEN agent_workers.instance = excluded.instance THEN agent_workers.since ELSE clock_timestamp() END
 WHERE agent_workers.instance = excluded.instance OR %(first)s
-RETURNING name, instance, since, last_beat, draining, ended, about"""
-# The driver cannot read a time that is infinite or after the year 9999.
+RETURNING name, instance, agent_time_text(since), agent_time_text(last_beat), draining, ended, about"""
 _READ = """\
-SELECT name, instance, since, last_beat, draining, ended, about
-FROM agent_workers WHERE repository = %s AND project = %s
-AND since <= last_beat AND last_beat < clock_timestamp() + interval '1 day' AND since > 'epoch'
-ORDER BY name LIMIT 1000"""
+SELECT name, instance, agent_time_text(since), agent_time_text(last_beat), draining, ended, about
+FROM agent_workers WHERE repository = %s AND project = %s ORDER BY name LIMIT 1000"""
 # A worker that never came back; an order to drain is kept.
 _FORGET = """\
 DELETE FROM agent_workers WHERE repository = %s AND project = %s AND NOT draining
@@ -114,7 +109,8 @@ class DatabaseRegistry:
             fleet = await read_workers(connection, *self._queue)
             row = await (
                 await connection.execute(
-                    "SELECT since, percent, least FROM agent_dispatch_pauses WHERE repository = %s AND project = %s",
+                    "SELECT agent_time_text(since), percent, least FROM agent_dispatch_pauses "
+                    "WHERE repository = %s AND project = %s",
                     self._queue,
                 )
             ).fetchone()
@@ -137,9 +133,9 @@ class DatabaseRegistry:
 async def read_workers(connection: Connection, repository: str, project: str) -> Fleet:
     """Return the registered workers of a queue within a transaction; rows that no worker writes are passed over."""
     rows = await (await connection.execute(_READ, (repository, project))).fetchall()
-    now = await (await connection.execute("SELECT clock_timestamp()")).fetchone()
+    now = await (await connection.execute("SELECT agent_time_text(clock_timestamp())")).fetchone()
     found = (_record(row) for row in rows)
-    return Fleet(tuple(each for each in found if each is not None), _time(now[0] if now else None))
+    return Fleet(tuple(each for each in found if each is not None), str(now[0]) if now else "")
 
 
 def _record(row: tuple[object, ...]) -> WorkerRecord | None:
@@ -151,8 +147,8 @@ def _record(row: tuple[object, ...]) -> WorkerRecord | None:
         return None
     return WorkerRecord(
         str(name),
-        _time(since),
-        _time(last_beat),
+        str(since),
+        str(last_beat),
         str(instance),
         about.tags,
         bool(draining),
@@ -166,14 +162,7 @@ def _record(row: tuple[object, ...]) -> WorkerRecord | None:
 
 def _pause(row: tuple[object, ...]) -> DispatchPause:
     since, percent, least = row
-    return DispatchPause(_time(since), float(str(percent)), float(str(least)))
-
-
-def _time(value: object) -> str:
-    """Return a time of the database in ISO 8601 with `Z`; empty for what is none."""
-    if not isinstance(value, datetime):
-        return ""
-    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return DispatchPause(str(since), float(str(percent)), float(str(least)))
 
 
 def _unknown(name: str, fleet: Fleet) -> UsageError:

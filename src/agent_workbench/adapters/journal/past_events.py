@@ -10,7 +10,7 @@ from agent_workbench.adapters.journal.line_format import decode_line, peek_kind
 from agent_workbench.adapters.journal.reader import read_lines
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.core.errors import JournalError, StorageError
-from agent_workbench.core.events import ActionDecided, Event, Recorded
+from agent_workbench.core.events import ActionDecided, Event, ModelAnswered, Recorded
 from agent_workbench.core.events.codec import MAX_DEPTH, decode_event
 from agent_workbench.core.history.past_actions import PastAction, PastActions, session_actions
 from agent_workbench.core.ids import SessionId
@@ -48,22 +48,32 @@ def past_actions(sessions_dir: Path, kind: Permission) -> PastActions:
 
 def past_reading_speed(sessions_dir: Path, facts: ModelFacts) -> float:
     """Return the prompt tokens that a model read in a second in the newest answer that tells, else 0.0. Blocks."""
+    speeds = (reading_speed(events, facts) for events in _newest_first(sessions_dir, _ANSWERED))
+    return next((speed for speed in speeds if speed), 0.0)
+
+
+def past_answers(sessions_dir: Path) -> Iterator[ModelAnswered]:
+    """Yield the answers of models in the newest sessions, the newest first, within bounds. Blocks."""
+    for events in _newest_first(sessions_dir, _ANSWERED):
+        yield from (each for each in events if isinstance(each, ModelAnswered))
+
+
+def _newest_first(sessions_dir: Path, kinds: Collection[str]) -> Iterator[Iterator[Event]]:
+    """Yield the events of these kinds of each of the newest sessions, both the newest first."""
     try:
         folders = session_folders(sessions_dir)
     except StorageError:
-        return 0.0
+        return
     read = 0
     for directory in folders[:MOST_SPEED_SESSIONS]:
         try:
             lines, _ = read_lines(directory)
         except (JournalError, StorageError):
             continue
-        if speed := reading_speed((each.event for each in decoded_events(reversed(lines), _ANSWERED)), facts):
-            return speed
+        yield (each.event for each in decoded_events(reversed(lines), kinds))
         read += sum(map(len, lines))
         if read > MOST_BYTES:
             break
-    return 0.0
 
 
 def copied_events(lines: Sequence[bytes], sessions: Collection[str]) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from agent_workbench.system.atomic_files import make_directories, storage_error,
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
 from agent_workbench.system.regular_files import read_regular
 
-_LOCK, _STATE = ".lock", ".json"
+_LOCK, _STATE, _NAMES = ".lock", ".json", "names"
 _MOST_BYTES = 1_000_000
 
 
@@ -22,6 +23,7 @@ class WorkerFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock: FileLock | None = None
+        self._name_lock: FileLock | None = None
         self._name = ""
 
     def begin(self, name: str) -> None:
@@ -34,12 +36,33 @@ class WorkerFiles:
         lock.acquire()
         self._lock, self._name = lock, name
 
+    def take_name(self, wanted: str) -> str:
+        """Return the name that the worker keeps until its end: `wanted`, or with a number if a living one has it."""
+        folder = self._folder / _NAMES
+        try:
+            make_directories(folder)
+        except OSError as error:
+            raise storage_error(f"{folder} could not be created", error) from error
+        for number in count(1):
+            name = wanted if number == 1 else f"{wanted}-{number}"
+            lock = FileLock(folder / f"{name}{_LOCK}", describe_holder())
+            try:
+                lock.acquire()
+            except LockedError:
+                continue
+            self._name_lock = lock
+            return name
+        raise AssertionError
+
     def write(self, state: WorkerState) -> None:
         """Replace the state that others read; raise `StorageError`."""
         write_atomically(self._folder / f"{self._name}{_STATE}", msgspec.json.encode(state), mode=0o600)
 
     def end(self) -> None:
-        """Remove the state and release the lock."""
+        """Remove the state and release the locks."""
+        if self._name_lock is not None:
+            self._name_lock.release()
+            self._name_lock = None
         if self._lock is None:
             return
         with contextlib.suppress(OSError):

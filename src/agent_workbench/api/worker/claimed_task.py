@@ -40,6 +40,7 @@ from agent_workbench.views.reports.task_result import task_result
 if TYPE_CHECKING:  # loaded with the first session
     from agent_workbench.adapters.queue.queued_plan import QueuedPlan
     from agent_workbench.api.sessions.session_handle import LocalSession
+    from agent_workbench.core.events import ModelAnswered
     from agent_workbench.core.state.session_state import SessionState
 
 MOST_ATTEMPTS = 3
@@ -54,8 +55,8 @@ _FINAL = (PlanError, ConfigError, UsageError, JournalError)
 class WorkerContext(Struct):
     """Parts that the claimed tasks of a worker share. `waits`: an outage is waited for, instead of ending the attempt.
 
-    `changed` is called when a task begins to wait, or goes on. `slots` bounds the sessions that are open at once; a
-    task that waits has none.
+    `changed` is called when a task begins to wait, or goes on, `answered` with each answer of a model. `slots` bounds
+    the sessions that are open at once; a task that waits has none.
     """
 
     host: LocalSessionHost
@@ -68,6 +69,7 @@ class WorkerContext(Struct):
     changed: Callable[[], None]
     slots: asyncio.Semaphore
     waits: bool
+    answered: "Callable[[ModelAnswered], None] | None" = None
 
 
 class _Stopped(Exception):
@@ -201,7 +203,9 @@ class ClaimedTask:
 
     async def _end_of(self, session: "LocalSession") -> SessionEnd:
         """Log the events of a session and wait for its end; raise the error that ended it."""
-        logging = asyncio.create_task(log_events(session, self.claim.task.id, self._context.log, self._context.outages))
+        context = self._context
+        events = log_events(session, self.claim.task.id, context.log, context.outages, context.answered)
+        logging = asyncio.create_task(events)
         try:
             return await session.wait()
         finally:

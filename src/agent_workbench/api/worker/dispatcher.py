@@ -50,6 +50,11 @@ class Dispatcher:
         """The tasks that are worked on."""
         return tuple(work.job for work in self._running.values())
 
+    @property
+    def working(self) -> int:
+        """The number of tasks that take a job: those that wait for an outage do not."""
+        return sum(not each.waits_for for each in self.jobs)
+
     async def next_end(self, *, begun: bool) -> SessionEnd | None:
         """Work on a free task to its end, with `begun` on one that was begun before; return None if none is free."""
         claim = await self._queue.claim(self._worker, LEASE_SECONDS, begun=begun)
@@ -75,8 +80,8 @@ class Dispatcher:
         return False
 
     def _has_room(self, most: int) -> bool:
-        waiting = sum(bool(each.waits_for) for each in self.jobs)
-        return waiting < MOST_WAITING and len(self._running) - waiting < most
+        working = self.working
+        return len(self._running) - working < MOST_WAITING and working < most
 
     async def collect(self) -> tuple[SessionEnd, ...]:
         """Return the ends since the last call; raise the error that ended one."""

@@ -11,12 +11,22 @@ from agent_workbench.core.errors import ModelError, error_text
 from agent_workbench.core.ids import SessionId
 
 if TYPE_CHECKING:  # loaded with the first session
+    from collections.abc import Callable
+
+    from agent_workbench.core.events import ModelAnswered
     from agent_workbench.core.state.session_state import SessionState
 
 
-async def log_events(session: LocalSession, task: str, log: WorkerLog, outages: Outages) -> None:
+async def log_events(
+    session: LocalSession,
+    task: str,
+    log: WorkerLog,
+    outages: Outages,
+    answered: "Callable[[ModelAnswered], None] | None" = None,
+) -> None:
     """Log the events of a session until it ends; what it gets done shows which outages are over.
 
+    `answered` is called with each answer of a model.
     How it begins, ends and fails to go on is of little interest: the worker says what became of the task.
     """
     from agent_workbench.core.events import (
@@ -33,6 +43,8 @@ async def log_events(session: LocalSession, task: str, log: WorkerLog, outages: 
     async for recorded in session.events(session.opened_seq):
         if isinstance(recorded.event, ModelAnswered):
             outages.over(Cause.MODEL)
+            if answered is not None:
+                answered(recorded.event)
         if isinstance(recorded.event, ModelAnswered | ActionStarted | TaskStarted):
             outages.over(Cause.DISK, Cause.LOCK, task=task)
         told = isinstance(recorded.event, SessionResumed | SessionLeft | TroubleMet | TaskFinished)

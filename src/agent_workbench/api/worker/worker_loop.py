@@ -37,7 +37,8 @@ _BY_WEIGHT = (
 class LoopParts(Struct, frozen=True):
     """Parts of a worker that its loop moves. `mark` changes with the queue, and is cheap to ask for.
 
-    `next_run` is told when the schedule is due, `changed` is called when a task has ended.
+    `next_run` is told when the schedule is due, `changed` is called when a task has ended. `refusal` returns why
+    nothing new is begun now, empty if it may be.
     """
 
     dispatcher: Dispatcher
@@ -50,6 +51,7 @@ class LoopParts(Struct, frozen=True):
     next_run: Callable[[str], None]
     changed: Callable[[], None]
     refused: RefusedFiles
+    refusal: Callable[[], str] = lambda: ""
 
 
 class WorkerLoop:
@@ -62,6 +64,7 @@ class WorkerLoop:
         self._expired = float("-inf")
         self._disk_attempt = 0
         self._mark: object = None
+        self._refusal = ""
 
     async def once(self) -> SessionEnd:
         """Continue what was begun and can go on, do one task of the queue, and return the end.
@@ -73,6 +76,8 @@ class WorkerLoop:
         await parts.parked.resume_decided(thorough=True)
         begun = True
         while not parts.pauses.stopping.is_set():
+            if not begun and (refusal := parts.refusal()):
+                return sum_up([*ends, SessionEnd(ExitCode.DONE, f"nothing new is begun: {refusal}")])
             end = await parts.dispatcher.next_end(begun=begun)
             ends += [end] if end is not None else []
             if not begun or (end is not None and end.exit_code in _ENDS_ALL):
@@ -112,14 +117,16 @@ class WorkerLoop:
             now = parts.clock.monotonic_seconds()
             thorough = bool(ended) or now >= self._looked + THOROUGH_SECONDS
             mark = await asyncio.to_thread(parts.mark)
-            thorough, self._mark = thorough or mark != self._mark, mark
+            refusal = parts.refusal()
+            thorough = thorough or mark != self._mark or bool(self._refusal and not refusal)
+            self._mark, self._refusal = mark, refusal
             if now >= self._expired + EXPIRY_SECONDS:
                 self._expired = now
                 await parts.parked.reject_expired()
             resumed = await parts.parked.resume_decided(thorough=thorough)
             if thorough:
                 self._looked = now
-            empty = await parts.dispatcher.take(new=new) if resumed or thorough else False
+            empty = await parts.dispatcher.take(new=new and not refusal) if resumed or thorough else False
             parts.refused.take()
         except StorageError as error:
             await parts.outages.wait(Cause.DISK, error_text(error), self._disk_attempt)

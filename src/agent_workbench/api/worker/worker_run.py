@@ -5,6 +5,7 @@ import contextlib
 import os
 import secrets
 import socket
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.api.forge.reports import Reports
     from agent_workbench.api.forge.watch import ForgeWatch
     from agent_workbench.api.worker.dispatcher import Dispatcher
+    from agent_workbench.api.worker.membership import Membership
     from agent_workbench.api.worker.refused_files import RefusedFiles
     from agent_workbench.api.worker.worker_loop import WorkerLoop
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -73,6 +75,7 @@ class WorkerRun:
         self._dispatcher: Dispatcher | None = None
         self._refused: RefusedFiles | None = None
         self._reports: Reports | None = None
+        self._membership: Membership | None = None
         self._next_run = ""
         self._stops = 0
         self.forge_called = asyncio.Event()
@@ -111,6 +114,8 @@ class WorkerRun:
         try:
             return await self._work(repo, settings, queue)
         finally:
+            if self._membership is not None:
+                await self._membership.end()
             if self._files is not None:
                 await asyncio.to_thread(self._files.end)
             if self._reports is not None:
@@ -119,16 +124,22 @@ class WorkerRun:
 
     async def _work(self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue") -> SessionEnd:
         from agent_workbench.api.forge.watch import beside
+        from agent_workbench.api.worker.fleet_entry import FleetEntry, enter_fleet
         from agent_workbench.bootstrap.worker import worker_files
 
         self._files = await asyncio.to_thread(worker_files, repo, self._project)
         await asyncio.to_thread(self._files.begin, self._name)
-        loop = await self._loop(repo, settings, queue, self._options.jobs or settings.worker.jobs)
+        most_jobs = self._options.jobs or settings.worker.jobs
+        if settings.database.active:
+            parts = FleetEntry(self._files, self._name, most_jobs, self._pauses, self._log_of_worker())
+            self._membership = await enter_fleet(repo, settings, self._project, parts)
+        loop = await self._loop(repo, settings, queue, most_jobs)
         self._changed()
         try:
-            if self._options.once:
-                return await loop.once()
-            await beside(await self._watch(repo, settings, queue), loop.run(self._options.schedule))
+            async with nullcontext() if self._membership is None else self._membership.kept():
+                if self._options.once:
+                    return await loop.once()
+                await beside(await self._watch(repo, settings, queue), loop.run(self._options.schedule))
         except WorkbenchError as error:
             self._log_of_worker().fail("stopped", error_text(error))
             raise
@@ -166,7 +177,7 @@ class WorkerRun:
         from agent_workbench.api.worker.worker_loop import LoopParts, WorkerLoop
         from agent_workbench.bootstrap.worker import report_outbox
 
-        log = self._log_of_worker()
+        log, membership = self._log_of_worker(), self._membership
         outages = Outages(log, self._pauses, self._name)
         if settings.forge.active:
             self._reports = await asyncio.to_thread(repo_reports, repo, settings)
@@ -182,8 +193,13 @@ class WorkerRun:
             self._changed,
             asyncio.Semaphore(most_jobs + MORE_BEGUN),
             waits=not self._options.once,
+            answered=membership.answered if membership is not None else None,
         )
-        self._dispatcher = Dispatcher(queue, self._name, lambda claim: ClaimedTask(context, claim), most_jobs)
+        worker = membership.name if membership is not None else self._name
+        dispatcher = Dispatcher(queue, worker, lambda claim: ClaimedTask(context, claim), most_jobs)
+        self._dispatcher = dispatcher
+        if membership is not None:
+            membership.jobs = lambda: dispatcher.working
         sessions = await asyncio.to_thread(repo.sessions, settings)
         decisions = await asyncio.to_thread(repo_decisions, repo, settings, sessions)
         parked = ParkedTasks(queue, decisions, sessions, await repo_inbox(repo.invocation, repo.shared), log)
@@ -192,18 +208,9 @@ class WorkerRun:
         self._refused = RefusedFiles(queue.refused, partial(_tell_hooks, repo, settings), log)
         jobs = "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
         log.note("started", f"{self._name} works on {queue.path}{jobs}")
-        parts = LoopParts(
-            self._dispatcher,
-            parked,
-            outages,
-            self._pauses,
-            log,
-            self._clock,
-            queue.mark,
-            self._set_next_run,
-            self._changed,
-            self._refused,
-        )
+        refusal = (lambda: membership.refusal) if membership is not None else str
+        told = (self._set_next_run, self._changed, self._refused, refusal)
+        parts = LoopParts(dispatcher, parked, outages, self._pauses, log, self._clock, queue.mark, *told)
         return WorkerLoop(parts)
 
     async def _settle(self) -> None:
@@ -222,6 +229,8 @@ class WorkerRun:
 
     def _changed(self) -> None:
         """Write the state that other processes read; a full disk does not stop the work."""
+        if self._membership is not None:
+            self._membership.changed()
         if self._files is not None and self._dispatcher is not None:
             state = WorkerState(
                 self._name, self._since, self._dispatcher.jobs, self._dispatcher.most_jobs, self._next_run

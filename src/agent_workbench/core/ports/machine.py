@@ -1,8 +1,9 @@
-"""Ports of the machine: clock, fresh ids, desktop notifications."""
+"""Ports of the machine: clock, fresh ids, desktop notifications, resources."""
 
 from typing import Protocol
 
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.queue.workers import MachineResources
 
 
 class Clock(Protocol):
@@ -27,3 +28,13 @@ class Desktop(Protocol):
 
     async def notify(self, title: str, text: str) -> None:
         """Show a desktop notification; without a desktop nothing happens."""
+
+
+class Machine(Protocol):
+    """The machine under a worker. All calls block."""
+
+    def resources(self) -> MachineResources:
+        """Return its resources now, with the GPUs that were found last; takes a moment."""
+
+    def find_gpus(self) -> None:
+        """Look for GPUs; takes some seconds at most, whatever their driver does."""

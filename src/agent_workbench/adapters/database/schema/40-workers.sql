@@ -1,4 +1,7 @@
 -- Registered workers: `about` is the JSON of what a heartbeat said. None of it is trusted: it only says where tasks may go.
+CREATE FUNCTION agent_time_text(moment timestamptz) RETURNS text STABLE LANGUAGE sql
+AS $$ SELECT to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') $$;
+
 CREATE TABLE agent_workers (
     repository text NOT NULL,
     project text NOT NULL,

@@ -1,0 +1,44 @@
+"""Wiring of a worker to the fleet that shares its queue: registry, machine and recorded answers."""
+
+import socket
+from typing import TYPE_CHECKING
+
+from agent_workbench.bootstrap.database import repository_key, shared_database
+
+if TYPE_CHECKING:  # loaded by the verbs that need them
+    from collections.abc import Sequence
+
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.events import ModelAnswered
+    from agent_workbench.core.ports.machine import Machine
+    from agent_workbench.core.ports.shared_state import WorkerRegistry
+    from agent_workbench.core.settings import Settings
+
+EMBEDDED = "embedded llama.cpp"
+"""Endpoint that answers of our own server for a model file have."""
+
+
+async def worker_registry(repo: "RepoContext", settings: "Settings", project: str) -> "WorkerRegistry":
+    """Return the registered workers of a project's queue in the shared database; raise `ConfigError`, `RepoError`."""
+    from agent_workbench.adapters.database.registry import DatabaseRegistry
+
+    return DatabaseRegistry(shared_database(repo, settings.database), await repository_key(repo), project)
+
+
+def local_machine(repo: "RepoContext") -> "Machine":
+    """Return this machine; no program of the repository is run for it."""
+    from agent_workbench.adapters.machine.local_machine import LocalMachine
+
+    return LocalMachine(repo.invocation.environ, str(repo.root))
+
+
+def machine_name(settings: "Settings") -> str:
+    """Return the name of this machine among workers: that of the settings, else its host name."""
+    return settings.worker.name or socket.gethostname()
+
+
+def recorded_answers(repo: "RepoContext", settings: "Settings") -> "Sequence[ModelAnswered]":
+    """Return the answers of models in this repository's newest sessions, the oldest first. Blocks."""
+    from agent_workbench.adapters.journal.past_events import past_answers
+
+    return tuple(past_answers(repo.sessions_dir(settings)))[::-1]
