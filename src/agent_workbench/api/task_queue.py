@@ -16,15 +16,17 @@ from agent_workbench.bootstrap.stores import check_person
 from agent_workbench.bootstrap.task_queue import (
     DEFAULT_PROJECT,
     check_unplanned,
+    in_database,
+    project_queue,
     read_definition,
     render_definition,
-    task_queue,
 )
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.plan import Task, TaskDraft, TaskOrigin
-from agent_workbench.core.ports.task_queue import QueuedTask
+from agent_workbench.core.ports.repo_files import Plans
+from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask
 from agent_workbench.core.skills.selection import choosable
 from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
 
@@ -44,7 +46,7 @@ class QueuePlace(Struct, frozen=True):
 
 
 class AddedTask(Struct, frozen=True):
-    """A task that was queued: its definition, the path of its file, and remarks about it."""
+    """A task that was queued: its definition, its file or queue, and remarks about it."""
 
     task: Task
     path: str
@@ -129,11 +131,21 @@ def _name_for(task: Task) -> str:
 async def _put(invocation: Invocation, text: str, name: str, place: QueuePlace) -> AddedTask:
     await asyncio.to_thread(check_person, invocation)
     repo = await find_repo(invocation)
-    queue = await task_queue(repo, place.project, place.folder)
-    plans = repo.plans(await settings_to_check(repo))
+    settings = await settings_to_check(repo)
+    try:
+        queue = await project_queue(repo, settings, place.project, place.folder)
+        task, name = await _put_named(queue, text, name, repo.plans(settings))
+        return AddedTask(task, queue.path if in_database(settings, place.folder) else f"{queue.path}/{name}.yaml")
+    finally:
+        await repo.shared.close()
+
+
+async def _put_named(queue: ProjectQueue, text: str, name: str, plans: Plans) -> tuple[Task, str]:
+    """Queue a task under its name, or the first one with a number that is free; return it and the name."""
     for number in range(1, MOST_NAMES):
         stem = name if number == 1 else f"{name}-{number}"
-        await check_unplanned((read_definition(text, TaskOrigin.LOCAL, f"{stem}.yaml").task,), plans)
+        task = read_definition(text, TaskOrigin.LOCAL, f"{stem}.yaml").task
+        await check_unplanned((task,), plans)
         if await queue.put(QueuedTask(stem, text)):
-            return AddedTask(read_definition(text, TaskOrigin.LOCAL, f"{stem}.yaml").task, f"{queue.path}/{stem}.yaml")
+            return task, stem
     raise StorageError(f"{queue.path} has {MOST_NAMES} tasks named {name}", advice="give this one another `id`")

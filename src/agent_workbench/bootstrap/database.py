@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.errors import ConfigError
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
+    from collections.abc import Callable
+
     from agent_workbench.adapters.database.connection import Database
+    from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
     from agent_workbench.bootstrap.shared_resources import SharingRepo
+    from agent_workbench.core.plan.needs import Needs
     from agent_workbench.core.ports.shared_state import SessionRefs
+    from agent_workbench.core.ports.task_queue import QueuedTask
+    from agent_workbench.core.settings import Settings
     from agent_workbench.core.settings.database import DatabaseSettings
 
 
@@ -24,6 +30,26 @@ def shared_database(repo: "SharingRepo", settings: "DatabaseSettings") -> "Datab
             advice="put the address into it, or name another variable in database.url_env",
         )
     return repo.shared.database(address)
+
+
+async def database_queue(
+    repo: "SharingRepo",
+    settings: "Settings",
+    project: str,
+    complete: "Callable[[QueuedTask], tuple[QueuedTask, Needs]]",
+) -> "PostgresQueue":
+    """Return the queue of a project in the shared database; raise `ConfigError`, `RepoError`."""
+    from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
+    from agent_workbench.bootstrap.signatures import shared_signatures
+
+    return PostgresQueue(
+        shared_database(repo, settings.database),
+        await repository_key(repo),
+        project,
+        shared_signatures(repo, settings.database),
+        complete=complete,
+        poll_seconds=settings.worker.poll_seconds,
+    )
 
 
 async def repository_key(repo: "SharingRepo") -> str:

@@ -6,7 +6,9 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.errors import PlanError, StorageError, UsageError
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import DatabaseDownError, PlanError, StorageError, UsageError
 from agent_workbench.core.plan import QUEUE_FOLDER, is_queued
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
@@ -19,8 +21,10 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.plan import Task, TaskOrigin
+    from agent_workbench.core.plan.needs import Needs
     from agent_workbench.core.ports.repo_files import Plans
-    from agent_workbench.core.ports.task_queue import QueuedTask
+    from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask
+    from agent_workbench.core.settings import Settings
     from agent_workbench.core.skills.entries import SkillEntry
     from agent_workbench.core.state.session_state import SessionState
     from agent_workbench.core.yaml_documents.json_schema import JsonSchema
@@ -29,8 +33,43 @@ DEFAULT_PROJECT = "default"
 _PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
+async def project_queue(
+    repo: "RepoContext", settings: "Settings", project: str = DEFAULT_PROJECT, folder: Path | None = None
+) -> "ProjectQueue":
+    """Return the queue of a project: in the shared database if one is set, else, or with `folder`, in a folder.
+
+    Raises `UsageError` for a name that is no project's, `ConfigError` for a database without an address.
+    """
+    if not in_database(settings, folder):
+        return await task_queue(repo, project, folder)
+    from agent_workbench.bootstrap.database import database_queue
+
+    queue_folder(project)
+    return await database_queue(repo, settings, project, _completed)
+
+
+def in_database(settings: "Settings", folder: Path | None) -> bool:
+    """Return True if the queues of the projects are in the shared database; a `folder` that is named goes first."""
+    return folder is None and settings.database.active
+
+
+def _completed(task: "QueuedTask") -> "tuple[QueuedTask, Needs]":
+    """Return a task with the order that its definition has, and its needs.
+
+    A text that is no task is queued as it is: the worker that gets it says so.
+    """
+    from agent_workbench.core.plan.needs import Needs
+
+    try:
+        read = read_definition(task.definition, task.origin, f"{task.id}.yaml")
+    except PlanError:
+        return task, Needs()
+    depends_on = task.depends_on or read.task.depends_on
+    return replace(task, priority=task.priority or read.priority, depends_on=depends_on), read.task.needs
+
+
 async def task_queue(repo: "RepoContext", project: str = DEFAULT_PROJECT, folder: Path | None = None) -> "FolderQueue":
-    """Return the queue of a project; raise `UsageError` for a name that is no project's.
+    """Return the queue of a project in a folder; raise `UsageError` for a name that is no project's.
 
     `folder` holds the folders of the projects (None: `tasks/queue` of the repository).
     """
@@ -153,16 +192,16 @@ def recorded_plan(state: "SessionState") -> "QueuedPlan | None":
     return QueuedPlan(state.plan, state.plan_path)
 
 
-async def is_withdrawn(repo: "RepoContext", summary: "SessionSummary") -> bool:
+async def is_withdrawn(repo: "RepoContext", settings: "Settings", summary: "SessionSummary") -> bool:
     """Return True if a session works on a queued task that was withdrawn, so that no worker continues it.
 
-    Not for one that somebody has open, or made by a fork.
+    Not for one that somebody has open, or made by a fork, and not while the database does not answer.
     """
     if not summary.queued or summary.holder or summary.parent is not None:
         return False
     path = PurePosixPath(summary.label)
     try:
-        queue = await task_queue(repo, path.parent.name)
-    except UsageError:
+        queue = await project_queue(repo, settings, path.parent.name)
+        return await queue.withdrew(path.stem, summary.id)
+    except (UsageError, DatabaseDownError):
         return False
-    return await queue.withdrew(path.stem, summary.id)

@@ -44,6 +44,7 @@ class FolderQueue:
         self._clock = clock
         self._leases = QueueLeases(records, clock)
         self._refused: list[tuple[str, str]] = []
+        self.news = asyncio.Event()
         self._owner = QueueOwner(files, records.folder)
         self._waiting = WaitingTasks(files, records, read_order, tracked_names)
 

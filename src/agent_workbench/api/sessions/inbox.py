@@ -69,7 +69,7 @@ async def repo_inbox(invocation: Invocation, shared: "SharedResources | None" = 
     sessions = await asyncio.to_thread(repo.sessions, settings)
     inbox = await asyncio.to_thread(repo_decisions, repo, settings, sessions)
     person = partial(decider, invocation)
-    withdrawn = partial(is_withdrawn, repo)
+    withdrawn = partial(is_withdrawn, repo, settings)
     return RepoInbox(sessions, inbox, system_clock(), person, settings.worker, withdrawn, repo.shared.close)
 
 

@@ -1,5 +1,6 @@
 """Protocol of the queue of tasks for workers. `tests/contracts` holds every implementation to it."""
 
+import asyncio
 from enum import StrEnum
 from typing import Protocol
 
@@ -103,3 +104,30 @@ class TaskQueue(Protocol):
 
     async def tasks(self, *states: QueueState) -> tuple[QueuedTask, ...]:
         """Return the tasks in these states (none: in any), by priority and then by id."""
+
+
+class ProjectQueue(TaskQueue, Protocol):
+    """The queue of one project, as a worker and its user see it."""
+
+    @property
+    def path(self) -> str:
+        """Name of the queue for the user."""
+
+    @property
+    def news(self) -> asyncio.Event:
+        """Set when a task may be free for this process; who waits for it clears it. It may never be set."""
+
+    def mark(self) -> object:
+        """Return what changes when a task may be free; cheap, and blocks for a moment at most."""
+
+    async def exists(self) -> bool:
+        """Return True if the queue is there; raise `StorageError` if something else is in its place."""
+
+    async def withdrew(self, task: str, session: SessionId) -> bool:
+        """Return True if the task that the session works on was withdrawn."""
+
+    def refused(self) -> tuple[tuple[str, str], ...]:
+        """Return the names of what was queued and is no task, each with the reason: those since the last call."""
+
+    async def close(self) -> None:
+        """Free the claims of this object."""

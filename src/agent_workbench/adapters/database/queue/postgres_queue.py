@@ -63,7 +63,8 @@ _WITHDREW = SQL(
 class PostgresQueue:
     """Implements `core.ports.task_queue.TaskQueue`. `close` frees the claims of this object.
 
-    `clock` is set by tests: leases run on the server's clock without it. `read_needs` returns what a definition needs.
+    `clock` is set by tests: leases run on the server's clock without it. `complete` adds what
+    a definition says: the task's order and what it needs.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class PostgresQueue:
         project: str,
         signatures: Signatures,
         *,
-        read_needs: Callable[[QueuedTask], Needs] = lambda task: Needs(),
+        complete: Callable[[QueuedTask], tuple[QueuedTask, Needs]] = lambda task: (task, Needs()),
         poll_seconds: float = 10.0,
         clock: Clock | None = None,
     ) -> None:
@@ -81,7 +82,7 @@ class PostgresQueue:
         self._signer = TaskSigner(self._context.queue, signatures)
         self._claims = TaskClaims(self._context)
         self._ends = TaskEnds(self._context, self._signer)
-        self._read_needs = read_needs
+        self._complete = complete
         self._poll_seconds = poll_seconds
         self._asked: set[str] = set()
         self._refused: list[tuple[str, str]] = []
@@ -107,7 +108,7 @@ class PostgresQueue:
 
     async def put(self, task: QueuedTask) -> bool:
         task_id(task.id)
-        needs = self._read_needs(task)
+        task, needs = self._complete(task)
         body = encode_body(TaskBody(task.definition, task.priority, needs, task.depends_on))
         parameters = {
             **self._context.parameters(task.id),
