@@ -16,11 +16,14 @@ from agent_workbench.core.invocation import Invocation
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.journal.tombstones import Tombstones
+    from agent_workbench.api.records.signed_anchors import SignedAnchors
+    from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.anchors import Anchor, FoundAnchors
     from agent_workbench.core.history.commit_proof import CommitFacts, CommitProof, TrailerProof
     from agent_workbench.core.history.journal_proof import JournalProof, VerifyReport
     from agent_workbench.core.history.leftovers import Tombstone
     from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.core.settings import Settings
 
 NO_TRAILER = "its message has no Agent-Journal trailer, so it names no approval"
 NO_JOURNAL = "the journal of session {} is not here"
@@ -36,8 +39,8 @@ async def prove_session(invocation: Invocation, session: str) -> "JournalProof":
     from agent_workbench.core.history.journal_proof import JournalProof
 
     repo, settings = await trusted_repo(invocation)
-    sessions = await asyncio.to_thread(repo.sessions, settings)
-    prover = Prover(repo.repository, sessions, tombstones())
+    prover = await _prover(repo, settings)
+    sessions = prover.sessions
     try:
         session = await sessions.locate(session)
     except UsageError:
@@ -70,13 +73,26 @@ async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
         raise unknown
     if not facts.intact:
         return CommitProof(facts, problems=("what is stored under its name is too large, or has another hash",))
-    prover = Prover(repo.repository, await asyncio.to_thread(repo.sessions, settings), tombstones())
+    prover = await _prover(repo, settings)
     found = read_trailers(facts.commit, facts.message)
     wrong = tuple(f"its trailer {value!r} names no event of a session" for value in found.malformed)
     alone = len(found.anchors) == 1
     trailers = without_squashed([await _prove_trailer(prover, facts, each, alone=alone) for each in found.anchors])
     missing = "" if found.anchors or wrong else NO_TRAILER + await _parents(repo.repository, facts)
     return CommitProof(facts, trailers, wrong, missing)
+
+
+async def _prover(repo: "RepoContext", settings: "Settings") -> "Prover":
+    """Return the prover of a repository's sessions; with a database, signed heads count too."""
+    sessions = await asyncio.to_thread(repo.sessions, settings)
+    if not settings.database.active or not settings.database.remote:
+        return Prover(repo.repository, sessions, tombstones())
+    from agent_workbench.api.records.signed_anchors import SignedAnchors
+    from agent_workbench.bootstrap.database import session_refs
+    from agent_workbench.bootstrap.signatures import shared_signatures
+
+    signed = SignedAnchors(session_refs(repo, settings.database), shared_signatures(repo, settings.database))
+    return Prover(repo.repository, sessions, tombstones(), signed)
 
 
 async def _parents(repository: "Repository", facts: "CommitFacts") -> str:
@@ -93,12 +109,22 @@ async def _parents(repository: "Repository", facts: "CommitFacts") -> str:
 async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor", *, alone: bool) -> "TrailerProof":
     from agent_workbench.core.history.commit_proof import TrailerProof, approved_diff, prove_trailer, with_files
 
-    if anchor.session not in await prover.sessions.origins():
-        stone = await prover.tombstone(anchor.session)
-        notes = (stone.note,) if stone is not None else ()
-        return TrailerProof(anchor.session, anchor.seq, missing=NO_JOURNAL.format(anchor.session), notes=notes)
+    stone = await prover.tombstone(anchor.session)
+    notes = (stone.note,) if stone is not None else ()
+    if not await prover.knows(anchor.session):
+        heads = await prover.heads(anchor.session)
+        named = tuple(f"{each.name} names event {each.seq} of it" for each in heads.anchors)
+        missing = NO_JOURNAL.format(anchor.session)
+        return TrailerProof(
+            *(anchor.session, anchor.seq),
+            problems=heads.malformed,
+            missing=missing,
+            notes=(*notes, *named, *heads.notes),
+        )
     report, journal = await prover.prove(anchor.session)
     found = await asyncio.to_thread(prove_trailer, facts, anchor, report, journal)
+    if prover.signed is not None:
+        found = replace(await prover.signed.with_deciders(found), notes=(*found.notes, *notes))
     if found.task is None or not facts.parents:
         return found
     try:
@@ -111,8 +137,15 @@ async def _prove_trailer(prover: "Prover", facts: "CommitFacts", anchor: "Anchor
 class Prover:
     """Proofs of the journals of `sessions` by what a repository holds."""
 
-    def __init__(self, repository: "Repository", sessions: "SessionStore", tombstones: "Tombstones") -> None:
+    def __init__(
+        self,
+        repository: "Repository",
+        sessions: "SessionStore",
+        tombstones: "Tombstones",
+        signed: "SignedAnchors | None" = None,
+    ) -> None:
         self._tombstones = tombstones
+        self.signed = signed
         self.repository = repository
         self.commits = repository.stored_commits()
         self.sessions = sessions
@@ -120,6 +153,23 @@ class Prover:
     async def tombstone(self, session: SessionId) -> "Tombstone | None":
         """Return the record of what the user removed of a session, None if nothing was."""
         return await asyncio.to_thread(self._tombstones.of, session)
+
+    async def knows(self, session: SessionId) -> bool:
+        """Return True if the journal of a session is here, or in the database."""
+        if session in await self.sessions.origins():
+            return True
+        if self.signed is None:
+            return False
+        try:
+            return (await self.sessions.summary(session)).id == session
+        except UsageError:
+            return False
+
+    async def heads(self, session: SessionId) -> "FoundAnchors":
+        """Return the signed heads of a session at the git remote; none without a database."""
+        from agent_workbench.core.history.anchors import FoundAnchors
+
+        return await self.signed.of(session) if self.signed is not None else FoundAnchors()
 
     async def anchors(self, sessions: Collection[str]) -> "FoundAnchors":
         """Return the anchors that name one of the sessions."""
@@ -132,6 +182,7 @@ class Prover:
         shared = await self._relatives(session)
         # Anchors are read before the journals, which may grow: so an anchor always names an existing event.
         found = await self.anchors({session, *shared})
+        found = found.with_heads(await self.heads(session))
         reports = {session: await self._report(session)}
         for each in shared:
             with suppress(StorageError):  # an unreadable journal proves nothing

@@ -16,17 +16,24 @@ MAX_MALFORMED = 20
 
 
 class Anchor(Struct, frozen=True):
-    """Claim of a commit that event `seq` of a session has this hash; `ref` is the checkpoint's ref, if any."""
+    """Claim of a commit that event `seq` of a session has this hash; `ref` is the checkpoint's ref, if any.
+
+    Of a head that machines share, `signer` is the principal of its signature, and `worker` the machine that wrote it.
+    """
 
     session: SessionId
     seq: int
     hash: str
     commit: CommitId
     ref: str = ""
+    signer: str = ""
+    worker: str = ""
 
     @property
     def name(self) -> str:
-        """Short name of the commit or checkpoint."""
+        """Short name of the commit, checkpoint or signed head."""
+        if self.signer:
+            return f"the head of worker {self.worker}, signed by {self.signer},"
         return f"checkpoint {self.ref}" if self.ref else f"commit {self.commit[:10]}"
 
 
@@ -52,6 +59,12 @@ class FoundAnchors(Struct, frozen=True):
         """Return the anchors of one session."""
         mine = tuple(each for each in self.anchors if each.session == session)
         return FoundAnchors(mine, tuple(each for each in self.malformed if session in each), self.notes)
+
+    def with_heads(self, other: "FoundAnchors") -> "FoundAnchors":
+        """Return these anchors with those of signed heads, and what is wrong with the latter."""
+        return FoundAnchors(
+            (*self.anchors, *other.anchors), (*self.malformed, *other.malformed), (*self.notes, *other.notes)
+        )
 
 
 def read_trailers(commit: CommitId, message: bytes, ref: str = "") -> Trailers:

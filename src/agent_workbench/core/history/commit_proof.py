@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.events import ActionDecided, PatchApplied, Recorded, TaskCommitted, TaskMerged
+from agent_workbench.core.events import ActionDecided, ModelAnswered, PatchApplied, Recorded, TaskCommitted, TaskMerged
 from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.history.anchors import Anchor, anchor_lines, read_trailers
@@ -20,6 +20,7 @@ from agent_workbench.core.patch.values import OWN_BOUNDS, FileChange
 from agent_workbench.core.proposals import TRAILER, Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.signed import SignedText
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import TaskRun
 
@@ -44,7 +45,8 @@ class CommitFacts(Struct, frozen=True):
 class RecordedApproval(Struct, frozen=True):
     """A decision that led to a commit; `by` is `user` or `policy:<rule>`.
 
-    `shown` is SHA-256 of the whole proposal as the gate showed it, `patch` of its diff alone.
+    `shown` is SHA-256 of the whole proposal as the gate showed it, `patch` of its diff alone. `signed` is the decision
+    as a person on another machine signed it, `signer` the principal whose signature was verified.
     """
 
     seq: int
@@ -57,6 +59,8 @@ class RecordedApproval(Struct, frozen=True):
     shown: str
     patch: str
     paths: tuple[str, ...]
+    signed: SignedText | None = None
+    signer: str = ""
 
 
 class TrailerProof(Struct, frozen=True):
@@ -64,7 +68,9 @@ class TrailerProof(Struct, frozen=True):
 
     `moved` are the differences of a commit with another parent than the approved one, or that carries the approval of a
     squash, as a rebase or a squash makes it.
-    `squash`: the event approves a merge by squash, of which the commit is the result.
+    `squash`: the event approves a merge by squash, of which the commit is the result. `models` are those that answered
+    in the task. `worker` is the machine that wrote the approval, `signer` whose key signed for it; both are empty if
+    no other machine shares the session.
     """
 
     session: SessionId
@@ -79,6 +85,9 @@ class TrailerProof(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
     squash: bool = False
+    models: tuple[str, ...] = ()
+    worker: str = ""
+    signer: str = ""
 
     @property
     def proof(self) -> Proof:
@@ -116,6 +125,11 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
         return replace(found, problems=(f"event {anchor.seq} is no approval of a commit",))
     damaged = tuple(f"the session's journal is damaged: {each}" for each in journal.problems)
     # A commit alone is no evidence for a contradicted journal: both may have been replaced.
+    head = min(
+        (each for each in journal.anchors if each.signer and each.seq >= anchor.seq),
+        key=lambda each: each.seq,
+        default=None,
+    )
     supported = any(each.seq >= anchor.seq and each.commit != facts.commit for each in journal.anchors)
     base = waited.preimages[0].sha if _squashes(waited) else run.workspace.base
     # Of a squash the approval names no tree: its files are compared with the diff that was approved.
@@ -133,7 +147,22 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
         moved=differences if moved else (),
         squash=_squashes(waited),
         notes=(*_unsaid(report, anchor.seq), *(damaged if supported else ())),
+        models=tuple(_models(run)),
+        worker=head.worker if head is not None else "",
+        signer=head.signer if head is not None else "",
     )
+
+
+def _models(run: TaskRun) -> Iterator[str]:
+    """Yield the models that answered in the task, each once."""
+    found: dict[str, None] = {}
+    for recorded in run.history:
+        match recorded.event:
+            case ModelAnswered(model=model, endpoint=endpoint):
+                found[f"{model} ({endpoint})" if model else endpoint] = None
+            case _:
+                continue
+    yield from found
 
 
 def without_squashed(trailers: Sequence[TrailerProof]) -> tuple[TrailerProof, ...]:
@@ -235,6 +264,7 @@ def _approval(recorded: Recorded, event: ActionDecided, proposal: Proposal) -> R
         shown_sha(proposal),
         patch_hash(proposal.diff),
         proposal.paths,
+        event.signed,
     )
 
 

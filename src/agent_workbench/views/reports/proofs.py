@@ -68,6 +68,10 @@ def _trailer_lines(proof: CommitProof, trailer: TrailerProof) -> Iterator[str]:
         yield f"tree {trailer.tree} on {trailer.base[:10]}{' is what was approved' if approved else ' was approved'}"
     for approval in trailer.approvals:
         yield from _approval_lines(approval)
+    if trailer.models:
+        yield sanitize_line(f"answers of {', '.join(trailer.models)}", 300)
+    if trailer.signer:
+        yield sanitize_line(f"written by worker {trailer.worker}, signed by {trailer.signer}", 300)
     yield f"event {trailer.seq} of session {trailer.session} named by its trailer"
     yield from map(sanitize_line, trailer.notes)
 
@@ -75,7 +79,8 @@ def _trailer_lines(proof: CommitProof, trailer: TrailerProof) -> Iterator[str]:
 def _approval_lines(approval: RecordedApproval) -> Iterator[str]:
     when = f"{approval.time[:10]} {approval.time[11:19]}"
     decided = "approved" if approval.verdict is Verdict.APPROVE else f"{approval.verdict}:"
-    yield sanitize_line(f"{approval.proposal} {decided} by {approval.by} at {when}: {approval.what}", 300)
+    by = f"{approval.by}, signed by {approval.signer}" if approval.signer else approval.by
+    yield sanitize_line(f"{approval.proposal} {decided} by {by} at {when}: {approval.what}", 300)
     yield f"    shown {approval.shown} (SHA-256), its diff {approval.patch}"
     if approval.paths:
         yield f"    files {sanitize_line(', '.join(approval.paths), 500)}"

@@ -261,7 +261,8 @@ def _lost(session: SessionId, newest: SignedHead) -> LockedError:
 
 
 def _rolled_back(tools: RemoteTools, session: SessionId) -> JournalError:
+    ref = audit_ref(session)
     return JournalError(
-        f"{tools.transport.name} has less of {audit_ref(session)} than this machine saw there",
-        advice=f"somebody set it back; push it again: git push REMOTE {audit_ref(session)}",
+        f"{ref} at {tools.transport.name} does not continue what this machine has of it: one of them was changed",
+        advice=f"compare it with another clone; `git push REMOTE {ref}` restores a remote that was set back",
     )
