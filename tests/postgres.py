@@ -154,6 +154,19 @@ def migrated_url(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.drop(url)
 
 
+@pytest.fixture(scope="session")
+def _decisions_url(postgres_server: PostgresServer) -> str:
+    return postgres_server.create_migrated()
+
+
+@pytest.fixture
+def decisions_url(_decisions_url: str) -> str:
+    """The address of a migrated database without decisions, shared by the tests of a process."""
+    with psycopg.connect(_decisions_url, autocommit=True) as connection:
+        connection.execute("TRUNCATE agent_decisions RESTART IDENTITY")
+    return _decisions_url
+
+
 @pytest.fixture
 def own_postgres() -> Iterator[PostgresServer]:
     """A running server that the test may stop and start."""

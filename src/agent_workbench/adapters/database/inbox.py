@@ -5,14 +5,13 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from time import monotonic
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Connection, Database
 from agent_workbench.adapters.database.notifications import Notifications
 from agent_workbench.core.errors import DecisionRefused, SigningError, StorageError, error_text
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
-from agent_workbench.core.inbox.signed_decisions import decision_message, decision_text, read_decision
+from agent_workbench.core.inbox.signed_decisions import decision_message, decision_text, read_decision, signed_decision
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.signed import SignedPurpose, SignedText
@@ -73,9 +72,7 @@ class DatabaseInbox:
         reference = decision.reference
         if not await self._elsewhere(reference.session):
             return await self._local.put(decision)
-        principal = await self._signatures.principal()
-        kept = replace(decision, made_by=principal)
-        text = decision_text(kept)
+        principal, text = await self._signatures.principal(), decision_text(decision)
         signature = await self._signatures.sign(SignedPurpose.DECISION, decision_message(text))
         async with self._database.connection() as connection:
             await connection.execute(_LOCK, (str(reference),))
@@ -92,7 +89,7 @@ class DatabaseInbox:
             await connection.execute(_PUT, (*key, text, signature))
             await connection.execute(_NOTIFY, (CHANNEL, reference.session))
         self._looks.pop(reference.session, None)
-        return replace(kept, signed=SignedText(text, signature))
+        return signed_decision(decision, principal, SignedText(text, signature))
 
     async def pending(self, session: SessionId) -> tuple[InboxDecision, ...]:
         local = await self._local.pending(session)
@@ -191,7 +188,7 @@ class DatabaseInbox:
             return f"{decision} ({principal})"
         if str(decision.reference) != f"{session}/{about}":
             return f"{principal} made it about {decision.reference}"
-        return replace(decision, made_by=principal, signed=SignedText(text, signature))
+        return signed_decision(decision, principal, SignedText(text, signature))
 
 
 async def _rows(connection: Connection, session: SessionId) -> Sequence[tuple[object, ...]]:

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.inbox import InboxDecision, parse_reference
 from agent_workbench.core.proposals import USER
-from agent_workbench.core.signed import SignedPurpose, signed_message
+from agent_workbench.core.signed import SignedPurpose, SignedText, signed_message
 
-MOST_TEXT_CHARS = 2_000_000
+MOST_NAME_CHARS = 200
+_NONE = "its text is no decision"
 
 
 def decision_text(decision: InboxDecision) -> str:
@@ -27,7 +28,16 @@ def read_decision(text: str) -> InboxDecision | str:
         decision = msgspec.json.decode(text, type=InboxDecision)
         parse_reference(str(decision.reference))
     except (msgspec.MsgspecError, UsageError, RecursionError, UnicodeError):
-        return "its text is no decision"
+        return _NONE
+    names = (decision.made_by, decision.made_at)
+    if decision.signed is not None or not all(len(each) <= MOST_NAME_CHARS and each.isprintable() for each in names):
+        return _NONE
     if decision.by != USER:
         return "only a person decides from another machine"
-    return decision if decision.signed is None else "its text is no decision"
+    return decision
+
+
+def signed_decision(decision: InboxDecision, principal: str, signed: SignedText) -> InboxDecision:
+    """Return a decision as the principal who signed it made it, for whomever the text names."""
+    made_by = principal if decision.made_by in {"", principal} else f"{principal} for {decision.made_by}"
+    return replace(decision, made_by=made_by, signed=signed)
