@@ -1,9 +1,12 @@
 """Merge of a finished task into the user's branch: preview, and the merge exactly as it was shown."""
 
+import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.errors import TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
@@ -11,6 +14,9 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import MERGE, Proposal
 from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome, MergeTarget
 from agent_workbench.core.settings import Permission
+
+if TYPE_CHECKING:  # loaded when it is needed
+    from agent_workbench.adapters.git.repository import Repository
 
 
 class ShownMerge(Struct, frozen=True):
@@ -29,7 +35,7 @@ async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMetho
     """
     from agent_workbench.engine.tools.merge import merge_draft
 
-    repo = (await find_repo(invocation)).repository
+    repo = await _repository(invocation)
     commit = await repo.task_commit(task)
     if commit is None:
         advice = "`agent plan show` shows the tasks and how far each is"
@@ -46,6 +52,16 @@ async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMetho
         methods=draft.methods,
     )
     return ShownMerge(task, commit, preview.target, proposal)
+
+
+async def _repository(invocation: Invocation) -> "Repository":
+    """Return the repository, which also finds what other machines did."""
+    from agent_workbench.bootstrap.database import share_tasks
+
+    repo, settings = await trusted_repo(invocation)
+    if settings.database.active:
+        share_tasks(repo, settings, await asyncio.to_thread(repo.sessions, settings))
+    return repo.repository
 
 
 async def merge_shown(invocation: Invocation, shown: ShownMerge, tell: Callable[[MergeOutcome], None]) -> None:

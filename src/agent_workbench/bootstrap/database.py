@@ -11,8 +11,10 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.database.connection import Database
     from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
     from agent_workbench.bootstrap.shared_resources import SharingRepo
+    from agent_workbench.core.ids import TaskId
     from agent_workbench.core.plan.needs import Needs
     from agent_workbench.core.ports.shared_state import SessionRefs
+    from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.ports.task_queue import QueuedTask
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.settings.database import DatabaseSettings
@@ -63,3 +65,28 @@ def session_refs(repo: "SharingRepo", settings: "DatabaseSettings") -> "SessionR
     from agent_workbench.bootstrap.signatures import shared_signatures
 
     return repo.repository.session_refs(settings.remote, shared_signatures(repo, settings))
+
+
+def share_tasks(repo: "SharingRepo", settings: "Settings", sessions: "SessionStore") -> None:
+    """Let the repository find the commits of tasks that other machines did, once no branch here has one.
+
+    The newest session of another machine that did a task counts; its branch and refs come as its journal names them.
+    """
+    if not settings.database.active or not settings.database.remote:
+        return
+    refs = session_refs(repo, settings.database)
+
+    async def bring(task: "TaskId") -> bool:
+        from agent_workbench.core.history.git_objects import git_objects
+
+        for each in await sessions.summaries():
+            if task not in each.tasks or not each.worker or each.problem:
+                continue
+            recorded = await sessions.read(each.id)
+            branches = git_objects(recorded).branches.values()
+            if any(one.task == task and one.tip not in {None, one.base} for one in branches):
+                await refs.fetch(each.id, recorded)
+                return True
+        return False
+
+    repo.repository.with_sharing(bring)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell
+from agent_workbench.bootstrap.database import share_tasks
 from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.shared_resources import SharedResources
@@ -222,6 +223,8 @@ class RepoContext:
         async def past_speed(facts: "ModelFacts") -> float:
             return await asyncio.to_thread(lambda: past_reading_speed(self.sessions_dir(settings), facts))
 
+        if settings.database.active:
+            share_tasks(self, settings, self.sessions(settings))
         retriever = self.shared.retriever(settings, self.invocation.environ)
         shell = command_shell(self.root, settings, self.invocation)
         skills = skill_folders(self.root, settings.skills)

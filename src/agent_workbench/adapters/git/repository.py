@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,9 @@ from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
 from agent_workbench.system.user_dirs import repo_key
 
+BringTask = Callable[[TaskId], Awaitable[bool]]
+"""Brings the branch of a task that another machine did, and returns True if there is one."""
+
 
 class Repository:
     """Repository that contains the folder `start`; worktrees are created below `worktrees_root`.
@@ -60,10 +63,16 @@ class Repository:
         self._found: tuple[GitProgram, RepoPaths] | None = None
         self._finding = threading.Lock()
         self._has_begun: HasBegun = assume_begun
+        self._bring: BringTask | None = None
 
     def with_journals(self, has_begun: HasBegun) -> Self:
         """Return this repository after setting the test that recognizes orphans; without it there are none."""
         self._has_begun = has_begun
+        return self
+
+    def with_sharing(self, bring: BringTask) -> Self:
+        """Return this repository after setting what brings a task's branch from another machine."""
+        self._bring = bring
         return self
 
     async def inspect(self) -> RepoFacts:
@@ -125,7 +134,10 @@ class Repository:
         return await asyncio.to_thread(self._changes_between, before, after)
 
     async def task_commit(self, task: TaskId) -> CommitId | None:
-        return await asyncio.to_thread(self._task_commit, task)
+        found = await asyncio.to_thread(lambda: _task_commit(self._now(), task))
+        if found is not None or self._bring is None or not await self._bring(task):
+            return found
+        return await asyncio.to_thread(lambda: _task_commit(self._now(), task))
 
     async def merge(
         self, commit: CommitId, message: str, target: MergeTarget, method: MergeMethod | None = None
@@ -224,16 +236,6 @@ class Repository:
         facts = WorkspaceFacts(folder, request.branch, base, objects.tree_of(base))
         return facts, Checkpoint(ref, commit, objects.tree_of(tree))
 
-    def _task_commit(self, task: TaskId) -> CommitId | None:
-        tools = self._now()
-        head = tools.checkout.head()
-        for branch, tip in tools.refs.task_branches(task):
-            record = worktree_paths(tools.folder, branch).record()
-            elsewhere = record is not None and (record.task != task or record.base == tip)
-            if not elsewhere and not tools.refs.is_ancestor(tip, head) and not tools.merging.is_carried(tip, head):
-                return tip
-        return None
-
     def _changes_between(self, before: str, after: str) -> tuple[FileChange, ...]:
         objects = self._now().worktrees.objects
         return changes_between(objects, *objects.trees_of(before, after))
@@ -274,6 +276,16 @@ def _remote_tools(tools: _Tools, remote: str) -> RemoteTools:
 def _held_by(session: SessionId) -> str:
     """Return the beginning of a lock's holder text for this session."""
     return f"session {session}, "
+
+
+def _task_commit(tools: _Tools, task: TaskId) -> CommitId | None:
+    head = tools.checkout.head()
+    for branch, tip in tools.refs.task_branches(task):
+        record = worktree_paths(tools.folder, branch).record()
+        elsewhere = record is not None and (record.task != task or record.base == tip)
+        if not elsewhere and not tools.refs.is_ancestor(tip, head) and not tools.merging.is_carried(tip, head):
+            return tip
+    return None
 
 
 @contextmanager
