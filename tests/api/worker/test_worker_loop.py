@@ -3,10 +3,8 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from msgspec import Struct, field
 
-from agent_workbench.api.worker import dispatcher
 from agent_workbench.api.worker.dispatcher import Dispatcher
 from agent_workbench.api.worker.outages import Outages, Pauses, pause_seconds
 from agent_workbench.api.worker.refused_files import RefusedFiles
@@ -22,12 +20,6 @@ from tests.fakes.stores import MemoryTaskQueue
 
 HALF_HOURS = parse_schedule("*/30 * * * *")
 SESSION = SessionId("20260102T030405-abc234")
-
-
-@pytest.fixture(autouse=True)
-def leases_that_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leases are renewed by real time, which does not pass here."""
-    monkeypatch.setattr(dispatcher, "LEASE_SECONDS", 1e9)
 
 
 class MovedClock:
@@ -91,7 +83,7 @@ class Bench:
         self.pauses = Pauses(self.clock.sleep)
         self.log = WorkerLog(self.lines.append, self.clock, str)
         self.parked = NobodyDecides(self.queue)
-        self.dispatcher = Dispatcher(self.queue, "w", lambda claim: TimedWork(self, claim), jobs)
+        self.dispatcher = Dispatcher(self.queue, "w", lambda claim: TimedWork(self, claim), jobs, lease_seconds=1e9)
         self.bad: list[tuple[str, str]] = []
         self.without_model: set[str] = set()
         self.told: list[tuple[str, str]] = []

@@ -179,13 +179,12 @@ class FolderQueue:
         return TaskClaim(_task_of(taken), worker, taken.fence)
 
     def _withdraw(self, task: str, reason: str) -> bool:
-        """Remove the file first: a task without one counts as withdrawn, also after a crash in between."""
         record = next((record for record, _ in self._waiting.all() if record.id == task), None)
-        if record is None and self._records.find(task) is None and not self._files.has_any(task):
-            raise _unknown(task, self.path)
         if record is None:
-            return False
-        self._files.remove(record.name)
+            if self._records.find(task) or self._files.has_any(task):
+                return False
+            raise _unknown(task, self.path)
+        self._files.remove(record.name)  # first: a task without its file counts as withdrawn
         self._records.save(_freed(record, QueueState.WITHDRAWN, reason))
         return True
 

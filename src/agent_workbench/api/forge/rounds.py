@@ -16,7 +16,7 @@ from agent_workbench.api.sessions.inbox import RepoInbox, WaitingSession
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
-from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, task_queue
+from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, project_queue
 from agent_workbench.core.errors import ForgeError, UsageError, WorkbenchError, error_text
 from agent_workbench.core.forge.issue_reference import issue_of
 from agent_workbench.core.forge.issue_task import issue_definition, issue_task_id, retry_of
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 ROUND_SECONDS = 300.0
 MOST_ISSUES = 100
 """Issues whose comments are read in one round."""
+FROM_ELSEWHERE = frozenset({TaskOrigin.FORGE, TaskOrigin.DATABASE})
+"""Origins of tasks that a comment may try again: they run nothing that no local rule names."""
 UNDECIDED = frozenset({QueueState.CLAIMED, QueueState.PARKED, QueueState.FAILED})
 """States of tasks about which a comment may still say something."""
 
@@ -47,7 +49,7 @@ async def open_rounds(invocation: Invocation, project: str = "", folder: Path | 
     Raises `ConfigError` if the forge's token is missing, `UsageError` for a name that is no project's.
     """
     repo, settings = await trusted_repo(invocation)
-    return await repo_rounds(repo, settings, await task_queue(repo, project or DEFAULT_PROJECT, folder))
+    return await repo_rounds(repo, settings, await project_queue(repo, settings, project or DEFAULT_PROJECT, folder))
 
 
 async def repo_rounds(repo: "RepoContext", settings: "Settings", queue: "TaskQueue") -> "ForgeRounds | None":
@@ -201,7 +203,7 @@ class ForgeRounds:
     async def _retry(self, number: int, known: IssueTasks, comment: int) -> CommentAnswer:
         """Queue the issue's failed task again, with the text that was frozen first."""
         name, newest = issue_task_id(number, comment), known.newest
-        if newest is None or newest.origin is not TaskOrigin.FORGE:
+        if newest is None or newest.origin not in FROM_ELSEWHERE:
             return CommentAnswer(comment, "the task was not queued by the forge: queue it again on the machine")
         if newest.id != name:
             if newest.state is not QueueState.FAILED:

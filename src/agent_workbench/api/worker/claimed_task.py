@@ -15,6 +15,7 @@ from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.bootstrap.task_queue import queued_plan
 from agent_workbench.core.errors import (
     ConfigError,
+    DatabaseDownError,
     ExitCode,
     JournalError,
     LockedError,
@@ -70,6 +71,7 @@ class WorkerContext(Struct):
     slots: asyncio.Semaphore
     waits: bool
     answered: "Callable[[ModelAnswered], None] | None" = None
+    lease_seconds: float = LEASE_SECONDS
 
 
 class _Stopped(Exception):
@@ -189,7 +191,7 @@ class ClaimedTask:
         query = SessionQuery(self.session, fresh=not self.session, tasks=(task.id,))
 
         async def note(session: SessionId) -> None:
-            await self._held(context.queue.renew(self.claim, LEASE_SECONDS, session))
+            await self._held(context.queue.renew(self.claim, context.lease_seconds, session))
             self.session = session
 
         repo = (await context.host.repo()).with_plans(plan)
@@ -286,7 +288,12 @@ def _is_over(state: "SessionState") -> bool:
 
 def _stopped(error: WorkbenchError) -> _Stopped:
     """Return the stop by an error."""
-    kinds = ((ModelError, Cause.MODEL), (StorageError, Cause.DISK), (LockedError, Cause.LOCK))
+    kinds = (
+        (ModelError, Cause.MODEL),
+        (DatabaseDownError, Cause.DATABASE),
+        (StorageError, Cause.DISK),
+        (LockedError, Cause.LOCK),
+    )
     cause = next((cause for kind, cause in kinds if isinstance(error, kind)), None)
     end = SessionEnd(error.exit_code, error_text(error))
     return _Stopped(cause or _lock_cause(end.reason), end)

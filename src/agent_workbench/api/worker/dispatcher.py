@@ -11,7 +11,10 @@ from agent_workbench.core.queue.workers import WorkerJob
 from agent_workbench.core.session_end import SessionEnd
 
 LEASE_SECONDS = 120.0
-RENEW_SECONDS = 30.0
+SHARED_LEASE_SECONDS = 40.0
+"""Lease on machines that share a database: nobody sees there that a worker's process is gone."""
+RENEWALS = 4
+"""Renewals of a lease in the time that it lasts."""
 MORE_BEGUN = 2
 """Tasks beyond the number of jobs, if they were begun before: somebody who decided does not wait for a free job."""
 MOST_WAITING = 32
@@ -38,11 +41,19 @@ class Work(Protocol):
 class Dispatcher:
     """Works on at most `jobs` new tasks at a time, each made by `begin` from its claim."""
 
-    def __init__(self, queue: TaskQueue, worker: str, begin: Callable[[TaskClaim], Work], jobs: int = 1) -> None:
+    def __init__(
+        self,
+        queue: TaskQueue,
+        worker: str,
+        begin: Callable[[TaskClaim], Work],
+        jobs: int = 1,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
         self._queue = queue
         self._worker = worker
         self._begin = begin
         self.most_jobs = jobs
+        self._lease_seconds = lease_seconds
         self._running: dict[asyncio.Task[SessionEnd], Work] = {}
 
     @property
@@ -57,7 +68,7 @@ class Dispatcher:
 
     async def next_end(self, *, begun: bool) -> SessionEnd | None:
         """Work on a free task to its end, with `begun` on one that was begun before; return None if none is free."""
-        claim = await self._queue.claim(self._worker, LEASE_SECONDS, begun=begun)
+        claim = await self._queue.claim(self._worker, self._lease_seconds, begun=begun)
         if claim is None:
             return None
         working = self._start(claim)
@@ -102,7 +113,7 @@ class Dispatcher:
             self._running = {task: work for task, work in self._running.items() if not task.done()}
 
     async def _take(self, *, begun: bool) -> bool:
-        claim = await self._queue.claim(self._worker, LEASE_SECONDS, begun=begun)
+        claim = await self._queue.claim(self._worker, self._lease_seconds, begun=begun)
         if claim is not None:
             self._start(claim)
         return claim is not None
@@ -122,11 +133,11 @@ class Dispatcher:
 
     async def _renew(self, claim: TaskClaim, work: Work) -> None:
         while True:
-            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.sleep(self._lease_seconds / RENEWALS)
             try:
-                await self._queue.renew(claim, LEASE_SECONDS)
+                await self._queue.renew(claim, self._lease_seconds)
             except LockedError:
                 work.lose()
                 return
             except StorageError:
-                continue  # a full disk: the claim holds for some more attempts
+                continue  # a full disk, no database: the claim holds for some more attempts

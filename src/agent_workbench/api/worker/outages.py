@@ -9,6 +9,7 @@ from hashlib import sha256
 from msgspec import Struct, field
 
 from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.core.errors import DatabaseDownError, error_text
 
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 60.0
@@ -24,6 +25,7 @@ class Cause(StrEnum):
     MODEL = "model"
     DISK = "disk"
     LOCK = "lock"
+    DATABASE = "database"
 
 
 class Pauses:
@@ -75,6 +77,21 @@ class Outages:
         """Say what went wrong, and pause before the next attempt at a task that its own workspace refuses."""
         self._log.caution("retries", f"tried again: {reason}", task)
         await self._pauses.pause(pause_seconds(attempt, f"{self._worker} {task}"))
+
+    async def retry_database(self, begin: Callable[[], Awaitable[None]], *, once: bool) -> None:
+        """Begin; unless the worker works `once`, wait while the database does not answer."""
+        attempt = 0
+        while not self._pauses.stopping.is_set():
+            try:
+                await begin()
+            except DatabaseDownError as error:
+                if once:
+                    raise
+                await self.wait(Cause.DATABASE, error_text(error), attempt)
+                attempt += 1
+            else:
+                self.over(Cause.DATABASE)
+                return
 
     def over(self, *causes: Cause, task: str = "") -> None:
         """Say that these causes are over, if they were known; the tasks that wait for them go on."""

@@ -30,7 +30,8 @@ class ParkedTasks:
         `thorough`: read the queue again, and look for sessions in which somebody has decided at their own screen.
         """
         if thorough:
-            self._parked = tuple(each for each in await self._queue.tasks() if each.state is QueueState.PARKED)
+            parked = await self._queue.tasks(QueueState.PARKED)
+            self._parked = tuple(each for each in parked if not each.exhausted)
         resumed = [each for each in self._parked if await self._can_go_on(each, thorough=thorough)]
         for task in resumed:
             await self._queue.resume(task.id)
@@ -50,8 +51,8 @@ class ParkedTasks:
         """
         from agent_workbench.engine.approval.trial import is_passed
 
-        for task in await self._queue.tasks():
-            if task.state is not QueueState.PARKED or not task.session:
+        for task in await self._queue.tasks(QueueState.PARKED):
+            if task.exhausted or not task.session:
                 continue
             try:
                 events = await self._sessions.read(task.session)

@@ -11,7 +11,7 @@ from agent_workbench.api.worker.outages import Cause, Outages, Pauses
 from agent_workbench.api.worker.parked_tasks import ParkedTasks
 from agent_workbench.api.worker.refused_files import RefusedFiles
 from agent_workbench.api.worker.worker_log import WorkerLog
-from agent_workbench.core.errors import ExitCode, StorageError, error_text
+from agent_workbench.core.errors import DatabaseDownError, ExitCode, StorageError, error_text
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.queue.schedule import Schedule
 from agent_workbench.core.session_end import SessionEnd
@@ -38,7 +38,7 @@ class LoopParts(Struct, frozen=True):
     """Parts of a worker that its loop moves. `mark` changes with the queue, and is cheap to ask for.
 
     `next_run` is told when the schedule is due, `changed` is called when a task has ended. `refusal` returns why
-    nothing new is begun now, empty if it may be.
+    nothing new is begun now, empty if it may be. `news` ends a pause.
     """
 
     dispatcher: Dispatcher
@@ -52,6 +52,8 @@ class LoopParts(Struct, frozen=True):
     changed: Callable[[], None]
     refused: RefusedFiles
     refusal: Callable[[], str] = lambda: ""
+    news: asyncio.Event | None = None
+    thorough_seconds: float = THOROUGH_SECONDS
 
 
 class WorkerLoop:
@@ -62,7 +64,7 @@ class WorkerLoop:
         self._zone = zone
         self._looked = float("-inf")
         self._expired = float("-inf")
-        self._disk_attempt = 0
+        self._attempt = 0
         self._mark: object = None
         self._refusal = ""
 
@@ -105,17 +107,19 @@ class WorkerLoop:
             empty = await self._look(new=opened)
             if schedule is not None and opened and empty and not parts.dispatcher.jobs:
                 opened, due = False, self._after(schedule, began)
-            await parts.pauses.pause(LOOK_SECONDS)
+            await parts.pauses.pause(LOOK_SECONDS, parts.news)
 
     async def _look(self, *, new: bool) -> bool:
-        """Start what can be done now; return True if the queue has nothing more. The disk's troubles are waited for."""
+        """Start what can be done now; return True if the queue has nothing more. Outages are waited for."""
         parts = self._parts
         try:
             ended = await parts.dispatcher.collect()
             if ended:
                 parts.changed()
             now = parts.clock.monotonic_seconds()
-            thorough = bool(ended) or now >= self._looked + THOROUGH_SECONDS
+            thorough = bool(ended) or now >= self._looked + parts.thorough_seconds
+            if parts.news is not None:
+                parts.news.clear()
             mark = await asyncio.to_thread(parts.mark)
             refusal = parts.refusal()
             thorough = thorough or mark != self._mark or bool(self._refusal and not refusal)
@@ -129,12 +133,13 @@ class WorkerLoop:
             empty = await parts.dispatcher.take(new=new and not refusal) if resumed or thorough else False
             parts.refused.take()
         except StorageError as error:
-            await parts.outages.wait(Cause.DISK, error_text(error), self._disk_attempt)
-            self._disk_attempt += 1
+            cause = Cause.DATABASE if isinstance(error, DatabaseDownError) else Cause.DISK
+            await parts.outages.wait(cause, error_text(error), self._attempt)
+            self._attempt += 1
             return False
-        if self._disk_attempt:
-            self._disk_attempt = 0
-            parts.outages.over(Cause.DISK)
+        if self._attempt:
+            self._attempt = 0
+            parts.outages.over(Cause.DISK, Cause.DATABASE)
         return empty
 
     def _now(self) -> datetime:

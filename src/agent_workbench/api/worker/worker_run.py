@@ -25,16 +25,18 @@ from agent_workbench.core.queue.workers import WorkerState
 from agent_workbench.core.session_end import SessionEnd
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
-    from agent_workbench.adapters.queue.folder_queue import FolderQueue
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
     from agent_workbench.api.forge.reports import Reports
     from agent_workbench.api.forge.watch import ForgeWatch
     from agent_workbench.api.worker.dispatcher import Dispatcher
     from agent_workbench.api.worker.membership import Membership
+    from agent_workbench.api.worker.parked_tasks import ParkedTasks
     from agent_workbench.api.worker.refused_files import RefusedFiles
     from agent_workbench.api.worker.worker_loop import WorkerLoop
     from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.events import SessionConfigured
     from agent_workbench.core.ports.machine import Clock
+    from agent_workbench.core.ports.task_queue import ProjectQueue
     from agent_workbench.core.settings import Settings
 
 DEFAULT_PROJECT = "default"
@@ -76,6 +78,7 @@ class WorkerRun:
         self._refused: RefusedFiles | None = None
         self._reports: Reports | None = None
         self._membership: Membership | None = None
+        self._shared = False
         self._next_run = ""
         self._stops = 0
         self.forge_called = asyncio.Event()
@@ -97,7 +100,7 @@ class WorkerRun:
         else keeps any task from being worked on.
         """
         from agent_workbench.api.sessions.start_conditions import check_worker_start
-        from agent_workbench.bootstrap.task_queue import task_queue
+        from agent_workbench.bootstrap.task_queue import in_database, project_queue
 
         repo = await self._host.repo()
         await require_trust(repo)
@@ -106,8 +109,9 @@ class WorkerRun:
         sandbox = await check_worker_start(repo, settings, self._options.jobs or settings.worker.jobs)
         if not sandbox.holds:
             self._log.caution("unconfined", f"tests and commands are not confined here: {sandbox.why}")
-        queue = await task_queue(repo, self._project, self._options.queue)
-        if not settings.forge.active and not await queue.exists():
+        queue = await project_queue(repo, settings, self._project, self._options.queue)
+        self._shared = in_database(settings, self._options.queue)
+        if not self._shared and not settings.forge.active and not await queue.exists():
             raise StorageError(
                 f"Queue directory not found: {queue.path}", advice='make it, or `agent worker add "…"` does'
             )
@@ -121,8 +125,9 @@ class WorkerRun:
             if self._reports is not None:
                 await self._reports.close()
             await queue.close()
+            await repo.shared.close()
 
-    async def _work(self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue") -> SessionEnd:
+    async def _work(self, repo: "RepoContext", settings: "Settings", queue: "ProjectQueue") -> SessionEnd:
         from agent_workbench.api.forge.watch import beside
         from agent_workbench.api.worker.fleet_entry import FleetEntry, enter_fleet
         from agent_workbench.bootstrap.worker import worker_files
@@ -147,7 +152,7 @@ class WorkerRun:
             await self._settle()
         return SessionEnd(ExitCode.INTERRUPTED, "stopped")
 
-    async def _watch(self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue") -> "ForgeWatch | None":
+    async def _watch(self, repo: "RepoContext", settings: "Settings", queue: "ProjectQueue") -> "ForgeWatch | None":
         """Return the looks at the forge beside the work, None without a forge."""
         from agent_workbench.api.forge.rounds import repo_rounds
         from agent_workbench.api.forge.watch import ForgeWatch
@@ -162,19 +167,19 @@ class WorkerRun:
         return ForgeWatch(rounds, settings.forge.poll_seconds, self.forge_called, note, caution, reports.send_again)
 
     async def _loop(
-        self, repo: "RepoContext", settings: "Settings", queue: "FolderQueue", most_jobs: int
+        self, repo: "RepoContext", settings: "Settings", queue: "ProjectQueue", most_jobs: int
     ) -> "WorkerLoop":
         """Return the parts of the worker, put together."""
         from agent_workbench.api.approval.policy_trial import policy_in_force
         from agent_workbench.api.forge.reports import repo_reports
         from agent_workbench.api.sessions.inbox import repo_inbox
         from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
-        from agent_workbench.api.worker.dispatcher import MORE_BEGUN, Dispatcher
+        from agent_workbench.api.worker.dispatcher import LEASE_SECONDS, MORE_BEGUN, SHARED_LEASE_SECONDS, Dispatcher
         from agent_workbench.api.worker.outages import Outages
         from agent_workbench.api.worker.parked_tasks import ParkedTasks
         from agent_workbench.api.worker.refused_files import RefusedFiles
         from agent_workbench.api.worker.task_reports import TaskReports
-        from agent_workbench.api.worker.worker_loop import LoopParts, WorkerLoop
+        from agent_workbench.api.worker.worker_loop import THOROUGH_SECONDS, LoopParts, WorkerLoop
         from agent_workbench.bootstrap.worker import report_outbox
 
         log, membership = self._log_of_worker(), self._membership
@@ -182,6 +187,7 @@ class WorkerRun:
         if settings.forge.active:
             self._reports = await asyncio.to_thread(repo_reports, repo, settings)
         reports = TaskReports(self._reports, report_outbox(repo, self._project), log)
+        lease = SHARED_LEASE_SECONDS if self._shared else LEASE_SECONDS
         context = WorkerContext(
             self._host,
             queue,
@@ -194,9 +200,10 @@ class WorkerRun:
             asyncio.Semaphore(most_jobs + MORE_BEGUN),
             waits=not self._options.once,
             answered=membership.answered if membership is not None else None,
+            lease_seconds=lease,
         )
         worker = membership.name if membership is not None else self._name
-        dispatcher = Dispatcher(queue, worker, lambda claim: ClaimedTask(context, claim), most_jobs)
+        dispatcher = Dispatcher(queue, worker, lambda claim: ClaimedTask(context, claim), most_jobs, lease)
         self._dispatcher = dispatcher
         if membership is not None:
             membership.jobs = lambda: dispatcher.working
@@ -204,13 +211,15 @@ class WorkerRun:
         decisions = await asyncio.to_thread(repo_decisions, repo, settings, sessions)
         parked = ParkedTasks(queue, decisions, sessions, await repo_inbox(repo.invocation, repo.shared), log)
         await reports.send_again()
-        await parked.resume_passed(await policy_in_force(repo, settings))
+        policy = await policy_in_force(repo, settings)
+        await outages.retry_database(lambda: _check_and_resume(queue, parked, policy), once=self._options.once)
         self._refused = RefusedFiles(queue.refused, partial(_tell_hooks, repo, settings), log)
         jobs = "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
         log.note("started", f"{self._name} works on {queue.path}{jobs}")
         refusal = (lambda: membership.refusal) if membership is not None else str
-        told = (self._set_next_run, self._changed, self._refused, refusal)
-        parts = LoopParts(dispatcher, parked, outages, self._pauses, log, self._clock, queue.mark, *told)
+        told = (self._set_next_run, self._changed, self._refused, refusal, queue.news)
+        seconds = settings.worker.poll_seconds if self._shared else THOROUGH_SECONDS
+        parts = LoopParts(dispatcher, parked, outages, self._pauses, log, self._clock, queue.mark, *told, seconds)
         return WorkerLoop(parts)
 
     async def _settle(self) -> None:
@@ -244,6 +253,11 @@ class WorkerRun:
 
     def _log_of_worker(self) -> WorkerLog:
         return self._log or WorkerLog(self._write, self._clock, str)
+
+
+async def _check_and_resume(queue: "ProjectQueue", parked: "ParkedTasks", policy: "SessionConfigured") -> None:
+    await queue.exists()
+    await parked.resume_passed(policy)
 
 
 async def _tell_hooks(repo: "RepoContext", settings: "Settings", name: str, reason: str) -> str:

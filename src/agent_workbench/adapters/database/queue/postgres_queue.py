@@ -11,6 +11,7 @@ import msgspec
 from psycopg.sql import SQL
 
 from agent_workbench.adapters.database.connection import Database
+from agent_workbench.adapters.database.migrations import check_schema, migrations
 from agent_workbench.adapters.database.queue import job_connector as jobs
 from agent_workbench.adapters.database.queue.dispatch import Request
 from agent_workbench.adapters.database.queue.queue_context import QueueContext, end_job, stored
@@ -103,7 +104,8 @@ class PostgresQueue:
         return self._wake_up.count
 
     async def exists(self) -> bool:
-        """Return True: the database needs no folder."""
+        """Return True; raise `StorageError` if the database lacks its tables."""
+        await check_schema(self._context.database, await asyncio.to_thread(migrations))
         return True
 
     async def put(self, task: QueuedTask) -> bool:
