@@ -1,7 +1,6 @@
 """Dispatch of tasks inside one transaction: to the worker that asks, or to one that waits for work."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -24,10 +23,9 @@ MOST_BEGUN = 32
 MOST_SWEPT = 50
 
 _NOW = SQL("coalesce(%(now)s::timestamptz, statement_timestamp())")
-# No lease runs out while the server was away: its holder had no way to renew it.
 _OVER = SQL(
-    "lease_until <= {now} AND (%(now)s::timestamptz IS NOT NULL"
-    " OR pg_postmaster_start_time() <= {now} - make_interval(secs => 45))"
+    "lease_until <= {now}"
+    " AND (%(now)s::timestamptz IS NOT NULL OR pg_postmaster_start_time() <= {now} - make_interval(secs => %(grace)s))"
 ).format(now=_NOW)
 _SWEEP = SQL(
     """\
@@ -122,11 +120,11 @@ class Request(Struct, frozen=True):
 
 
 class Dispatch:
-    """Dispatch of the tasks of one queue in the transaction of `connection`. `now` is set by tests alone."""
+    """Dispatch of the tasks of one queue in the transaction of `connection`. Each statement gets `parameters`."""
 
-    def __init__(self, connection: Connection, queue: str, now: datetime | None, fleet: Fleet) -> None:
+    def __init__(self, connection: Connection, queue: str, parameters: Mapping[str, object], fleet: Fleet) -> None:
         self._connection = connection
-        self._parameters: dict[str, object] = {"queue": queue, "now": now}
+        self._parameters: dict[str, object] = dict(parameters)
         self._queue = queue
         self._fleet, self._beats_now = fleet.workers, fleet.now
 

@@ -17,6 +17,8 @@ from agent_workbench.core.ports.task_queue import TaskClaim
 from agent_workbench.core.queue.workers import Fleet
 
 FLEET_SECONDS = 2.0
+GRACE_SECONDS = 45.0
+"""Time after a start of the server in which no lease runs out: while it was away nobody could renew."""
 _EXISTS = SQL("SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s")
 
 
@@ -34,7 +36,7 @@ class QueueContext:
 
     def parameters(self, task: str = "") -> dict[str, object]:
         """Return what each statement gets: the queue, the time of a test (None), and the task."""
-        return {"queue": self.queue, "now": self._moment(), "task": task}
+        return {"queue": self.queue, "now": self._moment(), "grace": GRACE_SECONDS, "task": task}
 
     def of_claim(self, claim: TaskClaim) -> dict[str, object]:
         """Return what a statement about a claim gets."""
@@ -44,7 +46,7 @@ class QueueContext:
     async def dispatch(self) -> AsyncGenerator[tuple[Connection, Dispatch]]:
         """Yield a connection with an open transaction, and the dispatch in it."""
         async with self.database.connection() as connection:
-            yield connection, Dispatch(connection, self.queue, self._moment(), await self._workers(connection))
+            yield connection, Dispatch(connection, self.queue, self.parameters(), await self._workers(connection))
 
     async def check_known(self, connection: Connection, task: str) -> None:
         """Raise `UsageError` if there is no such task."""

@@ -14,7 +14,7 @@ _NOW = SQL("coalesce(%(now)s::timestamptz, statement_timestamp())")
 _HELD = SQL(
     "queue = %(queue)s AND id = %(task)s AND state = 'claimed' AND worker = %(worker)s AND fence = %(fence)s"
     " AND greatest(lease_until, CASE WHEN %(now)s::timestamptz IS NULL"
-    "  THEN pg_postmaster_start_time() + interval '45 s' END) > {now}"
+    "  THEN pg_postmaster_start_time() + make_interval(secs => %(grace)s) END) > {now}"
 ).format(now=_NOW)
 _RENEW = SQL(
     "UPDATE agent_tasks SET lease_until = {now} + make_interval(secs => %(seconds)s),"
