@@ -111,10 +111,8 @@ class WorkerRun:
             self._log.caution("unconfined", f"tests and commands are not confined here: {sandbox.why}")
         queue = await project_queue(repo, settings, self._project, self._options.queue)
         self._shared = in_database(settings, self._options.queue)
-        if not self._shared and not settings.forge.active and not await queue.exists():
-            raise StorageError(
-                f"Queue directory not found: {queue.path}", advice='make it, or `agent worker add "…"` does'
-            )
+        if not self._shared and not settings.forge.active:
+            await check_exists(queue)
         try:
             return await self._work(repo, settings, queue)
         finally:
@@ -203,16 +201,17 @@ class WorkerRun:
             lease_seconds=lease,
         )
         worker = membership.name if membership is not None else self._name
-        dispatcher = Dispatcher(queue, worker, lambda claim: ClaimedTask(context, claim), most_jobs, lease)
-        self._dispatcher = dispatcher
+        self._dispatcher = dispatcher = Dispatcher(
+            queue, worker, lambda claim: ClaimedTask(context, claim), most_jobs, lease
+        )
         if membership is not None:
             membership.jobs = lambda: dispatcher.working
         sessions = await asyncio.to_thread(repo.sessions, settings)
         decisions = await asyncio.to_thread(repo_decisions, repo, settings, sessions)
         parked = ParkedTasks(queue, decisions, sessions, await repo_inbox(repo.invocation, repo.shared), log)
         await reports.send_again()
-        policy = await policy_in_force(repo, settings)
-        await outages.retry_database(lambda: _check_and_resume(queue, parked, policy), once=self._options.once)
+        begin = partial(_check_and_resume, queue, parked, await policy_in_force(repo, settings))
+        await outages.retry_database(begin, once=self._options.once)
         self._refused = RefusedFiles(queue.refused, partial(_tell_hooks, repo, settings), log)
         jobs = "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
         log.note("started", f"{self._name} works on {queue.path}{jobs}")
@@ -253,6 +252,13 @@ class WorkerRun:
 
     def _log_of_worker(self) -> WorkerLog:
         return self._log or WorkerLog(self._write, self._clock, str)
+
+
+async def check_exists(queue: "ProjectQueue") -> None:
+    """Raise `StorageError` if a queue is not there."""
+    if not await queue.exists():
+        advice = 'make it, or `agent worker add "…"` does'
+        raise StorageError(f"Queue directory not found: {queue.path}", advice=advice)
 
 
 async def _check_and_resume(queue: "ProjectQueue", parked: "ParkedTasks", policy: "SessionConfigured") -> None:
