@@ -20,6 +20,7 @@ from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.queue.routing import RoutingDecision, bounded
 from agent_workbench.core.session_end import TaskOutcome
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 
@@ -95,12 +96,14 @@ class LocalSessionHost:
         before: Sequence[TaskOutcome] = (),
         elsewhere: Collection[TaskId] = (),
         noted: Note | None = None,
+        routed: RoutingDecision | None = None,
     ) -> LocalSession:
         """Open a session that works on the tasks of `query`; raise `TrustError` for a repository without trust.
 
         `before` are the outcomes of earlier sessions of the same run. Tasks in `elsewhere` are not started. `noted`
-        gets the session's name before anything is done in it; if it fails, nothing is.
+        gets the session's name before anything is done in it; if it fails, nothing is. `routed` is recorded then.
         """
+        from agent_workbench.core.events import TaskRouted
         from agent_workbench.engine.runtime.publisher import UpdatePublisher
         from agent_workbench.engine.session.unattended import UnattendedSession
 
@@ -113,6 +116,8 @@ class LocalSessionHost:
         try:
             if noted is not None:
                 await noted(session.state.session)
+            if routed is not None:
+                await recorder.record(TaskRouted(bounded(routed)))
         except BaseException:
             await session.close()
             await recorder.close()

@@ -195,7 +195,7 @@ class ClaimedTask:
             self.session = session
 
         repo = (await context.host.repo()).with_plans(plan)
-        opened = await context.host.open_unattended(repo, query, noted=note)
+        opened = await context.host.open_unattended(repo, query, noted=note, routed=self.claim.routing)
         self._open, self._waits_for = opened, ""
         if self._stopping.is_set():
             self.stop()

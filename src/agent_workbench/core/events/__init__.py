@@ -41,6 +41,7 @@ from agent_workbench.core.events.session import (
     SessionLeft,
     SessionResumed,
     SessionStarted,
+    TaskRouted,
     TroubleMet,
 )
 from agent_workbench.core.events.step import (
@@ -89,6 +90,7 @@ SessionEvent = (
     | ModelObserved
     | EndpointChosen
     | EndpointPassed
+    | TaskRouted
     | GrammarIgnored
     | TroubleMet
     | RetryAsked
@@ -224,6 +226,7 @@ __all__ = [
     "TaskFinished",
     "TaskMerged",
     "TaskRolledBack",
+    "TaskRouted",
     "TaskStarted",
     "TaskStatusChanged",
     "TestsFinished",

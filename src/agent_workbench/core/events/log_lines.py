@@ -50,6 +50,7 @@ from agent_workbench.core.events import (
     TaskFinished,
     TaskMerged,
     TaskRolledBack,
+    TaskRouted,
     TaskStarted,
     TestsFinished,
     TroubleMet,
@@ -96,6 +97,8 @@ def _said(event: Event) -> str:
             return f"asking {choice.endpoint} for the {event.purpose}: {choice.why}"
         case EndpointPassed():
             return f"{event.endpoint} could not answer the {event.purpose}, the next one is asked: {event.reason}"
+        case TaskRouted(decision=decision):
+            return f"{decision.task} was given to {decision.worker}: {'; '.join(decision.reasons)}"
         case GrammarIgnored():
             return f"{event.endpoint} ignores grammars: {event.what}"
         case TroubleMet():

@@ -2,6 +2,7 @@
 
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.model import EndpointChoice, ModelFacts, Purpose
+from agent_workbench.core.queue.routing import RoutingDecision
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
@@ -87,6 +88,12 @@ class EndpointChosen(RecordedValue, frozen=True):
 
     purpose: Purpose
     choice: EndpointChoice
+
+
+class TaskRouted(RecordedValue, frozen=True):
+    """The queue gave the session's task to this worker; the decision is what the database said, and proves nothing."""
+
+    decision: RoutingDecision
 
 
 class GrammarIgnored(RecordedValue, frozen=True):

@@ -18,6 +18,7 @@ from agent_workbench.core.events import (
     SessionLeft,
     SessionResumed,
     SessionStarted,
+    TaskRouted,
     TroubleMet,
 )
 from agent_workbench.core.fold.chat import retried_chat
@@ -56,6 +57,8 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
             return replace(state, models=(*others, (event.purpose, event.facts)))
         case EndpointChosen() | EndpointPassed():
             return state
+        case TaskRouted():
+            return replace(state, routed=event.decision)
         case GrammarIgnored():
             return replace(state, ungrammatical=tuple(dict.fromkeys((*state.ungrammatical, event.endpoint))))
         case TroubleMet():

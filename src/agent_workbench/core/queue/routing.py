@@ -16,6 +16,7 @@ MEMORY_TOLERANCE = 1.03
 """A card that is sold with 24 GB tells 23.99 GiB."""
 MOST_SCORES = 5
 _MOST_NAMED = 8
+_TEXT_CHARS = 300
 _UNKNOWN_SPEED = 0.5
 # A GPU that the task does not need is left to tasks that do.
 _UNUSED_GPU = 0.5
@@ -60,6 +61,17 @@ class RoutingDecision(RecordedValue, frozen=True):
     worker: str = ""
     scores: tuple[WorkerScore, ...] = ()
     reasons: tuple[str, ...] = ()
+
+
+def bounded(decision: RoutingDecision) -> RoutingDecision:
+    """Return a decision of the database as it is recorded: with few reasons, none of them long."""
+    return replace(
+        decision,
+        task=decision.task[:_TEXT_CHARS],
+        worker=decision.worker[:_TEXT_CHARS],
+        scores=decision.scores[:MOST_SCORES],
+        reasons=tuple(each[:_TEXT_CHARS] for each in decision.reasons[:_MOST_NAMED]),
+    )
 
 
 def route(tasks: Sequence[RoutableTask], workers: Iterable[WorkerRecord], now: str) -> tuple[RoutingDecision, ...]:

@@ -21,6 +21,7 @@ from agent_workbench.core.ids import NO_SESSION, CommitId, ProposalId, SessionId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
+from agent_workbench.core.queue.routing import RoutingDecision
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 from agent_workbench.core.rules.modes import ActiveMode
@@ -191,7 +192,7 @@ class SessionState(Struct, frozen=True):
     chat; later ones are in the history of a run or of the chat. `planning` is the newest one. A session with a `chat`
     works on no task and makes no plan. `note_offer` is the newest offer of notes. `hook_runs` are those for proposals
     that wait. `models` holds the last observed model of each purpose, `ungrammatical` the endpoints that ignore a
-    grammar.
+    grammar. `routed` says why the newest worker got the session's task.
     """
 
     session: SessionId = NO_SESSION
@@ -223,6 +224,7 @@ class SessionState(Struct, frozen=True):
     prompt: PromptBuilt | None = None
     figures: AnswerFigures = field(default_factory=AnswerFigures)
     left: str = ""
+    routed: RoutingDecision | None = None
 
     @property
     def model(self) -> ModelFacts | None:

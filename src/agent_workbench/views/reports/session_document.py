@@ -25,6 +25,7 @@ def session_document(state: SessionState, events: Sequence[Recorded], accounts: 
         "parent_seq": state.parent_seq,
         "base": state.base,
         "head": state.hash,
+        "routed": dict(to_builtins(state.routed)) if state.routed is not None else None,
         "tasks": [_task(each) for each in accounts],
         "events": [_event(each) for each in events],
     }

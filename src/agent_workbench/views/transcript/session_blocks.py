@@ -12,6 +12,7 @@ from agent_workbench.core.events import (
     SessionForked,
     SessionLeft,
     SessionResumed,
+    TaskRouted,
     TroubleMet,
 )
 from agent_workbench.core.model import ChoiceReason, Purpose
@@ -54,6 +55,10 @@ def session_blocks(event: SessionEvent) -> list[Block]:
             )
             why = sanitize(event.reason, limit_chars=2000)
             return [Block(passed, Tone.WARN, "Skipped", Tone.WARN), *([Block(why, Tone.DIM)] if why else [])]
+        case TaskRouted(decision=decision):
+            given = f"{sanitize_line(decision.task, 120)} was given to {sanitize_line(decision.worker, 120)}"
+            reasons = [Block(sanitize_line(each), Tone.DIM) for each in decision.reasons]
+            return [Block(given, Tone.DIM, "Routed"), *reasons]
         case GrammarIgnored():
             ignored = f"{sanitize_line(event.endpoint, 120)} ignores the grammar: it is asked without one from now on"
             what = sanitize(event.what, limit_chars=2000)
