@@ -23,6 +23,10 @@ ALLOWED = (
     "sandbox.unconfined",
     "sandbox.user",
     "hooks.",
+    "worker.name",
+    "worker.tags",
+    "database.signing_key",
+    "database.allowed_signers",
 )
 MODELS = ("model.", "endpoints.", "roles.")
 EMBEDDINGS = "retrieval.embeddings."
