@@ -1,12 +1,14 @@
 """Contract of `core.ports.audit_index.AuditIndex`."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
+from agent_workbench.adapters.database.audit import DatabaseAuditIndex
+from agent_workbench.adapters.database.connection import Database
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.history.audit_records import (
     AuditCost,
@@ -27,15 +29,18 @@ from tests.fakes.stores import MemoryAuditIndex
 
 NOW = "2026-11-22T12:00:00.000000Z"
 SESSION = SessionId("20260102T030405-abc234")
-IMPLEMENTATIONS: dict[str, Callable[[Path], AuditIndex]] = {
-    "memory": lambda _: MemoryAuditIndex(),
-    "sqlite": lambda folder: SqliteAuditIndex(folder / "audit.sqlite"),
-}
+IMPLEMENTATIONS = ("memory", "sqlite", "database")
 
 
 @pytest.fixture(params=IMPLEMENTATIONS)
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> AuditIndex:
-    return IMPLEMENTATIONS[request.param](tmp_path)
+async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AuditIndex]:
+    if request.param == "memory":
+        yield MemoryAuditIndex()
+    elif request.param == "sqlite":
+        yield SqliteAuditIndex(tmp_path / "audit.sqlite")
+    else:
+        async with Database(request.getfixturevalue("migrated_url")) as database:
+            yield DatabaseAuditIndex(database, tmp_path.name)
 
 
 def entry(

@@ -189,7 +189,15 @@ class RepoContext:
         from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
         from agent_workbench.system.user_dirs import state_dir
 
-        return ModelRegistry(settings, self.invocation.environ, self.model_log, state_dir(), say, self.shared.models)
+        spending = None
+        paid = any(not each.dollars_per_million_tokens.is_free for _, each in settings.endpoints)
+        if paid and settings.database.active:
+            from agent_workbench.bootstrap.worker import shared_spending
+
+            spending = shared_spending(self, settings)
+        return ModelRegistry(
+            settings, self.invocation.environ, self.model_log, state_dir(), say, self.shared.models, spending
+        )
 
     def model(self, settings: "Settings", say: Say) -> "Model":
         """Return the model of all roles; in the demo its answers are scripted."""

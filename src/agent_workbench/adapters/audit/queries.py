@@ -18,6 +18,7 @@ from agent_workbench.core.history.audit_records import (
     DecisionQuery,
     oldest_day,
     oldest_time,
+    sorted_sums,
     total_cost,
 )
 from agent_workbench.core.ids import SessionId
@@ -69,12 +70,8 @@ def costs(connection: sqlite3.Connection, query: CostQuery, now: str) -> CostPag
     keys = ", ".join(_KEYS[key] if key in query.by else "''" for key in CostKey)
     # Only names of columns and question marks are inserted.
     rows = connection.execute(f"SELECT {keys}, {_SUMS} FROM costs r {rest} GROUP BY 1, 2, 3, 4, 5", values)  # noqa: S608
-    sums = sorted(
-        (CostSum(*row) for row in rows), key=lambda each: (each.endpoint, each.model, each.service, each.worker)
-    )
-    sums.sort(key=lambda each: (each.day, each.dollars, each.prompt_tokens + each.answer_tokens), reverse=True)
-    page = tuple(sums[query.offset : query.offset + query.limit])
-    return CostPage(page, len(sums), total_cost(sums), problems(connection))
+    sums = sorted_sums(CostSum(*row) for row in rows)
+    return CostPage(sums[query.offset : query.offset + query.limit], len(sums), total_cost(sums), problems(connection))
 
 
 def problems(connection: sqlite3.Connection) -> tuple[AuditProblem, ...]:

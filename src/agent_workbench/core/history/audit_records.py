@@ -1,10 +1,11 @@
 """Records of the audit: ends of tasks, decisions and costs, each with the journal's line that holds it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
@@ -222,6 +223,33 @@ def oldest_time(now: str, days: int) -> str:
 def oldest_day(now: str, days: int) -> str:
     """Return the first of the last `days` days of UTC, the one of `now` included."""
     return (datetime.fromisoformat(now).date() - timedelta(days=days - 1)).isoformat()
+
+
+def sum_costs(costs: Iterable[AuditCost], by: Collection[CostKey]) -> tuple[CostSum, ...]:
+    """Return costs summed by the keys: the newest day first, then the most dollars, the most tokens, and by name."""
+    sums: dict[tuple[str, ...], CostSum] = {}
+    for each in costs:
+        names = (each.time[:10], each.endpoint, each.model, each.service, each.worker)
+        day, endpoint, model, service, worker = key = tuple(
+            name if key in by else "" for key, name in zip(CostKey, names, strict=True)
+        )
+        before = sums.get(key, CostSum(day, endpoint, model, service, worker))
+        sums[key] = replace(
+            before,
+            answers=before.answers + each.answers,
+            prompt_tokens=before.prompt_tokens + each.prompt_tokens,
+            answer_tokens=before.answer_tokens + each.answer_tokens,
+            dollars=before.dollars + each.dollars,
+            unproved=before.unproved + each.answers * bool(each.unproved),
+        )
+    return sorted_sums(sums.values())
+
+
+def sorted_sums(sums: Iterable[CostSum]) -> tuple[CostSum, ...]:
+    """Return sums of costs in the order in which they are told."""
+    found = sorted(sums, key=lambda each: (each.endpoint, each.model, each.service, each.worker))
+    found.sort(key=lambda each: (each.day, each.dollars, each.prompt_tokens + each.answer_tokens), reverse=True)
+    return tuple(found)
 
 
 def total_cost(sums: Iterable[CostSum]) -> CostSum:

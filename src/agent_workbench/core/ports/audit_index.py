@@ -1,6 +1,6 @@
 """Protocol of the index of finished tasks, decisions and costs. `tests/contracts` holds every implementation to it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -92,3 +92,20 @@ class AuditSource(Protocol):
 
         Every line is proved by its hash, number and predecessor. Never raises for a damaged journal.
         """
+
+
+class AuditProofs(Protocol):
+    """Judge of records that came from elsewhere."""
+
+    async def unproved(self, records: Sequence[AuditRecord]) -> Sequence[str]:
+        """Return, for each record, why no signed journal is known to have exactly it; empty if one has."""
+
+
+class AuditCopies(Protocol):
+    """Records of whole sessions in an index that machines share."""
+
+    async def copied(self) -> Mapping[SessionId, int]:
+        """Return the last event of each session whose records are there; raise `StorageError`."""
+
+    async def replace(self, session: SessionId, journal: JournalGrowth) -> None:
+        """Replace the records of a session by those of its whole journal; raise `StorageError`."""
