@@ -18,7 +18,7 @@ from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
 from agent_workbench.adapters.tools.schema_checker import SchemaChecker
 from agent_workbench.api.sessions.update_feed import UpdateFeed
-from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionStarted
+from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionResumed, SessionStarted
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.model import ModelFacts
@@ -269,7 +269,7 @@ async def _opened(  # noqa: PLR0917 - one caller for each way in
         own_rules=await ports.rules.kept(),
         hooks=tuple(configured(name, hook) for name, hook in settings.hooks),
     )
-    await begin(recorder, SessionStarted(SESSION, str(user.root), user.head(), "0"), config, 0)
+    await begin(recorder, SessionStarted(SESSION, str(user.root), user.head(), "0"), config, SessionResumed())
     session = SessionContext(ports, settings, recorder, publisher, session_tools(ports))
     return Stage(user, sessions, ports, model, shell, plan, settings, headless, updates, recorder, session)
 

@@ -183,13 +183,26 @@ async def check_unplanned(tasks: "Sequence[Task]", plans: "Plans") -> None:
             raise PlanError(f"the plan has a task {task.id} too", advice=advice)
 
 
-def recorded_plan(state: "SessionState") -> "QueuedPlan | None":
-    """Return the plan of a session that works on a queued task, as its journal has it; None for any other session."""
-    if not is_queued(state.plan_path):
-        return None
-    from agent_workbench.adapters.queue.queued_plan import QueuedPlan
+async def session_plans(state: "SessionState", plans: "Plans", *, shared: bool) -> "Plans":
+    """Return the plan of a session: `plans`, or what its journal has.
 
-    return QueuedPlan(state.plan, state.plan_path)
+    The journal's counts where the session works on a queued task, and, in a session that is `shared` with other
+    machines, where this machine's plan lacks the task that is open.
+    """
+    if is_queued(state.plan_path) or (shared and await _lacks_open_task(state, plans)):
+        from agent_workbench.adapters.queue.queued_plan import QueuedPlan
+
+        return QueuedPlan(state.plan, state.plan_path)
+    return plans
+
+
+async def _lacks_open_task(state: "SessionState", plans: "Plans") -> bool:
+    if state.run is None or not state.unfinished or not state.plan_path:
+        return False
+    try:
+        return state.run.task not in {task.id for task in (await plans.read()).tasks}
+    except PlanError:
+        return True
 
 
 async def is_withdrawn(repo: "RepoContext", settings: "Settings", summary: "SessionSummary") -> bool:

@@ -1,4 +1,4 @@
-"""Port `Plans` for the session of a queued task: a plan of this one task, kept by the journal alone."""
+"""Port `Plans` of a session whose plan the journal alone keeps: of a queued task, or from another machine."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -12,7 +12,7 @@ from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
 
 
 class QueuedPlan:
-    """The plan of a session that works on a task of the queue; `path` is that of the task's file.
+    """The plan of a session as its journal has it; `path` is that of its file, which may be on another machine.
 
     Statuses live as long as the object; the journal has them too. Nothing else can be changed.
     """
@@ -67,6 +67,6 @@ class QueuedPlan:
 
     def _refuse(self) -> Never:
         raise PlanError(
-            f"this session works on {self._path}, a task of the queue, and has no plan to change",
+            f"the plan of this session, {self._path}, is kept in its journal and cannot be changed",
             advice="`agent tui --new` opens a session on the plan of the repository",
         )

@@ -14,7 +14,7 @@ from agent_workbench.api.sessions.start_conditions import check_confined
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
-from agent_workbench.bootstrap.task_queue import check_unplanned, recorded_plan
+from agent_workbench.bootstrap.task_queue import check_unplanned, session_plans
 from agent_workbench.core.plan import is_queued
 from agent_workbench.core.version import __version__
 
@@ -83,6 +83,7 @@ async def open_session(
     """
     from agent_workbench.core.events import SessionStarted
     from agent_workbench.engine.runtime.session_context import SessionContext
+    from agent_workbench.engine.session.arrival import arrive
     from agent_workbench.engine.session.session_start import begin, session_tools
 
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
@@ -104,9 +105,10 @@ async def open_session(
         config = session_config(settings, sandbox, own_rules, headless=headless)
         header = SessionStarted(opened.id, facts.root, facts.head, __version__, label=label)
         recorder = _recorder(opened, publisher, events, headless=headless)
-        ports = replace(ports, plans=recorded_plan(recorder.state) or ports.plans)
+        ports = replace(ports, plans=await session_plans(recorder.state, ports.plans, shared=settings.database.active))
         events.begin(recorder.state.seq, partial(store.read, opened.id, whole=True))
-        await begin(recorder, header, config, opened.torn_bytes)
+        resumed = await arrive(opened, recorder.state, ports, facts.root, settings.workspace.link)
+        await begin(recorder, header, config, resumed)
         stack.pop_all()
         return SessionContext(ports, settings, recorder, publisher, session_tools(ports)), recorder
 

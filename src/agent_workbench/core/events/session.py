@@ -57,9 +57,14 @@ class SessionConfigured(RecordedValue, frozen=True):
 
 
 class SessionResumed(RecordedValue, frozen=True):
-    """The journal was opened again; `torn_bytes` of an unfinished last line were set aside."""
+    """The journal was opened again; `torn_bytes` of an unfinished last line were set aside.
+
+    On another machine `repo` and `workspace` are the folders of repository and worktree there (empty: as before).
+    """
 
     torn_bytes: int = 0
+    repo: str = ""
+    workspace: str = ""
 
 
 class SessionLeft(RecordedValue, frozen=True):

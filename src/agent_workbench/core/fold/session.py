@@ -49,7 +49,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
             entered = _entered(state, event.mode, RuleScope.EVERYWHERE)
             return replace(state, config=event, rules=_configured(state, event), mode=entered)
         case SessionResumed():
-            return _left_alone(state)
+            return _elsewhere(_left_alone(state), event)
         case SessionLeft():
             return replace(state, left=event.reason)
         case ModelObserved():
@@ -93,6 +93,14 @@ def _left_alone(state: SessionState) -> SessionState:
 
 def _but(state: SessionState, kept: RuleScope) -> tuple[StoredRule, ...]:
     return tuple(each for each in state.rules if each.kept is not kept)
+
+
+def _elsewhere(state: SessionState, event: SessionResumed) -> SessionState:
+    """Return the state with the folders of the machine that resumed the session."""
+    run = state.run
+    if event.workspace and run is not None:
+        run = replace(run, workspace=replace(run.workspace, path=event.workspace))
+    return replace(state, repo=event.repo or state.repo, run=run)
 
 
 def _moved(state: SessionState, event: SessionForked) -> TaskRun | None:

@@ -31,7 +31,8 @@ class HeldSession(Struct, frozen=True):
     """A session whose journal is held now, and the events in it (none if it is `fresh`).
 
     `torn_bytes`: length of an unfinished last line that was set aside. `fence` is the number of the lease, 0 where
-    the kernel holds the lock.
+    the kernel holds the lock. `away_since` is the last event that this machine knew before another one continued the
+    session (-1: none; None: it was not away), and stays so until an event is written here.
     """
 
     id: SessionId
@@ -40,6 +41,7 @@ class HeldSession(Struct, frozen=True):
     torn_bytes: int = 0
     fresh: bool = False
     fence: int = 0
+    away_since: int | None = None
 
 
 class ForkJournal(Protocol):

@@ -14,11 +14,11 @@ def session_tools(ports: Ports) -> ToolRegistry:
     return ToolRegistry(ports.tool_sources, ports.schemas, own=(COMPACT_TOOL,))
 
 
-async def begin(recorder: Recorder, header: SessionStarted, config: SessionConfigured, torn_bytes: int) -> None:
-    """Record the header of a new session, or that an old one is resumed, and its settings."""
+async def begin(recorder: Recorder, header: SessionStarted, config: SessionConfigured, resumed: SessionResumed) -> None:
+    """Record the header of a new session, or that an old one is `resumed`, and its settings."""
     await asyncio.to_thread(builtin_tools)  # imports modules, which blocks
     if recorder.state.seq < 0:
         await recorder.record(header)
     else:
-        await recorder.record(SessionResumed(torn_bytes))
+        await recorder.record(resumed)
     await recorder.record(config)

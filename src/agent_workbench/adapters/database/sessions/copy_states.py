@@ -21,7 +21,8 @@ class CopyState(Struct, frozen=True):
     """The newest copied event of a session: number, hash and the offset behind its line.
 
     `fence` is the newest lease of this machine, `cause` why the next events could not be copied. `fenced`: another
-    machine continued from here, so what follows in the journal of this one is never copied.
+    machine continued from here, so what follows in the journal of this one is never copied. `arrived` is the newest
+    event of another machine, and `away_since` the last one that this machine knew before, while nothing follows here.
     """
 
     fence: int = 0
@@ -30,6 +31,8 @@ class CopyState(Struct, frozen=True):
     offset: int = 0
     cause: str = ""
     fenced: bool = False
+    arrived: int = NO_LINE
+    away_since: int | None = None
 
 
 class CopyStates:

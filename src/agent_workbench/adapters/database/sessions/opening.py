@@ -14,7 +14,7 @@ from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedE
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.history.signed_heads import SignedHead
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.ports.journal_copies import StoredLine
+from agent_workbench.core.ports.journal_copies import NO_LINE, StoredLine
 from agent_workbench.core.ports.stores import HeldSession, SessionStore
 
 
@@ -30,7 +30,7 @@ class SessionOpening:
         """Begin a new session; without the database it gets its lease later."""
         held = await self._local.open(replace(query, name="", fresh=True))
         try:
-            return await self._leased(held)
+            return await self._leased(held, CopyState())
         except BaseException:
             await self._local.discard(held)
             raise
@@ -62,7 +62,8 @@ class SessionOpening:
             at = await tools.position(head, session) if held is not None else None
             if held is not None and at is not None:
                 await self._check_remote(session, held)
-                return await self._leased(held, fence, at)
+                known = await asyncio.to_thread(tools.states.of, session) or CopyState()
+                return await self._leased(held, _at(known, at, fence))
             if held is not None:
                 await held.journal.close()
             return await self._take_over(session, fence, head)
@@ -75,7 +76,7 @@ class SessionOpening:
         """Continue what another machine wrote: as a whole journal of this one, with its git objects."""
         tools = self._tools
         newest = await self._mirror.bring(session, head)
-        await asyncio.to_thread(self._make_local, session)
+        away = await asyncio.to_thread(self._make_local, session)
         held = await self._local.open(SessionQuery(session))
         try:
             if held.torn_bytes or (held.events[-1].seq, held.events[-1].hash) != (newest.seq, newest.hash):
@@ -86,16 +87,17 @@ class SessionOpening:
                 mine = await tools.signed(session, at.seq, at.hash, fence)
                 await tools.refs.take_over(mine, held.events)
                 await tools.refs.fetch(session, held.events)
-            return await self._leased(held, fence, at)
+            return await self._leased(held, _at(CopyState(arrived=at.seq, away_since=away), at, fence))
         except BaseException:
             await held.journal.close()
             raise
 
-    def _make_local(self, session: SessionId) -> None:
+    def _make_local(self, session: SessionId) -> int:
+        """Make the local journal what the mirror has; return the last event that this machine knew before."""
         copies, mirrored = self._tools.copies, self._mirror.copies
         if not copies.is_own(session):
             copies.adopt(session, mirrored)
-            return
+            return NO_LINE
         common = self._tools.states.of(session) or CopyState()
         known = mirrored.line(session, common.seq) if common.seq >= 0 else None
         if common.seq >= 0 and (known is None or known.hash != common.hash):
@@ -105,6 +107,7 @@ class SessionOpening:
                 advice="the database was changed or restored; the journal here is as it was",
             )
         copies.continue_from(session, mirrored, common.offset)
+        return common.away_since if common.away_since is not None and common.arrived == common.seq else common.seq
 
     async def _check_remote(self, session: SessionId, held: HeldSession) -> None:
         """Raise `JournalError` if the git remote has a later head than the database: its copy was cut."""
@@ -122,16 +125,15 @@ class SessionOpening:
                     advice="the database was cut or restored; a machine that has the whole journal can copy it again",
                 )
 
-    async def _leased(self, held: HeldSession, fence: int = 0, at: StoredLine | None = None) -> HeldSession:
-        """Return a session under a lease, which is taken for a new one; the head at `at` is put into the database."""
-        at = at or StoredLine(-1, "", "", b"")
-        tools, state = self._tools, CopyState(fence, at.seq, at.hash, at.end)
+    async def _leased(self, held: HeldSession, state: CopyState) -> HeldSession:
+        """Return a session under a lease, taken if there is none yet; the head of `state` is put into the database."""
+        tools, known = self._tools, state
         try:
-            state = state if fence else replace(state, fence=await tools.leases.claim(held.id))
-            head = await tools.signed(held.id, at.seq, at.hash, state.fence)
+            state = state if state.fence else replace(state, fence=await tools.leases.claim(held.id))
+            head = await tools.signed(held.id, state.seq, state.hash, state.fence)
             await tools.rows.copy(head)
         except DatabaseDownError:
-            return await self._copied(held, replace(state, fence=fence), None)
+            return await self._copied(held, known, None)
         return await self._copied(held, state, head)
 
     async def _copied(self, held: HeldSession, state: CopyState, head: SignedHead | None) -> HeldSession:
@@ -140,7 +142,13 @@ class SessionOpening:
         if held.events:
             copier.tell(held.events[-1].seq)
         copier.start()
-        return replace(held, journal=LeasedJournal(held, copier), fence=state.fence)
+        away = state.away_since if held.events and held.events[-1].seq == state.arrived else None
+        return replace(held, journal=LeasedJournal(held, copier), fence=state.fence, away_since=away)
+
+
+def _at(state: CopyState, line: StoredLine, fence: int) -> CopyState:
+    """Return the state of a session that is copied up to a line, and leased anew."""
+    return replace(state, fence=fence, seq=line.seq, hash=line.hash, offset=line.end, cause="", fenced=False)
 
 
 async def copy_rest(tools: CopyTools, session: SessionId) -> None:

@@ -1,0 +1,38 @@
+"""Arrival of a session that another machine continued: its notes and folders on this one."""
+
+import asyncio
+from collections.abc import Sequence
+
+from agent_workbench.core.events import SessionResumed
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ports.stores import HeldSession
+from agent_workbench.core.repo.workspace import WorkspaceRequest
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.runtime.tool_context import Ports
+
+
+async def arrive(
+    opened: HeldSession, state: SessionState, ports: Ports, root: str, links: Sequence[str]
+) -> SessionResumed:
+    """Return the event of a session's resumption here; one that was away gets its notes and its worktree first.
+
+    Changes of the notes that the user made here meanwhile are merged. Raises `WorkspaceError`, `StorageError`.
+    """
+    resumed = SessionResumed(opened.torn_bytes)
+    if opened.away_since is None:
+        return resumed
+    repo = root if root != state.repo else ""
+    run = state.run
+    if run is None or not state.unfinished:
+        return SessionResumed(opened.torn_bytes, repo)
+    known = await asyncio.to_thread(fold_all, opened.events[: opened.away_since + 1])
+    before, now = known.scratchpad(run.task), state.scratchpad(run.task)
+    if before != now:
+        await ports.memory.write_scratchpad(run.task, before, now, run.fork)
+    facts = run.workspace
+    workspace = await ports.workspaces.open(
+        WorkspaceRequest(state.session, run.task, facts.branch, facts.base, tuple(links))
+    )
+    await workspace.release(keep=True)
+    path = workspace.facts.path
+    return SessionResumed(opened.torn_bytes, repo, path if path != facts.path else "")
