@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
 
 SVG, ASCIICAST = "svg", "asciicast"
-FORMATS = ("markdown", "json", SVG, ASCIICAST)
+FORMATS = ("markdown", "json", "otlp", SVG, ASCIICAST)
 SIZE = (120, 40)
 
 
 def add(verbs: "Verbs") -> None:
     """Add the verb below `agent sessions`."""
-    verb = add_verb(verbs, "export", "export a session as markdown or JSON, as pictures or as an asciicast", export)
+    verb = add_verb(
+        verbs, "export", "export a session as markdown, JSON, OpenTelemetry spans, pictures or asciicast", export
+    )
     verb.add_argument("session", nargs="?", default="", help="its first or last letters (default: the newest)")
     verb.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="default: markdown for a pull request")
     verb.add_argument("--output", metavar="FILE", type=Path, help="a new file (default: standard output)")

@@ -1,0 +1,38 @@
+"""Names of span attributes: those of OpenTelemetry's conventions for generative AI, which are still in development.
+
+Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/
+"""
+
+OPERATION = "gen_ai.operation.name"
+CHAT, EXECUTE_TOOL, INVOKE_AGENT = "chat", "execute_tool", "invoke_agent"
+PROVIDER = "gen_ai.provider.name"
+AGENT = "gen_ai.agent.name"
+CONVERSATION = "gen_ai.conversation.id"
+REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_MODEL = "gen_ai.response.model"
+REQUEST_TEMPERATURE = "gen_ai.request.temperature"
+REQUEST_TOP_P = "gen_ai.request.top_p"
+REQUEST_TOP_K = "gen_ai.request.top_k"
+REQUEST_SEED = "gen_ai.request.seed"
+REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_CALL = "gen_ai.tool.call.id"
+TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
+TOOL_RESULT = "gen_ai.tool.call.result"
+ERROR = "error.type"
+SERVICE = "service.name"
+SERVICE_VERSION = "service.version"
+
+# Ours: what the conventions have no name for.
+TASK = "agent_workbench.task.id"
+STATUS = "agent_workbench.task.status"
+DOLLARS = "agent_workbench.usage.dollars"
+EVENT = "agent_workbench.journal.seq"
+EVENT_HASH = "agent_workbench.journal.hash"
+DECISION = "agent_workbench.decision.verdict"
+DECIDED_BY = "agent_workbench.decision.by"
