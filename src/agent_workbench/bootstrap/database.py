@@ -38,7 +38,7 @@ async def database_queue(
     repo: "SharingRepo",
     settings: "Settings",
     project: str,
-    complete: "Callable[[QueuedTask], tuple[QueuedTask, Needs]]",
+    complete: "Callable[[QueuedTask], tuple[QueuedTask, Needs]] | None" = None,
 ) -> "PostgresQueue":
     """Return the queue of a project in the shared database; raise `ConfigError`, `RepoError`."""
     from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue

@@ -64,6 +64,7 @@ GROUPS = (
             Verb("skills", "list, show, check and set up skills", "verbs.repo.skills"),
             Verb("knowledge", "search, list, add and edit the notes that outlive a task", "verbs.repo.knowledge"),
             Verb("index", "show, build or clear the index of the code search", "verbs.repo.index"),
+            Verb("database", "migrate and check the database that machines share", "verbs.repo.database"),
             Verb("completion", "print the script that completes words in your shell", "completion"),
             Verb("demo", "try the workbench on a sample repository, with scripted answers", "verbs.tasks.demo"),
         ),

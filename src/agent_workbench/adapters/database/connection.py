@@ -1,6 +1,7 @@
 """Connections to the shared database, and what its errors mean."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Self
@@ -12,6 +13,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from agent_workbench.core.errors import ConfigError, DatabaseDownError, StorageError
 
+logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # `DatabaseDownError` says it, once and in place
 CONNECT_SECONDS = 5.0
 """Longest wait for a connection."""
 STATEMENT_SECONDS = 30.0

@@ -60,10 +60,19 @@ class ParkedTask(Struct, frozen=True):
     decided: bool = False
 
 
+class RunningTask(Struct, frozen=True):
+    """A task that a worker of another machine has."""
+
+    task: str
+    worker: str
+    session: SessionId = NO_SESSION
+
+
 class WorkerReport(Struct, frozen=True):
     """A queue, its living workers, and what today cost.
 
-    `queued` tasks are new, `interrupted` ones go on when a worker has a look. `tokens_today` are those of this queue's
+    `queued` tasks are new, `interrupted` ones go on when a worker has a look. `elsewhere` are those that workers of
+    other machines have, `backlog` says what the shared database does not have yet. `tokens_today` are those of this queue's
     sessions, `dollars_today` those of all sessions of the user, both by UTC days.
     """
 
@@ -76,6 +85,8 @@ class WorkerReport(Struct, frozen=True):
     failed: int = 0
     tokens_today: int = 0
     dollars_today: float = 0.0
+    elsewhere: tuple[RunningTask, ...] = ()
+    backlog: str = ""
 
 
 BEAT_SECONDS = 30.0

@@ -75,7 +75,7 @@ class PostgresQueue:
         project: str,
         signatures: Signatures,
         *,
-        complete: Callable[[QueuedTask], tuple[QueuedTask, Needs]] = lambda task: (task, Needs()),
+        complete: Callable[[QueuedTask], tuple[QueuedTask, Needs]] | None = None,
         poll_seconds: float = 10.0,
         clock: Clock | None = None,
     ) -> None:
@@ -110,7 +110,7 @@ class PostgresQueue:
 
     async def put(self, task: QueuedTask) -> bool:
         task_id(task.id)
-        task, needs = self._complete(task)
+        task, needs = (task, Needs()) if self._complete is None else self._complete(task)
         body = encode_body(TaskBody(task.definition, task.priority, needs, task.depends_on))
         parameters = {
             **self._context.parameters(task.id),
@@ -190,6 +190,10 @@ class PostgresQueue:
     async def result(self, task: str) -> TaskResult | None:
         """Return the result of an ended task, None if it has none; raise `StorageError` if it does not count."""
         return await self._ends.result(task)
+
+    async def uncounted(self) -> tuple[int, tuple[tuple[str, str], ...]]:
+        """Return the number of tasks, and the newest ones that do not count, each with the reason."""
+        return await self._ends.uncounted()
 
     async def withdrew(self, task: str, session: SessionId) -> bool:
         """Return True if the task that the session works on was withdrawn."""

@@ -4,14 +4,22 @@ from psycopg.sql import SQL
 
 from agent_workbench.adapters.database.queue.queue_context import QueueContext
 from agent_workbench.adapters.database.queue.signed_tasks import TaskSigner
-from agent_workbench.adapters.database.queue.task_rows import RESULT_COLUMNS
+from agent_workbench.adapters.database.queue.task_rows import COLUMNS, RESULT_COLUMNS, select
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ports.task_queue import QueueState
 from agent_workbench.core.queue.result import TaskResult, decode_result
 
+MOST_CHECKED = 200
+"""Newest tasks whose signatures one check judges."""
 _ENDED = SQL(
     "SELECT {columns} FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s AND state IN ('done', 'failed')"
 ).format(columns=RESULT_COLUMNS)
+
+
+_NEWEST = SQL(
+    "SELECT {columns} FROM agent_tasks WHERE queue = %(queue)s ORDER BY changed_at DESC LIMIT %(most)s"
+).format(columns=COLUMNS)
+_COUNT = SQL("SELECT count(*) FROM agent_tasks WHERE queue = %(queue)s")
 
 
 class TaskEnds:
@@ -32,6 +40,22 @@ class TaskEnds:
         """Return why the end of a task does not count; empty if it does, or if it did not end."""
         _, problem = await self._ended(task)
         return f"the end of {task} does not count: {problem}" if problem else ""
+
+    async def uncounted(self) -> tuple[int, tuple[tuple[str, str], ...]]:
+        """Return the number of tasks, and those of the newest that do not count, each with the reason."""
+        parameters = {**self._context.parameters(), "most": MOST_CHECKED}
+        async with self._context.database.connection() as connection:
+            row = await (await connection.execute(_COUNT, parameters)).fetchone()
+            rows = await select(connection, _NEWEST, parameters)
+        found = []
+        for each in rows:
+            if each.state in {QueueState.DONE, QueueState.FAILED}:
+                _, problem = await self._ended(each.id)
+            else:
+                problem = await self._signer.task_problem(each)
+            if problem:
+                found.append((each.id, problem))
+        return (int(str(row[0])) if row is not None else 0), tuple(found)
 
     async def _ended(self, task: str) -> tuple[str, str]:
         """Return the result of an ended task (empty: none), and why its end does not count."""

@@ -1,0 +1,101 @@
+"""The shared database: apply its schema, and report its state."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.bootstrap.database import database_queue, shared_database
+from agent_workbench.bootstrap.shared_sessions import copy_backlog
+from agent_workbench.bootstrap.signatures import allowed_signers, shared_signatures
+from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
+from agent_workbench.core.database_report import MOST_SECONDS_APART, DatabaseReport
+from agent_workbench.core.errors import ConfigError, SigningError, StorageError, error_text
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES
+
+if TYPE_CHECKING:  # loaded only where a database is set
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.settings import Settings
+
+
+async def migrate_database(invocation: Invocation) -> tuple[str, tuple[str, ...]]:
+    """Apply what the database lacks of the schema; return its place and the names of what was applied.
+
+    Raises `ConfigError` if no database is set, `StorageError` if it does not answer or another version migrated it.
+    """
+    repo, settings = await _with_database(invocation)
+    from agent_workbench.adapters.database.migrations import migrate, migrations
+
+    try:
+        database = shared_database(repo, settings.database)
+        return database.place, await migrate(database, await asyncio.to_thread(migrations))
+    finally:
+        await repo.shared.close()
+
+
+async def check_database(invocation: Invocation, project: str = "") -> DatabaseReport:
+    """Return the state of the database, of this machine's keys, and of the queue of a project.
+
+    Raises `ConfigError` if no database is set; whatever else is wrong is in the report.
+    """
+    repo, settings = await _with_database(invocation)
+    try:
+        report = await _server(repo, settings, project or DEFAULT_PROJECT)
+    finally:
+        await repo.shared.close()
+    backlog = await asyncio.to_thread(copy_backlog, repo, repo.sessions_dir(settings))
+    return await _with_keys(repo, settings, replace(report, backlog=backlog, remote=settings.database.remote))
+
+
+async def _with_database(invocation: Invocation) -> "tuple[RepoContext, Settings]":
+    repo, settings = await trusted_repo(invocation)
+    if not settings.database.active:
+        advice = "name the variable that holds its address: `database: {url_env: AGENT_DATABASE_URL}`"
+        raise ConfigError("no database is set", advice=advice)
+    return repo, settings
+
+
+async def _server(repo: "RepoContext", settings: "Settings", project: str) -> DatabaseReport:
+    """Return what the server tells, up to the first thing that is wrong."""
+    from agent_workbench.adapters.database.migrations import check_schema, migrations
+    from agent_workbench.adapters.database.server_facts import server_facts
+
+    database = shared_database(repo, settings.database)
+    report = DatabaseReport(database.place)
+    try:
+        facts = await server_facts(database)
+        report = replace(
+            report,
+            reachable=True,
+            server=facts.version,
+            milliseconds=round(facts.milliseconds, 3),
+            clock_seconds=round(facts.clock_seconds, 3),
+        )
+        if abs(facts.clock_seconds) > MOST_SECONDS_APART:
+            apart = f"this machine's clock and the server's are {abs(facts.clock_seconds):.0f} s apart: set them by NTP"
+            report = replace(report, problems=(apart,))
+        wanted = await asyncio.to_thread(migrations)
+        await check_schema(database, wanted)
+        report = replace(report, schema=tuple(f"{each.number}-{each.name}" for each in wanted))
+        queue = await database_queue(repo, settings, project)
+        tasks, uncounted = await queue.uncounted()
+        return replace(report, tasks=tasks, uncounted=uncounted)
+    except (StorageError, SigningError) as error:
+        return replace(report, problems=(*report.problems, error_text(error)))
+
+
+async def _with_keys(repo: "RepoContext", settings: "Settings", report: DatabaseReport) -> DatabaseReport:
+    """Add this machine's lines for other machines, and what is wrong with the file of allowed signers."""
+    signatures = shared_signatures(repo, settings.database)
+    report = replace(report, allowed_signers=str(allowed_signers(settings.database)))
+    try:
+        return replace(
+            report,
+            worker_line=await signatures.public_line(WORKER_PURPOSES),
+            person_line=await signatures.public_line(PERSON_PURPOSES),
+            problems=(*report.problems, *await signatures.problems()),
+        )
+    except SigningError as error:
+        return replace(report, problems=(*report.problems, error_text(error)))
