@@ -19,6 +19,7 @@ GLYPHS = {
     TaskStatus.BLOCKED: ("⊘", "blocked", Tone.WARN),
     TaskStatus.DONE: ("✓", "done", Tone.GOOD),
     TaskStatus.FAILED: ("✗", "failed", Tone.BAD),
+    TaskStatus.QUEUED: ("◌", "queued", Tone.ACCENT),
 }
 
 

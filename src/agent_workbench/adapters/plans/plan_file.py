@@ -51,13 +51,16 @@ class PlanFile:
         def change(before: PlanText) -> str:
             before.plan.task(task)
             wanted = before.plan.with_status(task, status, reason)
-            kept = wanted.task(task).blocked_because
+            new = wanted.task(task)
+            keys = {text_edits.REASON: new.blocked_because, text_edits.QUEUED_AS: new.queued_as}
 
             def in_place() -> str:
                 text = text_edits.with_status(before, task, status)
-                return text_edits.with_reason(self._read_text(text), task, kept)
+                for key, said in keys.items():
+                    text = text_edits.with_reason(self._read_text(text), task, said, key)
+                return text
 
-            ways = (in_place, lambda: round_trip.with_status(before.text, task, status, kept))
+            ways = (in_place, lambda: round_trip.with_status(before.text, task, status, keys))
             return first_faithful(self._read_text, self._path, ways, wanted)
 
         await asyncio.to_thread(self._change, change)

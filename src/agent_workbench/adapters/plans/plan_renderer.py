@@ -49,6 +49,11 @@ def render_flow(task: Task) -> str:
     return _flow(_fields(task))
 
 
+def task_fields(task: Task) -> dict[str, Value]:
+    """Return the fields of a task that differ from their defaults, and those that are always written."""
+    return _fields(task)
+
+
 def _fields(value: Struct) -> dict[str, Value]:
     """Return the fields that differ from their defaults, and those that are always written."""
     found: dict[str, Value] = {}

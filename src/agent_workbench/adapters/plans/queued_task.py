@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.plans.plan_parser import Compose
-from agent_workbench.adapters.plans.plan_renderer import Value, render_mapping
+from agent_workbench.adapters.plans.plan_renderer import Value, render_mapping, task_fields
 from agent_workbench.adapters.plans.task_parser import VERIFY, check_commands, check_task_skills, child, read_task
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TASK_ID, TaskId
@@ -22,7 +22,7 @@ from agent_workbench.core.yaml_documents.typed_values import expected, is_nothin
 KEYS = (
     *("id", "goal", "description", "suggested_approach", "priority", "edits", VERIFY, "accept_tests"),
     *("scope", "constraints", "budget", "applicable_skills", "source", "parent_issue", "subtask"),
-    *("intent", "service", "needs", "depends_on"),
+    *("intent", "service", "needs", "depends_on", "plan"),
 )
 SCOPE = PathScope(("src/**",), ("src/**", "tests/**"))
 CONSTRAINTS = Constraints(
@@ -47,8 +47,8 @@ def read_queued(
 ) -> QueueFile:
     """Return the task in the text of a queue file `name`, from which it has its id unless it sets one.
 
-    `timeout_seconds` bounds each of its commands, and all its work. Only with `skills` are their names checked. Raises
-    `PlanError` that begins with `name:line:column:`.
+    `timeout_seconds` bounds each of its commands, and all its work. A task of an approved plan has the bounds that were
+    approved. Only with `skills` are their names checked. Raises `PlanError` that begins with `name:line:column:`.
     """
     try:
         root = compose(text)
@@ -64,7 +64,7 @@ def read_queued(
             check_task_skills(root, skills)
         priority = child(root, "priority")
         first = 0 if is_nothing(priority) else int(str(read_value(priority, int, "priority")))
-        bounded = replace(_bounded(root, task), origin=origin)
+        bounded = replace(task if task.plan else _bounded(root, task), origin=origin)
         check_commands(root, bounded, "")
         return QueueFile(bounded, first)
     except DocumentError as fault:
@@ -87,6 +87,12 @@ def render_queued(task: Task) -> str:
         "scope": {} if task.scope.allowed_write_globs == ("**",) else scope,
     }
     return render_mapping({key: value for key, value in said.items() if value})
+
+
+def render_dispatched(task: Task) -> str:
+    """Return the queue file of a plan's task, with everything that was approved."""
+    known = task_fields(task)
+    return render_mapping({key: known[key] for key in KEYS if key in known})
 
 
 def id_for(name: str) -> TaskId:

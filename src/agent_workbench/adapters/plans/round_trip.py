@@ -1,11 +1,10 @@
 """Round trip of a whole plan through ruamel.yaml, with comments and order, where no edit in place is possible."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.plans.plan_renderer import render_tasks
-from agent_workbench.adapters.plans.text_edits import REASON
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskStatus
@@ -15,16 +14,17 @@ if TYPE_CHECKING:
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 
-def with_status(text: str, wanted: TaskId, status: TaskStatus, reason: str) -> str:
-    """Return the text with the status and reason of a task set; raise `PlanError` if that fails."""
+def with_status(text: str, wanted: TaskId, status: TaskStatus, keys: Mapping[str, str]) -> str:
+    """Return the text with the status and other keys of a task set; raise `PlanError` if that fails."""
 
     def change(tasks: "CommentedSeq") -> None:
         for task in tasks:
             if task["id"] == wanted:
                 task["status"] = str(status)
-                task.pop(REASON, None)
-                if reason:
-                    task[REASON] = reason
+                for key, said in keys.items():
+                    task.pop(key, None)
+                    if said:
+                        task[key] = said
 
     return _rewrite(text, change)
 

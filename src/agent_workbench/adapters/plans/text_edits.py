@@ -11,6 +11,7 @@ from agent_workbench.core.yaml_documents.nodes import Node, YamlMapping, YamlSca
 from agent_workbench.core.yaml_documents.typed_values import is_nothing
 
 REASON = "blocked_because"
+QUEUED_AS = "queued_as"
 
 
 def with_status(before: PlanText, wanted: TaskId, status: TaskStatus) -> str:
@@ -30,12 +31,12 @@ def with_status(before: PlanText, wanted: TaskId, status: TaskStatus) -> str:
     return _insert_after(text, name, f"{' ' * (key.start.column - 1)}status: {status}\n")
 
 
-def with_reason(before: PlanText, wanted: TaskId, reason: str) -> str:
-    """Return the text with the reason of a blocked task after its status; an empty reason removes it."""
+def with_reason(before: PlanText, wanted: TaskId, reason: str, name: str = REASON) -> str:
+    """Return the text with a key after the status of a task, such as why it is blocked; an empty value removes it."""
     text, item = before.text, _item(before, wanted)
-    found = next(((key, value) for key, value in item.entries if key.text == REASON), None)
+    found = next(((key, value) for key, value in item.entries if key.text == name), None)
     if found is None:
-        return _reason_added(text, item, reason) if reason else text
+        return _reason_added(text, item, reason, name) if reason else text
     key, node = found
     start, end = node.start.index, node.end.index
     if reason or item.flow:
@@ -44,13 +45,13 @@ def with_reason(before: PlanText, wanted: TaskId, reason: str) -> str:
     return text[: line_start(text, key.start.index)] + text[after_lines(text, node) :]
 
 
-def _reason_added(text: str, item: YamlMapping, reason: str) -> str:
+def _reason_added(text: str, item: YamlMapping, reason: str, name: str) -> str:
     key, status = next((key, value) for key, value in item.entries if key.text == "status")
     if item.flow:
         end = item.entries[-1][1].end.index
         quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
-        return f"{text[:end]}, {quote}{REASON}{quote}: {render_quoted(reason)}{text[end:]}"
-    return _insert_after(text, status, f"{' ' * (key.start.column - 1)}{REASON}: {render_text(reason)}\n")
+        return f"{text[:end]}, {quote}{name}{quote}: {render_quoted(reason)}{text[end:]}"
+    return _insert_after(text, status, f"{' ' * (key.start.column - 1)}{name}: {render_text(reason)}\n")
 
 
 def with_checks(before: PlanText, wanted: TaskId, commands: Sequence[str]) -> str:

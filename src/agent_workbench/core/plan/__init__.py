@@ -29,6 +29,8 @@ class TaskStatus(StrEnum):
     BLOCKED = "blocked"
     DONE = "done"
     FAILED = "failed"
+    QUEUED = "queued"
+    """A worker does it: it was dispatched to the queue."""
 
 
 class Owner(StrEnum):
@@ -102,6 +104,8 @@ class Task(RecordedValue, frozen=True):
     """One task of a plan or of a queue; `blocked_because` is the reason if it is blocked.
 
     A task with `edits` needs no model: they are its whole change. `service` names what it is for in the audit.
+    `queued_as` is the id of a plan's task in the queue. `plan` is the approved plan that a queued task comes from,
+    `SESSION/PROPOSAL`.
     """
 
     id: TaskId
@@ -124,6 +128,8 @@ class Task(RecordedValue, frozen=True):
     intent: Intent | None = None
     service: str = ""
     needs: Needs = field(default_factory=Needs)
+    queued_as: str = ""
+    plan: str = ""
     origin: Unwritten = TaskOrigin.LOCAL
 
     @property
@@ -137,12 +143,24 @@ class Task(RecordedValue, frozen=True):
         return self.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
 
     def with_status(self, status: TaskStatus, reason: str = "") -> "Task":
-        """Return the task with another status; a reason is kept for a blocked one only."""
-        return replace(self, status=status, blocked_because=reason if status is TaskStatus.BLOCKED else "")
+        """Return the task with another status; `reason` is why it is blocked, or the id of a queued one in the queue."""
+        name = reason if status is TaskStatus.QUEUED else self.queued_as
+        because = reason if status is TaskStatus.BLOCKED else ""
+        return replace(self, status=status, blocked_because=because, queued_as=name)
 
     def defined_as(self, other: "Task") -> bool:
-        """Return True if both definitions are equal, whatever their status."""
-        return self.with_status(TaskStatus.PENDING) == other.with_status(TaskStatus.PENDING)
+        """Return True if both definitions are equal, whatever their status and their place in the queue."""
+        return self.definition == other.definition
+
+    @property
+    def definition(self) -> "Task":
+        """The task without what changes while it is worked on."""
+        return replace(self.with_status(TaskStatus.PENDING), queued_as="")
+
+    @property
+    def commit_id(self) -> TaskId:
+        """The id under which the task's commit is found: that in the queue, if a worker did it."""
+        return TaskId(self.queued_as or self.id)
 
 
 class Plan(RecordedValue, frozen=True):

@@ -23,7 +23,7 @@ class Plans(Protocol):
     async def set_status(self, task: TaskId, status: TaskStatus, reason: str = "") -> None:
         """Write one task's status and preserve the rest of the file, byte for byte where possible.
 
-        A reason is written beside it while the task is blocked.
+        A reason is written beside it while the task is blocked; of a queued one it is the id in the queue, which stays.
         """
 
     async def set_checks(self, task: TaskId, commands: Sequence[str]) -> None:

@@ -270,6 +270,10 @@ def _choose(plan: Plan, wanted: TaskId | None, taken: tuple[TaskId, ...] = ()) -
         raise PlanError("no task of the plan is ready", advice="agent plan show tells how they stand")
     if task.owner is Owner.HUMAN:
         raise PlanError(f"task {task.id} belongs to a person (owner: human)", advice="set owner: agent in the plan")
+    if task.status is TaskStatus.QUEUED:
+        raise PlanError(
+            f"task {task.id} is queued: a worker does it", advice=f"`agent plan cancel {task.id}` takes it back"
+        )
     if task.status is TaskStatus.DONE:
         raise PlanError(f"task {task.id} is done", advice="set its status to pending to do it again")
     # What a queued task depends on is in no plan: its queue held the task back until that was done.
@@ -301,7 +305,9 @@ async def _base(session: SessionContext, task: Task) -> CommitId:
     facts = await session.ports.workspaces.inspect()
     if left_out := uncommitted_paths(facts, session.settings.memory.dir):
         session.publisher.notify(f"not committed: {left_out}; {task.id} starts without these changes")
-    found = [(each, await session.ports.workspaces.task_commit(each)) for each in task.depends_on]
+    known = {each.id: each.commit_id for each in session.state.plan.tasks}
+    before = {each: known.get(each, each) for each in task.depends_on}
+    found = [(each, await session.ports.workspaces.task_commit(id)) for each, id in before.items()]
     unmerged = [(each, commit) for each, commit in found if commit is not None]
     if len(unmerged) > 1:
         names = ", ".join(each for each, _ in unmerged)
