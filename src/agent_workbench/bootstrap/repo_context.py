@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
-from agent_workbench.bootstrap.stores import rule_store, session_store, system_clock
+from agent_workbench.bootstrap.stores import past_figures, rule_store, session_store, system_clock
+from agent_workbench.bootstrap.task_queue import withdraw_tasks
 from agent_workbench.bootstrap.tool_servers import tool_servers
 from agent_workbench.core.invocation import Invocation
 
@@ -220,7 +222,6 @@ class RepoContext:
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Return an adapter for every port, those that must be closed last. Blocks while modules are loaded."""
         from agent_workbench.adapters.journal.past_events import past_reading_speed
-        from agent_workbench.adapters.journal.past_tasks import past_figures
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
@@ -250,7 +251,8 @@ class RepoContext:
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
             past_speed=past_speed,
-            past_figures=lambda: asyncio.to_thread(lambda: past_figures(self.sessions_dir(settings))),
+            withdraw=partial(withdraw_tasks, self, settings),
+            past_figures=partial(past_figures, self.sessions_dir(settings)),
             schemas=SchemaChecker(self.invocation.environ),
             model=self.model(settings, say),
             endpoints=self.endpoint_models(settings, say),

@@ -1,5 +1,6 @@
 """Wiring of this machine's stores: sessions, rules, and decisions made in other processes."""
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.journal.session_removal import SessionRemoval
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.journal.tombstones import Tombstones
+    from agent_workbench.core.plan.estimates import TaskFigures
     from agent_workbench.core.ports.audit_index import AuditIndex, AuditSource
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.repo_files import RuleStore
@@ -74,6 +76,13 @@ def local_inbox() -> "Inbox":
     from agent_workbench.system.user_dirs import state_dir
 
     return LocalInbox(state_dir() / "inbox")
+
+
+async def past_figures(sessions_dir: Path) -> "tuple[TaskFigures, ...]":
+    """Return what the tasks cost that were done in the newest sessions."""
+    from agent_workbench.adapters.journal.past_tasks import past_figures as read_figures
+
+    return await asyncio.to_thread(read_figures, sessions_dir)
 
 
 def system_clock() -> "Clock":

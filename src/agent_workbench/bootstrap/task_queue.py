@@ -95,6 +95,15 @@ async def task_queue(repo: "RepoContext", project: str = DEFAULT_PROJECT, folder
     return await asyncio.to_thread(opened)
 
 
+async def withdraw_tasks(
+    repo: "RepoContext", settings: "Settings", names: "Sequence[str]", reason: str
+) -> "Sequence[str]":
+    """Take tasks back from the queue of the default project; return those that had ended. Raises `StorageError`."""
+    queue = await project_queue(repo, settings)
+    known = {each.id for each in await queue.tasks()}
+    return [name for name in names if name in known and not await queue.withdraw(name, reason)]
+
+
 def _place(root: Path, folder: Path | None, standard: str) -> tuple[Path, tuple[str, ...]]:
     """Return the folder in which no link is followed, and the path of the queue below it."""
     if folder is None:
@@ -148,6 +157,17 @@ def render_definition(task: "Task") -> str:
     from agent_workbench.adapters.plans.queued_task import render_queued
 
     return render_queued(task)
+
+
+def dispatched_definition(task: "Task") -> str:
+    """Return the text of a queue file for a task of an approved plan; raise `PlanError` if YAML cannot hold it."""
+    from agent_workbench.adapters.plans.queued_task import render_dispatched
+
+    text = render_dispatched(task)
+    read = read_definition(text, task.origin, f"{task.id}.yaml").task
+    if read != task:
+        raise PlanError(f"{task.id} cannot be written as a queue file", advice="change the words of the task")
+    return text
 
 
 def task_schema() -> "JsonSchema":

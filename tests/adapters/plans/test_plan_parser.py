@@ -97,7 +97,7 @@ FAULTY = [
     (task("descripton: y"), "3:3: unknown key 'descripton' in tasks[0]; did you mean 'description'?"),
     (
         task("status: finished"),
-        "3:11: tasks[0].status: expected pending, in_progress, blocked, done or failed, found the ",
+        "3:11: tasks[0].status: expected pending, in_progress, blocked, done, failed or queued, found the ",
     ),
     (task("owner: me"), "3:10: tasks[0].owner: expected agent or human, found the text 'me'"),
     (task("accept_tests: pytest"), "3:17: tasks[0].accept_tests: expected a list (text each), found the text 'pytest'"),

@@ -52,12 +52,14 @@ class PlanFile:
             before.plan.task(task)
             wanted = before.plan.with_status(task, status, reason)
             new = wanted.task(task)
+            old = before.plan.task(task)
             keys = {text_edits.REASON: new.blocked_because, text_edits.QUEUED_AS: new.queued_as}
+            changed = {text_edits.REASON} if new.queued_as == old.queued_as else set(keys)
 
             def in_place() -> str:
                 text = text_edits.with_status(before, task, status)
-                for key, said in keys.items():
-                    text = text_edits.with_reason(self._read_text(text), task, said, key)
+                for key in changed:
+                    text = text_edits.with_reason(self._read_text(text), task, keys[key], key)
                 return text
 
             ways = (in_place, lambda: round_trip.with_status(before.text, task, status, keys))

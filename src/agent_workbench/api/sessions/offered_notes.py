@@ -1,4 +1,4 @@
-"""Offers of notes in sessions of their own: they are opened, and what was decided about the notes is carried out."""
+"""Offers of notes and proposed plans in sessions of their own: what was decided about them is carried out."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -17,17 +17,18 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
 
 
 async def settle_notes(invocation: Invocation, session: SessionId) -> str:
-    """Carry out a decision about the notes that wait in a session nobody has open; return what was written.
+    """Carry out a decision about notes or a plan that wait in a session nobody has open; return what was written.
 
-    Empty if something else waits there, or nothing was approved. Raises `StorageError` if the notes cannot be written;
-    they wait again then.
+    Empty if something else waits there, or nothing was approved. Raises `StorageError` if it cannot be written; it
+    waits again then.
     """
     from agent_workbench.core.fold import fold_all
 
     repo, settings = await trusted_repo(invocation)
     store = await asyncio.to_thread(repo.sessions, settings)
     state = await asyncio.to_thread(fold_all, await store.read(session))
-    if state.open_note_offer is None or state.open_note_offer.waiting is None or state.unfinished:
+    at_gate = state.open_planning or state.open_note_offer
+    if at_gate is None or at_gate.waiting is None or state.unfinished:
         return ""
     opened, recorder = await open_notes(repo, SessionQuery(name=session))
     try:
@@ -36,7 +37,7 @@ async def settle_notes(invocation: Invocation, session: SessionId) -> str:
         await close_notes(opened, recorder)
     if finished is not None and finished.result is ActionResult.REFUSED:
         raise StorageError(
-            f"the notes were not written: {finished.observation}", advice="approve them again after that"
+            f"nothing was written: {finished.observation}", advice="approve them again after that"
         )
     return finished.observation if finished is not None else ""
 
@@ -46,10 +47,10 @@ async def settle_offer(session: "SessionContext") -> ActionFinished | None:
     from agent_workbench.engine.approval.policy import ruling
     from agent_workbench.engine.approval.proposals import decide
     from agent_workbench.engine.executor import perform
-    from agent_workbench.engine.flow import Decide, ProposeNotes, RunHook, WriteNotes, next_move
+    from agent_workbench.engine.flow import Decide, ProposeNotes, RunHook, TakePlan, WriteNotes, next_move
     from agent_workbench.engine.session.intents.gate import record_pending
 
-    while isinstance(move := next_move(session.state), Decide | ProposeNotes | RunHook | WriteNotes):
+    while isinstance(move := next_move(session.state), Decide | ProposeNotes | RunHook | TakePlan | WriteNotes):
         before = session.state.seq
         if isinstance(move, Decide):
             await record_pending(session)

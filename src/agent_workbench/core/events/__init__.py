@@ -19,14 +19,17 @@ from agent_workbench.core.events.hooks import HookAnswered, HookStarted
 from agent_workbench.core.events.knowledge import KnowledgeFound, NotesOffered, OfferedNote
 from agent_workbench.core.events.plan import (
     Author,
+    DispatchedTask,
     PlanAnswered,
     PlanAsked,
+    PlanDispatched,
     PlanPrompted,
     PlanRead,
     PlanRejected,
     PlanSurveyed,
     ScratchpadChanged,
     TaskStatusChanged,
+    TasksWithdrawn,
 )
 from agent_workbench.core.events.session import (
     ApprovalChanged,
@@ -106,6 +109,8 @@ PlanEvent = (
     | PlanPrompted
     | PlanAnswered
     | PlanRejected
+    | PlanDispatched
+    | TasksWithdrawn
 )
 StepEvent = (
     TaskStarted
@@ -178,6 +183,7 @@ __all__ = [
     "ConsultantAsked",
     "ContextCompacted",
     "ContextFilled",
+    "DispatchedTask",
     "EndpointChosen",
     "EndpointPassed",
     "Event",
@@ -198,6 +204,7 @@ __all__ = [
     "PauseChanged",
     "PlanAnswered",
     "PlanAsked",
+    "PlanDispatched",
     "PlanEvent",
     "PlanPrompted",
     "PlanRead",
@@ -229,6 +236,7 @@ __all__ = [
     "TaskRouted",
     "TaskStarted",
     "TaskStatusChanged",
+    "TasksWithdrawn",
     "TestsFinished",
     "TroubleMet",
     "UndoAsked",

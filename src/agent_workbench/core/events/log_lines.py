@@ -36,6 +36,7 @@ from agent_workbench.core.events import (
     PauseChanged,
     PlanAnswered,
     PlanAsked,
+    PlanDispatched,
     PlanRejected,
     PlanSurveyed,
     ProposalReplaced,
@@ -52,6 +53,7 @@ from agent_workbench.core.events import (
     TaskRolledBack,
     TaskRouted,
     TaskStarted,
+    TasksWithdrawn,
     TestsFinished,
     TroubleMet,
     UndoAsked,
@@ -176,6 +178,10 @@ def _said_of_plan(event: Event) -> str:
             return f"the plan was interrupted ({event.stopped})"
         case PlanRejected():
             return f"that was no plan: {event.reason}"
+        case PlanDispatched():
+            return f"{event.by} dispatched {', '.join(f'{each.task} as {each.name}' for each in event.tasks)}"
+        case TasksWithdrawn():
+            return f"{event.by} withdrew {', '.join(event.names)}: {event.reason}"
         case _:
             return ""
 

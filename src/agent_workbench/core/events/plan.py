@@ -6,7 +6,7 @@ from msgspec import field
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import AnswerFigures, Sampling
-from agent_workbench.core.plan import Plan, TaskStatus
+from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.retrieval import Chunk
 
@@ -33,6 +33,33 @@ class TaskStatusChanged(RecordedValue, frozen=True):
     task: TaskId
     status: TaskStatus
     reason: str = ""
+
+
+class DispatchedTask(RecordedValue, frozen=True):
+    """A task of the plan in the queue: its `name` there, and the approved `plan` (empty: the dispatch approved it).
+
+    `definition` is exactly what was queued.
+    """
+
+    task: TaskId
+    name: str
+    plan: str
+    definition: Task
+
+
+class PlanDispatched(RecordedValue, frozen=True):
+    """A person had tasks of the plan put into the queue; each is there once, however often this is repeated."""
+
+    tasks: tuple[DispatchedTask, ...]
+    by: str
+
+
+class TasksWithdrawn(RecordedValue, frozen=True):
+    """A person took tasks back from the queue, by their names there; what ran is stopped."""
+
+    names: tuple[str, ...]
+    reason: str
+    by: str
 
 
 class ScratchpadChanged(RecordedValue, frozen=True):

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from agent_workbench.core.events import (
     PlanAnswered,
     PlanAsked,
+    PlanDispatched,
     PlanEvent,
     PlanPrompted,
     PlanRead,
@@ -14,6 +15,7 @@ from agent_workbench.core.events import (
     PlanSurveyed,
     ScratchpadChanged,
     TaskStatusChanged,
+    TasksWithdrawn,
 )
 from agent_workbench.core.fold.planning import fold_planning
 from agent_workbench.core.state.session_state import SessionState
@@ -29,6 +31,8 @@ def fold_plan(state: SessionState, event: PlanEvent) -> SessionState:
         case ScratchpadChanged():
             others = tuple(pair for pair in state.scratchpads if pair[0] != event.task)
             return replace(state, scratchpads=(*others, (event.task, event.text)))
+        case PlanDispatched() | TasksWithdrawn():
+            return state
         case PlanAsked() | PlanSurveyed() | PlanPrompted() | PlanAnswered() | PlanRejected():
             return replace(state, trouble=None, planning=fold_planning(state.planning, event))
     assert_never(event)

@@ -143,8 +143,9 @@ class Task(RecordedValue, frozen=True):
         return self.status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
 
     def with_status(self, status: TaskStatus, reason: str = "") -> "Task":
-        """Return the task with another status; `reason` is why it is blocked, or the id of a queued one in the queue."""
-        name = reason if status is TaskStatus.QUEUED else self.queued_as
+        """Return the task with another status; `reason` is why it is blocked, or the id of a queued one there."""
+        begins = status in (TaskStatus.PENDING, TaskStatus.IN_PROGRESS)
+        name = reason if status is TaskStatus.QUEUED else "" if begins else self.queued_as
         because = reason if status is TaskStatus.BLOCKED else ""
         return replace(self, status=status, blocked_because=because, queued_as=name)
 
@@ -155,7 +156,7 @@ class Task(RecordedValue, frozen=True):
     @property
     def definition(self) -> "Task":
         """The task without what changes while it is worked on."""
-        return replace(self.with_status(TaskStatus.PENDING), queued_as="")
+        return self.with_status(TaskStatus.PENDING)
 
     @property
     def commit_id(self) -> TaskId:

@@ -86,6 +86,12 @@ class ProposedPlan(RecordedValue, frozen=True):
             tasks=tuple(replace(old, task=task) for task, old in zip(tasks, self.tasks, strict=True)),
         )
 
+    def kept(self, existing: Plan) -> tuple[Task, ...]:
+        """Return the tasks of the plan that a plan for the rest keeps: those that are over."""
+        over = [task for task in existing.tasks if task.status in (TaskStatus.DONE, TaskStatus.FAILED)]
+        ids = {task.id for task in over}
+        return tuple(replace(task, depends_on=tuple(id for id in task.depends_on if id in ids)) for task in over)
+
     def check(self, existing: Plan) -> None:
         """Raise `PlanError` if the existing plan cannot take it: an id twice, a cycle, or a running task replaced."""
         if len({each.task.id for each in self.tasks}) < len(self.tasks):
@@ -95,11 +101,11 @@ class ProposedPlan(RecordedValue, frozen=True):
                 existing.task(task.id)
             return
         running = [task.id for task in existing.tasks if task.status is TaskStatus.IN_PROGRESS]
-        if self.replaces and running:
+        if (self.replaces or self.rest) and running:
             raise PlanError(
                 f"{running[0]} is in progress, so the plan cannot be replaced", advice="finish or abort it, or append"
             )
-        before = () if self.replaces else existing.tasks
+        before = () if self.replaces else self.kept(existing) if self.rest else existing.tasks
         if problems := check_plan(Plan((*before, *self.taken))):
             raise PlanError("; ".join(problems), advice="change the proposed tasks")
 

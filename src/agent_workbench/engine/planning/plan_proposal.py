@@ -13,6 +13,7 @@ from agent_workbench.core.events import (
     Author,
     PlanRead,
     ProposalReplaced,
+    TasksWithdrawn,
     TroubleMet,
 )
 from agent_workbench.core.ids import ProposalId, TaskId
@@ -31,6 +32,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 
 NAME = "proposed plan"
 """Name of the proposal's YAML in messages about its lines."""
+REPLACED = "replaced by a new plan"
 STOPPED = "the workbench was stopped while it wrote the plan; look whether the plan has the tasks"
 
 
@@ -115,6 +117,12 @@ async def take_plan(session: SessionContext, proposal: Proposal, *, begun: bool)
             for task in tasks:
                 await plans.set_checks(task.id, task.accept_tests)
             told = f"{', '.join(task.id for task in tasks)} has a check now"
+        elif plan.rest:
+            await _withdraw(session, existing)
+            archived = await plans.new_plan(Plan((*plan.kept(existing), *tasks), existing.goal or plan.goal))
+            told = (
+                f"{counted_text(len(tasks), 'task')} in place of what was left; the old plan is archived at {archived}"
+            )
         elif plan.replaces:
             archived = await plans.new_plan(Plan(tasks, plan.goal))
             told = f"{counted_text(len(tasks), 'task')} in a new plan; the old one is archived at {archived}"
@@ -152,6 +160,17 @@ def _may_pay(settings: Settings, plan: ProposedPlan) -> bool:
         return False
     tasks = [each.task for each in plan.tasks]
     return len(paid) == len(chain) or any(plan.complexity(task) is Complexity.COMPLEX for task in tasks)
+
+
+async def _withdraw(session: SessionContext, existing: Plan) -> None:
+    """Take what is queued back; raise `PlanError` if some of it ended meanwhile, because such tasks stay."""
+    names = [task.queued_as for task in existing.tasks if task.status is TaskStatus.QUEUED]
+    if not names:
+        return
+    await session.record(TasksWithdrawn(tuple(names), REPLACED, Author.USER))
+    if ended := await session.ports.withdraw(names, REPLACED):
+        advice = "`agent plan status` brings the plan up to date; then approve it again"
+        raise PlanError(f"{', '.join(ended)} ended meanwhile", advice=advice)
 
 
 def _plan_of(proposal: Proposal) -> ProposedPlan:

@@ -34,13 +34,18 @@ async def no_figures() -> Sequence[TaskFigures]:
     return ()
 
 
+async def no_queue(names: Sequence[str], reason: str) -> Sequence[str]:
+    """Return that all tasks ended, for sessions without a queue."""
+    return names
+
+
 class Ports(Struct, frozen=True):
     """Ports of a session.
 
     `environment_for` returns the variables that a command in a worktree needs. `redacted` returns a text without the
     values of secret environment variables, as the journal stores it. `past_speed` returns the prompt tokens that a
     model read in a second in the repo's earlier sessions, 0.0 if none tells. `past_figures` returns what the tasks done
-    in these sessions cost.
+    in these sessions cost. `withdraw` takes tasks back from the queue, with the reason, and returns those that ended.
     """
 
     workspaces: Workspaces
@@ -62,6 +67,7 @@ class Ports(Struct, frozen=True):
     schemas: SchemaValidator
     tool_sources: tuple[ToolSource, ...] = ()
     past_figures: Callable[[], Awaitable[Sequence[TaskFigures]]] = no_figures
+    withdraw: Callable[[Sequence[str], str], Awaitable[Sequence[str]]] = no_queue
 
 
 class ToolContext(Struct, frozen=True):

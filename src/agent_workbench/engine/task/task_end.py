@@ -6,6 +6,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.engine.prompt.scratchpad import write_closing_note
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import take_checkpoint
+from agent_workbench.engine.tools.builtin.finish import finish_summary
 
 
 async def roll_back(session: SessionContext, reason: str) -> None:
@@ -29,7 +30,8 @@ async def close(session: SessionContext) -> None:
     if status is TaskStatus.DONE and run.commit is None:
         # A branch without commits would only occupy the name.
         await (await session.workspace()).withdraw()
-    reason = run.reason or f"nothing was changed, and {run.checks_text}"
+    unchanged = finish_summary(run) if run.definition.changes_nothing else ""
+    reason = run.reason or unchanged or f"nothing was changed, and {run.checks_text}"
     await write_closing_note(session)
     if status is not TaskStatus.FAILED or not await _done_elsewhere(session, run.task):
         await session.ports.plans.set_status(run.task, status)

@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_workbench.cli.options import NEW_SUMMARY, add_verb
 from agent_workbench.cli.output import say, say_aside
 from agent_workbench.cli.verbs.tasks.plan_new import configure_new, new_tasks
+from agent_workbench.cli.verbs.tasks.plan_work import configure_work
 from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.invocation import Invocation
@@ -29,6 +30,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     adding.add_argument("--after", action="append", default=[], metavar="ID", help="a task it depends on")
     add_verb(below, "edit", "open the plan in your editor and check it afterwards", edit)
     configure_new(add_verb(below, "new", NEW_SUMMARY, new_tasks))
+    configure_work(below)
 
 
 def show(_: argparse.Namespace) -> int:
