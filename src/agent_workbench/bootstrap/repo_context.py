@@ -15,7 +15,6 @@ from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
 from agent_workbench.bootstrap.stores import past_figures, rule_store, session_store, system_clock
-from agent_workbench.bootstrap.task_queue import withdraw_tasks
 from agent_workbench.bootstrap.tool_servers import tool_servers
 from agent_workbench.core.invocation import Invocation
 
@@ -251,7 +250,6 @@ class RepoContext:
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
             past_speed=past_speed,
-            withdraw=partial(withdraw_tasks, self, settings),
             past_figures=partial(past_figures, self.sessions_dir(settings)),
             schemas=SchemaChecker(self.invocation.environ),
             model=self.model(settings, say),

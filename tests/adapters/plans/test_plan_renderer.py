@@ -172,6 +172,8 @@ def test_every_field_of_a_task_is_written() -> None:
         subtask="1/2",
         blocked_because="x",
         edits=(TaskEdit("x", content=""),),
+        queued_as="T-2-abcdef",
+        plan="20261120T101500-ab2cde/P-8",
         intent=Intent.INFRA,
         service="kuma",
         needs=Needs(gpu_vram_gb=24, cores=4, models=("m",), tags=("t",)),

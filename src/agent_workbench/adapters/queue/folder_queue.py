@@ -147,8 +147,8 @@ class FolderQueue:
         taken = self._records.find(task.id)
         if key_of(task.id) in names or self._files.has_any(task.id) or (taken is not None and not is_draft(taken)):
             return False
-        record = QueueRecord(task.id, task.id + SUFFIXES[0], task.definition, task.origin, task.priority)
-        record = replace(record, depends_on=task.depends_on)
+        named = (task.id, task.id + SUFFIXES[0], task.definition, task.origin, task.priority)
+        record = QueueRecord(*named, depends_on=task.depends_on)
         self._records.save(record)
         if not has_no_file(record):
             return self._files.create(record.name, definition)
@@ -170,7 +170,7 @@ class FolderQueue:
         for record, problem, before in doubtful:
             if before == self._files.fingerprint(record.name):
                 self._put_aside(record, problem)
-        ready = [each for each in free if each.session or all(map(self._is_done, each.depends_on))]
+        ready = (each for each in free if each.session or all(map(self._is_done, each.depends_on)))
         first = min(ready, key=lambda each: (-each.priority, each.id), default=None)
         if first is None:
             return None
@@ -206,8 +206,7 @@ class FolderQueue:
         return record.state is not QueueState.CLAIMED or self._leases.is_over(record)
 
     def _is_done(self, task: str) -> bool:
-        record = self._records.find(task)
-        return record is not None and record.state is QueueState.DONE
+        return (record := self._records.find(task)) is not None and record.state is QueueState.DONE
 
     def _put_aside(self, record: QueueRecord, problem: str) -> None:
         """Move what is no task to `failed/`, with the problem; without one the task was withdrawn."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from agent_workbench.core.dispatch.preparation import PlanApproval
 from agent_workbench.core.errors import JournalError, UsageError
 from agent_workbench.core.events import (
     ActionDecided,
@@ -13,7 +14,6 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.dispatch import PlanApproval
 from agent_workbench.core.plan.estimates import Estimate
 from agent_workbench.core.ports.stores import SessionStore
 from agent_workbench.core.proposals import POLICY, PROPOSE_PLAN, Proposal, Verdict

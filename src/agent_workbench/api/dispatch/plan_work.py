@@ -12,15 +12,15 @@ from agent_workbench.api.dispatch.session_costs import SessionCosts
 from agent_workbench.api.trusted_repo import require_trust, say_nothing, trusted_repo
 from agent_workbench.bootstrap.stores import decider
 from agent_workbench.bootstrap.task_queue import dispatched_definition, project_queue
+from agent_workbench.core.dispatch.plan_work import Cancelled
+from agent_workbench.core.dispatch.preparation import ENDED, STATUS, Dispatch, PlanApproval, TaskRemark, prepare
+from agent_workbench.core.dispatch.progress import PlanProgress, ProgressFacts, plan_progress
 from agent_workbench.core.errors import PlanError, StorageError, error_text
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, TaskStatus
-from agent_workbench.core.plan.dispatch import ENDED, STATUS, Dispatch, PlanApproval, TaskRemark, prepare
 from agent_workbench.core.plan.needs import Needs
-from agent_workbench.core.plan.progress import PlanProgress, ProgressFacts, plan_progress
-from agent_workbench.core.ports.plan_work import Cancelled
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
 from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet
@@ -48,7 +48,7 @@ async def opened_plan_work(invocation: Invocation) -> AsyncGenerator["LocalPlanW
 
 
 class LocalPlanWork:
-    """Implements `core.ports.plan_work.PlanWork` for the repository around `invocation`."""
+    """Implements `core.dispatch.plan_work.PlanWork` for the repository around `invocation`."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Iterable
 
+from agent_workbench.core.dispatch.progress import TaskCost
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.plan.progress import TaskCost
 from agent_workbench.core.ports.stores import SessionStore
 
 SECONDS_A_MINUTE = 60.0

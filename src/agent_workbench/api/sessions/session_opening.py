@@ -14,7 +14,7 @@ from agent_workbench.api.sessions.start_conditions import check_confined
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
-from agent_workbench.bootstrap.task_queue import check_unplanned, session_plans
+from agent_workbench.bootstrap.task_queue import check_unplanned, session_plans, withdraw_tasks
 from agent_workbench.core.plan import is_queued
 from agent_workbench.core.version import __version__
 
@@ -89,6 +89,7 @@ async def open_session(
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
     async with AsyncExitStack() as stack:
         ports = await asyncio.to_thread(repo.ports, settings, say or publisher.show_activity)
+        ports = replace(ports, withdraw=partial(withdraw_tasks, repo, settings))
         stack.push_async_callback(ports.model.close)
         stack.push_async_callback(ports.retriever.close)
         label = await _label(query, ports.plans, repo.plans(settings))

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from agent_workbench.core.dispatch.progress import PlanProgress, TaskCost, TaskProgress, TaskState
 from agent_workbench.core.events.codec import JsonObject
 from agent_workbench.core.plan.estimates import Estimate
-from agent_workbench.core.plan.progress import PlanProgress, TaskCost, TaskProgress, TaskState
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone

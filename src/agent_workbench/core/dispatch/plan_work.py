@@ -5,9 +5,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from agent_workbench.core.dispatch.preparation import Dispatch, TaskRemark
+from agent_workbench.core.dispatch.progress import PlanProgress
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan.dispatch import Dispatch, TaskRemark
-from agent_workbench.core.plan.progress import PlanProgress
 
 
 class Cancelled(Struct, frozen=True):
