@@ -2,14 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.api.plans import draft_in_words
-from agent_workbench.api.trusted_repo import settings_to_check
+from agent_workbench.api.trusted_repo import settings_to_check, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.stores import check_person
@@ -26,7 +27,7 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.plan import Task, TaskDraft, TaskOrigin
 from agent_workbench.core.ports.repo_files import Plans
-from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask
+from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask, QueueState
 from agent_workbench.core.skills.selection import choosable
 from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
 
@@ -126,6 +127,30 @@ def _name_for(task: Task) -> str:
     """Return a file's name made of the first words of a task."""
     words = _OUTSIDE_NAMES.sub("-", task.description.lower())[:NAME_CHARS].strip("-")
     return words if words[:1].isalpha() else f"task-{words}".strip("-")
+
+
+async def withdraw_task(invocation: Invocation, task: str, reason: str, place: QueuePlace) -> bool:
+    """Take a task back; return False if it ended before. Raises `UsageError` if there is none, `TrustError`."""
+    async with _own_queue(invocation, place) as queue:
+        return await queue.withdraw(task, reason)
+
+
+async def resume_task(invocation: Invocation, task: str, place: QueuePlace) -> QueueState:
+    """Free a parked task and return the task's state; raise `UsageError` if there is none, `TrustError`."""
+    async with _own_queue(invocation, place) as queue:
+        await queue.resume(task)
+        return next((each.state for each in await queue.tasks() if each.id == task), QueueState.QUEUED)
+
+
+@asynccontextmanager
+async def _own_queue(invocation: Invocation, place: QueuePlace) -> AsyncIterator[ProjectQueue]:
+    """Yield a queue for a change by the user; raise `TrustError` in a command of the agent."""
+    await asyncio.to_thread(check_person, invocation)
+    repo, settings = await trusted_repo(invocation)
+    try:
+        yield await project_queue(repo, settings, place.project, place.folder)
+    finally:
+        await repo.shared.close()
 
 
 async def _put(invocation: Invocation, text: str, name: str, place: QueuePlace) -> AddedTask:

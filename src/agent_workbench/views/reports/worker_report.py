@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_workbench.core.queue.workers import ParkedTask, WorkerJob, WorkerReport, WorkerState
+from agent_workbench.core.queue.workers import ParkedTask, RunningTask, WorkerJob, WorkerReport, WorkerState
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.inbox import age_text
@@ -15,7 +15,7 @@ def worker_lines(report: WorkerReport, now: str) -> tuple[str, ...]:
     """Return the lines of a status; `now` is UTC in ISO 8601."""
     counts = (
         (len(report.queued), "queued"),
-        (sum(len(each.jobs) for each in report.workers), "at work"),
+        (sum(len(each.jobs) for each in report.workers) + len(report.elsewhere), "at work"),
         (len(report.interrupted), "interrupted"),
         (len(report.parked), "parked"),
         (report.done, "done"),
@@ -25,12 +25,14 @@ def worker_lines(report: WorkerReport, now: str) -> tuple[str, ...]:
     return (
         f"{report.queue}: {told}",
         *(line for worker in report.workers for line in _worker(worker, now)),
-        *([] if report.workers else ["no worker is running"]),
+        *(_elsewhere(each) for each in report.elsewhere[:_MOST_NAMED]),
+        *([] if report.workers or report.elsewhere else ["no worker is running"]),
         *_named("next", report.queued),
         *_named("interrupted", report.interrupted),
         *(line for parked in report.parked for line in _parked(parked, now)),
         f"today: {counted_text(report.tokens_today, 'token')} in this queue, "
         f"{dollars_text(report.dollars_today) if report.dollars_today else '$0'} in all your sessions",
+        *([f"shared database: {report.backlog}"] if report.backlog else []),
     )
 
 
@@ -39,6 +41,11 @@ def _worker(worker: WorkerState, now: str) -> Iterator[str]:
     idle = "" if worker.jobs or due else ", waiting for tasks"
     yield f"worker {sanitize_line(worker.name)}, for {age_text(worker.since, now)}{due}{idle}"
     yield from (_job(job, now) for job in worker.jobs)
+
+
+def _elsewhere(task: RunningTask) -> str:
+    worker, name = sanitize_line(task.worker, _TEXT_CHARS), sanitize_line(task.task, _TEXT_CHARS)
+    return f"worker {worker}: {name}  {sanitize_line(task.session)}".rstrip()
 
 
 def _job(job: WorkerJob, now: str) -> str:

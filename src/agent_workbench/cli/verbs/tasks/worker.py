@@ -13,6 +13,7 @@ from agent_workbench.cli.output import say_aside, say_last
 from agent_workbench.cli.verbs.tasks.worker_add import configure_add, configure_check
 from agent_workbench.cli.verbs.tasks.worker_place import add_place_flags, worker_invocation
 from agent_workbench.cli.verbs.tasks.worker_pull import configure_pull
+from agent_workbench.cli.verbs.tasks.worker_task import configure_resume, configure_withdraw
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.settings.worker import MOST_JOBS
 
@@ -149,5 +150,5 @@ def show_status(options: argparse.Namespace) -> int:
     return asyncio.run(print_status(worker_invocation(options), options))
 
 
-SUBVERBS = (configure_add, configure_check, configure_status, configure_pull)
+SUBVERBS = (configure_add, configure_check, configure_withdraw, configure_resume, configure_status, configure_pull)
 """The verbs below `agent worker`; each function adds one."""

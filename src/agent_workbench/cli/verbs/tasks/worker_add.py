@@ -41,7 +41,7 @@ def add(options: argparse.Namespace) -> int:
     """Queue one task; print its id and its file."""
     from agent_workbench.api.task_queue import queue_text, queue_words
 
-    said, invocation, place = options.task, worker_invocation(options), _place(options)
+    said, invocation, place = options.task, worker_invocation(options), queue_place(options)
     if _is_document(said):
         data = _read(said)
         added = asyncio.run(queue_text(invocation, data, _name(said), place))
@@ -97,7 +97,8 @@ def _name(said: str, *, whole: bool = False) -> str:
     return said if whole else Path(said).name
 
 
-def _place(options: argparse.Namespace) -> "QueuePlace":
+def queue_place(options: argparse.Namespace) -> "QueuePlace":
+    """Return the queue that the options name."""
     from agent_workbench.api.task_queue import QueuePlace
 
     place = QueuePlace(folder=getattr(options, "queue", None))
