@@ -31,7 +31,7 @@ from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
-from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
+from agent_workbench.core.repo.workspace import CommandOutcome, ResourceUse, SandboxFacts
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin, SkillPlace
@@ -138,6 +138,9 @@ class PlainShell:
         return SandboxFacts(
             "bwrap" if self.holds else "none", self.holds, network=False, why="nothing is confined here"
         )
+
+    def used(self) -> ResourceUse | None:
+        return None
 
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
         self.lines.append(command.line)

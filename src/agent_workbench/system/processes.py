@@ -82,6 +82,9 @@ class SupervisedProcess:
         self._stop_seconds = stop_seconds
         self.excess = ""
         """The exceeded limit for which it was killed, as the end of a sentence; set when it has ended."""
+        self.cpu_seconds = 0.0
+        self.peak_memory_bytes = 0
+        """What it and its descendants used (the memory of the largest one), as far as known; set when it has ended."""
         self._ending = asyncio.ensure_future(self._end(said))
 
     async def __aenter__(self) -> Self:
@@ -134,6 +137,9 @@ class SupervisedProcess:
         self._lifeline.close()
         told = dict(line.split(" ", 1) for line in last.decode().splitlines())
         self.excess = told.get("exceeded", "")
+        if "used" in told:
+            seconds, kibibytes = told["used"].split()
+            self.cpu_seconds, self.peak_memory_bytes = float(seconds), int(kibibytes) * 1024
         if "ended" in told:
             return int(told["ended"])
         # The supervisor was killed, and the command with it. The rest of its process group is killed here.

@@ -3,7 +3,8 @@
     python -I -S supervisor.py <grace_seconds> <guard> <limits> <input> <user> <command> [argument ...]
 
 Standard input is a connected socket to the parent. The supervisor writes lines to it: `started <pid>` or
-`failed <errno>`, and at the end `ended <status>` (negative: signal), possibly after `exceeded <limit>`. If the parent
+`failed <errno>`, and at the end `used <CPU seconds> <peak memory in KiB>` and
+`ended <status>` (negative: signal), possibly after `exceeded <limit>`. If the parent
 closes its side (the kernel does so when the parent is killed), or on SIGTERM, the command and every descendant get
 SIGTERM, and SIGKILL after the grace period. The same happens to descendants that remain after the command ended. The
 supervisor then ends as the command did.
@@ -268,6 +269,15 @@ def _report(word: str, what: int | str) -> None:
         os.write(_PARENT, f"{word} {what}\n".encode())
 
 
+def _used() -> str:
+    """Return the CPU seconds of all ended descendants, and the memory of the largest one of them in KiB."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    peak = used.ru_maxrss // 1024 if sys.platform == "darwin" else used.ru_maxrss
+    return f"{used.ru_utime + used.ru_stime:.3f} {peak}"
+
+
 def _listen() -> tuple[int, list[int]]:
     """Return a descriptor that becomes readable on a signal, and the list of received requests to end."""
     told: list[int] = []
@@ -313,6 +323,7 @@ def main(arguments: list[str]) -> None:
     _end(command, wake, 0.0 if excess else float(grace))
     if excess:
         _report("exceeded", excess)
+    _report("used", _used())
     status = -signal.SIGKILL if command.status is None else command.status
     _report("ended", status)
     _leave(status)

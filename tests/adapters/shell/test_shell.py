@@ -257,3 +257,22 @@ async def test_entries_of_the_path_that_cannot_be_looked_at_are_no_defect(make_b
     # A name that is too long stands for the home of another user, which root may look into.
     bench = make_bench(parent={"PATH": f"{os.defpath}:/{'x' * 300}/bin", "HOME": os.environ["HOME"]})
     assert (await bench.run("echo seen")).output == "seen\n"
+
+
+async def test_what_commands_used_is_told_once_with_that_of_their_descendants(bench: Bench) -> None:
+    assert bench.shell.used() is None
+    spend = "import time; kept = bytearray(60_000_000)\nwhile time.process_time() < 0.3: pass"
+    await bench.run(f"{sys.executable} -c '{spend}' & wait")
+    one = bench.shell.used()
+    assert one is not None
+    assert 0.3 <= one.cpu_seconds < 10
+    assert one.wall_seconds > 0
+    assert one.peak_memory_bytes > 60_000_000
+    assert one.gpu_memory_bytes is None
+    assert bench.shell.used() is None
+    await bench.run("sleep 20", seconds=0.2)
+    await bench.run("true")
+    both = bench.shell.used()
+    assert both is not None
+    assert both.wall_seconds >= 0.2
+    assert both.peak_memory_bytes < one.peak_memory_bytes

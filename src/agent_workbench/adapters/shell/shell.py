@@ -19,7 +19,7 @@ from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, 
 from agent_workbench.core.errors import ShellError, StorageError
 from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
 from agent_workbench.core.ports.workspace import Command, OnOutput
-from agent_workbench.core.repo.workspace import CommandOutcome, SandboxFacts
+from agent_workbench.core.repo.workspace import CommandOutcome, ResourceUse, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.system.folder_trees import remove_tree
 from agent_workbench.system.processes import ProcessUser, ResourceLimits, SupervisedProcess, read_pipe, spawn
@@ -63,6 +63,7 @@ class SandboxedShell:
         self._hidden = hidden
         self._unconfined = not confined
         self._finding: asyncio.Task[Sandbox] | None = None
+        self._used: ResourceUse | None = None
 
     async def observe(self) -> SandboxFacts:
         return (await self._sandbox()).facts
@@ -92,6 +93,10 @@ class SandboxedShell:
         stderr = "".join(text for text, _ in others)
         cut_bytes += sum(cut for _, cut in others)
         return CommandOutcome(exit_code, output, time.monotonic() - began, cut_bytes, reason, stderr)
+
+    def used(self) -> ResourceUse | None:
+        used, self._used = self._used, None
+        return used
 
     async def _sandbox(self) -> Sandbox:
         if self._finding is None or (self._finding.done() and self._finding.cancelled()):
@@ -148,7 +153,14 @@ class SandboxedShell:
                         limits=self._limits,
                     )
                 )
+                stack.callback(self._count, process, time.monotonic())
             yield process, [process.read, *reads]
+
+    def _count(self, process: SupervisedProcess, began: float) -> None:
+        """Add what a command used that has ended."""
+        wall = round(time.monotonic() - began, 3)
+        use = ResourceUse(process.cpu_seconds, wall, process.peak_memory_bytes)
+        self._used = use if self._used is None else self._used.plus(use)
 
     def _prepare(self, bwrap: str, command: Command, temporary: str) -> tuple[list[str], dict[str, str]]:
         """Return the command line and its environment; `temporary` is its folder without a sandbox."""

@@ -8,7 +8,7 @@ from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome
+from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse
 
 
 class ActionStarted(RecordedValue, frozen=True):
@@ -30,7 +30,7 @@ class ActionResult(StrEnum):
 class ActionFinished(RecordedValue, frozen=True):
     """An action ended. `observation` is the bounded text for the model, `output` the rest of the output.
 
-    `shown` are the lines of files that the observation shows.
+    `shown` are the lines of files that the observation shows, `resources` what the commands of the action used.
     """
 
     proposal_id: ProposalId
@@ -40,6 +40,7 @@ class ActionFinished(RecordedValue, frozen=True):
     output: str = ""
     cut_bytes: int = 0
     shown: tuple[Chunk, ...] = ()
+    resources: ResourceUse | None = None
 
 
 class PatchApplied(RecordedValue, frozen=True):

@@ -77,6 +77,9 @@ def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRu
 
 def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
     done = replace(fold_proposal(run, event), working_seconds=run.working_seconds + event.seconds)
+    if event.resources is not None:
+        used = event.resources if run.resources is None else run.resources.plus(event.resources)
+        done = replace(done, resources=used)
     if run.proposal is not None and run.proposal.tool == COMPACT:
         replaced = run.notes_full and event.result is ActionResult.OK
         return done.with_notes_settled(len(run.proposal.text)) if replaced else done

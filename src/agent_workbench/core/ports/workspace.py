@@ -18,6 +18,7 @@ from agent_workbench.core.repo.workspace import (
     Orphan,
     RepoFacts,
     Reset,
+    ResourceUse,
     SandboxFacts,
     WorkspaceFacts,
     WorkspaceRequest,
@@ -165,3 +166,6 @@ class Shell(Protocol):
 
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
         """Run to the end, the timeout or cancellation; the output is bounded, and interleaved unless `apart`."""
+
+    def used(self) -> ResourceUse | None:
+        """Return the resources of the commands that ended since the last call, None if there was none."""

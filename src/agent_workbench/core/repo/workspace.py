@@ -107,6 +107,28 @@ class MergeOutcome(RecordedValue, frozen=True):
     how: str
 
 
+class ResourceUse(RecordedValue, frozen=True):
+    """Resources that commands used: CPU time of all their processes, wall clock, and the memory of the largest process.
+
+    `gpu_memory_bytes` is None where no GPU could be used: a sandbox has no devices.
+    """
+
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    gpu_memory_bytes: int | None = None
+
+    def plus(self, other: "ResourceUse") -> "ResourceUse":
+        """Return the use of both, one after the other."""
+        gpus = [each for each in (self.gpu_memory_bytes, other.gpu_memory_bytes) if each is not None]
+        return ResourceUse(
+            round(self.cpu_seconds + other.cpu_seconds, 3),
+            round(self.wall_seconds + other.wall_seconds, 3),
+            max(self.peak_memory_bytes, other.peak_memory_bytes),
+            max(gpus, default=None),
+        )
+
+
 class CommandOutcome(Struct, frozen=True):
     """Result of a command. `exit_code` is None if it was stopped; `reason` says why (timeout, cancelled).
 

@@ -23,7 +23,7 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.queue.routing import RoutingDecision
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
+from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse, WorkspaceFacts
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
@@ -62,9 +62,9 @@ class TaskRun(Struct, frozen=True):
     """One task being worked on in one workspace.
 
     `tree` is the git tree of everything approved so far, `checked_tree` the one of the last checks. `history` holds
-    every event since the task started. `working_seconds` counts answers and actions, not the time at gates. `reads`
-    sums up the prompt tokens read; `last_figures` are those of the last prompt, limited to what the next one begins
-    with.
+    every event since the task started. `working_seconds` counts answers and actions, not the time at gates; `resources`
+    is what the commands of its actions used. `reads` sums up the prompt tokens read; `last_figures` are those of the
+    last prompt, limited to what the next one begins with.
 
     `approved_checks` are the commands of the checks that the user approved last. `skills` is the newest choice of
     skills, None if none was recorded.
@@ -107,6 +107,7 @@ class TaskRun(Struct, frozen=True):
     tokens: int = 0
     dollars: float = 0.0
     working_seconds: float = 0.0
+    resources: ResourceUse | None = None
     reads: PromptReads = field(default_factory=PromptReads)
     last_figures: AnswerFigures | None = None
     pinned: tuple[Chunk, ...] = ()

@@ -54,6 +54,7 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
     if proposal.kind in PUTS_BACK:
         await checkpoint_unapproved(session)
     await session.record(ActionStarted(proposal.id))
+    session.ports.shell.used()  # by what was no action
     started = session.ports.clock.monotonic_seconds()
     refusal: WorkbenchError | None = None
     try:
@@ -80,6 +81,7 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
             outcome.output,
             outcome.cut_bytes,
             outcome.shown,
+            session.ports.shell.used(),
         )
     )
     if refusal is not None and proposal.tool in MUST_WORK:

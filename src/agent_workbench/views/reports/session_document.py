@@ -49,6 +49,7 @@ def _task(account: TaskReport) -> JsonObject:
         "tokens": run.tokens,
         "dollars": run.dollars,
         "working_seconds": run.working_seconds,
+        "resources": dict(to_builtins(run.resources)) if run.resources is not None else None,
         "files": files,
         "changes": [{"step": each.step, "why": each.why, "paths": list(each.paths)} for each in account.changes],
         "checks": [
