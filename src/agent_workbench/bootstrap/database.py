@@ -8,11 +8,13 @@ from agent_workbench.core.errors import ConfigError
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from collections.abc import Callable
 
+    from agent_workbench.adapters.database.audit import DatabaseAuditIndex
     from agent_workbench.adapters.database.connection import Database
     from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
     from agent_workbench.bootstrap.shared_resources import SharingRepo
     from agent_workbench.core.ids import TaskId
     from agent_workbench.core.plan.needs import Needs
+    from agent_workbench.core.ports.audit_index import AuditProofs
     from agent_workbench.core.ports.shared_state import SessionRefs
     from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.ports.task_queue import QueuedTask
@@ -90,3 +92,10 @@ def share_tasks(repo: "SharingRepo", settings: "Settings", sessions: "SessionSto
         return False
 
     repo.repository.with_sharing(bring)
+
+
+async def shared_audit(repo: "SharingRepo", settings: "Settings", proofs: "AuditProofs") -> "DatabaseAuditIndex":
+    """Return the audit index of the repository that machines share; `proofs` judges its rows."""
+    from agent_workbench.adapters.database.audit import DatabaseAuditIndex
+
+    return DatabaseAuditIndex(shared_database(repo, settings.database), await repository_key(repo), proofs)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
+    from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
     from agent_workbench.adapters.journal.session_removal import SessionRemoval
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.journal.tombstones import Tombstones
     from agent_workbench.core.plan.estimates import TaskFigures
-    from agent_workbench.core.ports.audit_index import AuditIndex, AuditSource
+    from agent_workbench.core.ports.audit_index import AuditSource
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.repo_files import RuleStore
     from agent_workbench.core.ports.stores import Inbox
@@ -30,7 +31,7 @@ def session_store(invocation: Invocation, folder: Path, settings: "Settings") ->
     return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor, tombstones())
 
 
-def audit_index(root: Path, source: "AuditSource") -> "AuditIndex":
+def audit_index(root: Path, source: "AuditSource") -> "SqliteAuditIndex":
     """Return the audit index of the repository at `root`, built from the journals of `source`. Blocks."""
     from agent_workbench.adapters.audit.index_file import FORMAT
     from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex

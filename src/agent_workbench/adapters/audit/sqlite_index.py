@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from agent_workbench.core.history.audit_records import (
     DecisionQuery,
     check_query,
 )
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.audit_index import AuditSource
 
 Page = TypeVar("Page", AuditPage, DecisionPage, CostPage)
@@ -53,6 +54,18 @@ class SqliteAuditIndex:
         """Return sums of the costs that fit."""
         check_query(query)
         return await self._answer(lambda connection: queries.costs(connection, query, now))
+
+    async def heads(self) -> Mapping[SessionId, int]:
+        """Return the last event of each session that was begun on this machine, after an update."""
+
+        def read(connection: sqlite3.Connection, writable: bool) -> dict[SessionId, int]:
+            if self._source is not None and writable:
+                update(connection, self._source)
+            return {
+                SessionId(row[0]): row[1] for row in connection.execute("SELECT session, seq FROM journals WHERE ours")
+            }
+
+        return await asyncio.to_thread(self._file.use, read, [])
 
     async def rebuild(self, records: Iterable[AuditRecord]) -> None:
         """Replace the whole content; the next answer reads the journals of the source again."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agent_workbench.adapters.journal.blobs import Blobs
 from agent_workbench.adapters.journal.line_format import decode_line
 from agent_workbench.adapters.journal.line_index import LineIndex
-from agent_workbench.adapters.journal.past_events import without_blobs
 from agent_workbench.adapters.journal.reader import FIRST_KIND
 from agent_workbench.adapters.journal.session_files import JOURNAL
 from agent_workbench.adapters.journal.session_list import session_folders
@@ -60,7 +60,7 @@ class JournalSource:
                 text = file.read()
         except OSError as error:
             return JournalGrowth((), _START, problem=f"it could not be read: {error.strerror}")
-        found = _Reading(mark if mark is not None and grown else _START, session)
+        found = _Reading(mark if mark is not None and grown else _START, directory)
         problem = found.read(LineIndex(text))
         return JournalGrowth(
             joined_costs(found.records, found.parent_seq + 1),
@@ -85,7 +85,9 @@ def _ends_at(descriptor: int, mark: JournalMark) -> bool:
 class _Reading:
     """The lines of one journal behind a mark, proved one after the other."""
 
-    def __init__(self, mark: JournalMark, session: SessionId) -> None:
+    def __init__(self, mark: JournalMark, directory: Path) -> None:
+        session = SessionId(directory.name)
+        self._blobs = Blobs(directory)
         trail = mark.trail
         self._trail = AuditTrail(
             session, trail.task, trail.service, trail.intent, trail.worker, trail.commit, dict(trail.waiting)
@@ -112,7 +114,7 @@ class _Reading:
         line = _proved(raw, self._seq + 1, self._hash)
         if line.kind in AUDITED_KINDS:
             decoded = decode_line(raw)
-            body = without_blobs(decoded.body) if b'{"blob":"' in raw else decoded.body
+            body = self._blobs.restore_long_texts(decoded.body) if b'{"blob":"' in raw else decoded.body
             recorded = Recorded(decoded.seq, decoded.time, decode_event(decoded.kind, body), decoded.hash)
             if isinstance(recorded.event, SessionStarted):
                 self._begin(recorded.event)

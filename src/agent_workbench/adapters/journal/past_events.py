@@ -99,12 +99,12 @@ def decoded_events(lines: Iterable[bytes], kinds: Collection[str]) -> Iterator[R
         if peek_kind(raw) in kinds:
             try:
                 line = decode_line(raw)
-                yield Recorded(line.seq, line.time, decode_event(line.kind, without_blobs(line.body)))
+                yield Recorded(line.seq, line.time, decode_event(line.kind, _without_blobs(line.body)))
             except JournalError:
                 continue
 
 
-def without_blobs(value: JsonValue, depth: int = 1) -> JsonValue:
+def _without_blobs(value: JsonValue, depth: int = 1) -> JsonValue:
     """Return the value with an empty text in place of each blob: no rule matches long texts."""
     if depth > MAX_DEPTH:
         raise JournalError(f"nested more than {MAX_DEPTH} levels deep")
@@ -112,8 +112,8 @@ def without_blobs(value: JsonValue, depth: int = 1) -> JsonValue:
         case {"blob": str(), "bytes": int()}:
             return ""
         case dict():
-            return {key: without_blobs(each, depth + 1) for key, each in value.items()}
+            return {key: _without_blobs(each, depth + 1) for key, each in value.items()}
         case list():
-            return [without_blobs(each, depth + 1) for each in value]
+            return [_without_blobs(each, depth + 1) for each in value]
         case _:
             return value

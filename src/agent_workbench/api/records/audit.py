@@ -1,12 +1,19 @@
 """Answers of the audit over all sessions of a repository: ends of tasks, decisions and costs."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.core.errors import ConfigError, RepoError, StorageError, error_text
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when a question is asked
+    from collections.abc import Callable, Coroutine
+
+    from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
+    from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.audit_records import (
         AuditPage,
         AuditQuery,
@@ -15,32 +22,74 @@ if TYPE_CHECKING:  # loaded when a question is asked
         DecisionPage,
         DecisionQuery,
     )
-    from agent_workbench.core.ports.audit_index import AuditIndex
+    from agent_workbench.core.ports.audit_index import AuditIndex, AuditSource
+    from agent_workbench.core.settings import Settings
+
+Page = TypeVar("Page", bound="AuditPage | DecisionPage | CostPage")
 
 
 async def audit_entries(invocation: Invocation, query: "AuditQuery") -> "AuditPage":
     """Return the ends of tasks that fit; raise `UsageError` for a query outside of the bounds."""
-    return await (await _index(invocation)).query(query, _now())
+    return await _answer(invocation, lambda index, now: index.query(query, now))
 
 
 async def audit_decisions(invocation: Invocation, query: "DecisionQuery") -> "DecisionPage":
     """Return the decisions that fit; raise `UsageError` for a query outside of the bounds."""
-    return await (await _index(invocation)).decisions(query, _now())
+    return await _answer(invocation, lambda index, now: index.decisions(query, now))
 
 
 async def audit_costs(invocation: Invocation, query: "CostQuery") -> "CostPage":
     """Return sums of the costs that fit; raise `UsageError` for a query outside of the bounds."""
-    return await (await _index(invocation)).costs(query, _now())
+    return await _answer(invocation, lambda index, now: index.costs(query, now))
 
 
-async def _index(invocation: Invocation) -> "AuditIndex":
-    from agent_workbench.bootstrap.stores import audit_index
+async def share_audit(repo: "RepoContext", settings: "Settings") -> str:
+    """Copy what this machine's audit has to the database, if there is one; return a sentence about what failed."""
+    if not settings.database.active:
+        return ""
+    try:
+        source, index = await asyncio.to_thread(_local, repo, settings)
+        await _copy(repo, settings, source, index)
+    except (StorageError, RepoError, ConfigError) as error:
+        return f"the audit was not copied to the database: {error_text(error)}"
+    return ""
 
-    repo, settings = await trusted_repo(invocation)
-    return await asyncio.to_thread(lambda: audit_index(repo.root, repo.local_sessions(settings).audit_source()))
 
-
-def _now() -> str:
+async def _answer(invocation: Invocation, ask: "Callable[[AuditIndex, str], Coroutine[object, object, Page]]") -> Page:
+    """Return the answer of all machines, or of this one alone where there is no database or it is down."""
     from agent_workbench.bootstrap.stores import system_clock
 
-    return system_clock().now()
+    repo, settings = await trusted_repo(invocation)
+    source, index = await asyncio.to_thread(_local, repo, settings)
+    now = system_clock().now()
+    own = await ask(index, now)
+    if not settings.database.active:
+        return own
+    try:
+        page = await ask(await _copy(repo, settings, source, index), now)
+    except StorageError as error:
+        why = f"the answer is of this machine alone: {error}"
+        return replace(own, notes=(*own.notes, why))
+    finally:
+        await repo.shared.close()
+    return replace(page, problems=(*own.problems, *page.problems), notes=(*own.notes, *page.notes))
+
+
+async def _copy(
+    repo: "RepoContext", settings: "Settings", source: "AuditSource", index: "SqliteAuditIndex"
+) -> "AuditIndex":
+    """Copy what is new on this machine to the index that machines share, and return it."""
+    from agent_workbench.api.records.audit_sharing import JournalProofs, copy_records
+    from agent_workbench.bootstrap.database import shared_audit
+
+    sessions = await asyncio.to_thread(repo.sessions, settings)
+    shared = await shared_audit(repo, settings, JournalProofs(sessions))
+    await copy_records(source, shared, await index.heads())
+    return shared
+
+
+def _local(repo: "RepoContext", settings: "Settings") -> "tuple[AuditSource, SqliteAuditIndex]":
+    from agent_workbench.bootstrap.stores import audit_index
+
+    source = repo.local_sessions(settings).audit_source()
+    return source, audit_index(repo.root, source)

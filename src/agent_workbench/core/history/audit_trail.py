@@ -17,6 +17,7 @@ from agent_workbench.core.events import (
     SessionStarted,
     TaskCommitted,
     TaskFinished,
+    TaskRouted,
     TaskStarted,
 )
 from agent_workbench.core.history.audit_records import (
@@ -36,6 +37,7 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 AUDITED_KINDS = frozenset(
     {
         "session_started",
+        "task_routed",
         "task_started",
         "action_proposed",
         "proposal_replaced",
@@ -77,6 +79,8 @@ class AuditTrail(Struct):
         match recorded.event:
             case SessionStarted(session=session):
                 self.session = session
+            case TaskRouted(decision=decision):
+                self.worker = _short(decision.worker)
             case TaskStarted(task=task, definition=definition):
                 self.task, self.commit, self.waiting = task, "", {}
                 self.service, self.intent = definition.service, str(definition.intent or "")
@@ -172,15 +176,33 @@ def joined_costs(records: Iterable[AuditRecord], apart_from: int = 0) -> tuple[A
     Answers before the event `apart_from` are not joined with later ones.
     """
     others: list[AuditRecord] = []
-    costs: dict[tuple[object, ...], AuditCost] = {}
+    costs: dict[object, AuditCost] = {}
     for each in records:
-        if not isinstance(each, AuditCost):
+        if isinstance(each, AuditCost):
+            key = _shared_by(each, apart_from)
+            costs[key] = _joined(costs[key], each) if key in costs else each
+        else:
             others.append(each)
-            continue
-        key = (each.seq < apart_from, each.time[:10], each.task, each.endpoint, each.model, each.service, each.intent)
-        before = costs.get((*key, each.worker))
-        costs[*key, each.worker] = each if before is None else _joined(before, each)
     return (*others, *costs.values())
+
+
+def possible_records(records: Iterable[AuditRecord], apart_from: int = 0) -> frozenset[AuditRecord]:
+    """Return what `joined_costs` returns for the records, and for each beginning of them."""
+    found: set[AuditRecord] = set()
+    costs: dict[object, AuditCost] = {}
+    for each in records:
+        if isinstance(each, AuditCost):
+            key = _shared_by(each, apart_from)
+            costs[key] = _joined(costs[key], each) if key in costs else each
+            found.add(costs[key])
+        else:
+            found.add(each)
+    return frozenset(found)
+
+
+def _shared_by(cost: AuditCost, apart_from: int) -> tuple[object, ...]:
+    about = (cost.task, cost.service, cost.intent, cost.worker)
+    return (cost.seq < apart_from, cost.time[:10], cost.endpoint, cost.model, *about)
 
 
 def _joined(one: AuditCost, later: AuditCost) -> AuditCost:
