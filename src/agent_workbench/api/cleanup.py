@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import session_removal, tombstones
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
@@ -24,7 +24,8 @@ async def find_leftovers(invocation: Invocation, old_days: int = OLD_DAYS) -> "t
     in_git = await repo.repository.leftovers(facts, settings.workspace.link)
     removal = await asyncio.to_thread(lambda: session_removal(repo.sessions_dir(settings)))
     await asyncio.to_thread(removal.finish_removals)
-    sessions = await asyncio.to_thread(removal.find, tuple(facts.summaries.values()), facts.before)
+    here = await repo.local_sessions(settings).summaries()
+    sessions = await asyncio.to_thread(removal.find, here, facts.before)
     return (*in_git, *sessions)
 
 
@@ -50,10 +51,27 @@ async def remove_leftovers(
             else:
                 facts = await _facts(repo, settings, OLD_DAYS)
                 await repo.repository.remove_leftover(each, facts, settings.workspace.link)
+                await _remove_shared(repo, settings, each)
         except WorkbenchError as caught:
             error, whole = caught, False
         tell(each, error)
     return whole
+
+
+async def _remove_shared(repo: "RepoContext", settings: "Settings", leftover: "Leftover") -> None:
+    """Remove the same from the git remote that machines share, unless another machine has the session now."""
+    if not settings.database.active or not settings.database.remote or leftover.session is None or not leftover.refs:
+        return
+    from agent_workbench.bootstrap.database import session_refs
+
+    try:
+        await session_refs(repo, settings).remove(leftover.session, leftover.refs)
+    except LockedError:
+        return
+    except WorkbenchError as error:
+        raise StorageError(
+            f"{leftover.name} was removed here and is still at the git remote: {error}", advice=error.advice
+        ) from error
 
 
 async def _facts(repo: "RepoContext", settings: "Settings", old_days: int) -> "SessionFacts":

@@ -1,6 +1,7 @@
 """Wiring of the database that machines share."""
 
 import asyncio
+import socket
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import ConfigError
@@ -62,11 +63,17 @@ async def repository_key(repo: "SharingRepo") -> str:
     return await asyncio.to_thread(checkout.first_commit)
 
 
-def session_refs(repo: "SharingRepo", settings: "DatabaseSettings") -> "SessionRefs":
+def session_refs(repo: "SharingRepo", settings: "Settings") -> "SessionRefs":
     """Return the refs of sessions at the git remote that the settings name. Nothing is read or connected yet."""
     from agent_workbench.bootstrap.signatures import shared_signatures
 
-    return repo.repository.session_refs(settings.remote, shared_signatures(repo, settings))
+    signatures = shared_signatures(repo, settings.database)
+    return repo.repository.session_refs(settings.database.remote, signatures, machine_name(settings))
+
+
+def machine_name(settings: "Settings") -> str:
+    """Return the name of this machine among workers: that of the settings, else its host name."""
+    return settings.worker.name or socket.gethostname()
 
 
 def share_tasks(repo: "SharingRepo", settings: "Settings", sessions: "SessionStore") -> None:
@@ -76,7 +83,7 @@ def share_tasks(repo: "SharingRepo", settings: "Settings", sessions: "SessionSto
     """
     if not settings.database.active or not settings.database.remote:
         return
-    refs = session_refs(repo, settings.database)
+    refs = session_refs(repo, settings)
 
     async def bring(task: "TaskId") -> bool:
         from agent_workbench.core.history.git_objects import git_objects

@@ -1,6 +1,5 @@
 """Wiring of a worker to the fleet that shares its queue: registry, machine and recorded answers."""
 
-import socket
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.database import repository_key, shared_database
@@ -30,11 +29,6 @@ def local_machine(repo: "RepoContext") -> "Machine":
     from agent_workbench.adapters.machine.local_machine import LocalMachine
 
     return LocalMachine(repo.invocation.environ, str(repo.root))
-
-
-def machine_name(settings: "Settings") -> str:
-    """Return the name of this machine among workers: that of the settings, else its host name."""
-    return settings.worker.name or socket.gethostname()
 
 
 def recorded_answers(repo: "RepoContext", settings: "Settings") -> "Sequence[ModelAnswered]":

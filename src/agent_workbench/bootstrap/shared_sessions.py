@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from agent_workbench.adapters.journal.clock import SystemClock, SystemIds
 from agent_workbench.adapters.journal.journal_copies import JournalFolder
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
-from agent_workbench.bootstrap.database import repository_key, session_refs, shared_database
+from agent_workbench.bootstrap.database import machine_name, repository_key, session_refs, shared_database
 from agent_workbench.bootstrap.signatures import shared_signatures
 from agent_workbench.bootstrap.stores import tombstones
 from agent_workbench.system.atomic_files import FileChanged, make_directories, storage_error, write_atomically
@@ -42,7 +41,7 @@ def shared_sessions(
     """
     key = asyncio.run(repository_key(repo))
     state, database = state_dir(), shared_database(repo, settings.database)
-    worker = settings.worker.name or socket.gethostname()
+    worker = machine_name(settings)
     leases = Leases(database, key, _machine(state / "machine"), f"{worker}, {describe_holder()}")
     tools = CopyTools(
         JournalRows(database, key, leases),
@@ -50,7 +49,7 @@ def shared_sessions(
         _copies(folder),
         CopyStates(_copied(key)),
         shared_signatures(repo, settings.database),
-        session_refs(repo, settings.database) if settings.database.remote else None,
+        session_refs(repo, settings) if settings.database.remote else None,
         SystemClock(),
         worker,
     )

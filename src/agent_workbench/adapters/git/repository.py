@@ -151,9 +151,9 @@ class Repository:
         """Return a reader of the stored commits."""
         return StoredCommits(lambda: (self._now().plumbing, self._find()[1].algorithm))
 
-    def session_refs(self, remote: str, signatures: Signatures) -> GitSessionRefs:
+    def session_refs(self, remote: str, signatures: Signatures, worker: str) -> GitSessionRefs:
         """Return the refs of sessions at the git remote `remote`; nothing is read before the first call."""
-        return GitSessionRefs(lambda: _remote_tools(self._now(), remote), signatures)
+        return GitSessionRefs(lambda: _remote_tools(self._now(), remote), signatures, worker)
 
     async def snapshot_checkout(self, session: SessionId) -> CommitId:
         """Return a commit on HEAD with the user's uncommitted and untracked files, or HEAD if there are none.

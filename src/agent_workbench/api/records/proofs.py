@@ -91,7 +91,7 @@ async def _prover(repo: "RepoContext", settings: "Settings") -> "Prover":
     from agent_workbench.bootstrap.database import session_refs
     from agent_workbench.bootstrap.signatures import shared_signatures
 
-    signed = SignedAnchors(session_refs(repo, settings.database), shared_signatures(repo, settings.database))
+    signed = SignedAnchors(session_refs(repo, settings), shared_signatures(repo, settings.database))
     return Prover(repo.repository, sessions, tombstones(), signed)
 
 

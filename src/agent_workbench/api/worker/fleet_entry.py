@@ -36,7 +36,8 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
 
     A database that is away does not keep it from starting.
     """
-    from agent_workbench.bootstrap.fleet import local_machine, machine_name, recorded_answers, worker_registry
+    from agent_workbench.bootstrap.database import machine_name
+    from agent_workbench.bootstrap.fleet import local_machine, recorded_answers, worker_registry
 
     name = await asyncio.to_thread(entry.files.take_name, machine_name(settings))
     worker = WorkerRecord(name, instance=entry.instance, tags=settings.worker.tags, most_jobs=entry.most_jobs)

@@ -33,7 +33,7 @@ class Anchor(Struct, frozen=True):
     def name(self) -> str:
         """Short name of the commit, checkpoint or signed head."""
         if self.signer:
-            return f"the head of worker {self.worker}, signed by {self.signer},"
+            return f"the head of worker {self.worker} (signed by {self.signer})"
         return f"checkpoint {self.ref}" if self.ref else f"commit {self.commit[:10]}"
 
 

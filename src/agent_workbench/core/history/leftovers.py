@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.history.summaries import SessionSummary
@@ -26,7 +26,7 @@ class Leftover(Struct, frozen=True):
 
     `name` is a branch, `refs/agent/<session>`, or a session. `safe`: its work is merged or over, so `all` includes it.
     `seen` is the state that was listed: whatever changed since is not removed. `anchors` are the sessions of which
-    proofs are lost with it.
+    proofs are lost with it. `session` is whose it is, `refs` the refs with their objects that machines share of it.
     """
 
     kind: LeftoverKind
@@ -37,6 +37,8 @@ class Leftover(Struct, frozen=True):
     kept: str = ""
     seen: str = ""
     anchors: tuple[SessionId, ...] = ()
+    session: SessionId | None = None
+    refs: Mapping[str, str] = field(default_factory=dict)
 
 
 class Tombstone(Struct, frozen=True):

@@ -57,7 +57,7 @@ class Machine(Struct, frozen=True):
     def again(self) -> "Machine":
         """Return the machine after a restart of its processes."""
         repository = Repository(self.user.root, self.user.root.parent / f"state-{self.name}")
-        refs = repository.session_refs("origin", self.signatures)
+        refs = repository.session_refs("origin", self.signatures, self.name)
         return Machine(self.name, self.user, repository, self.signatures, refs)
 
 
@@ -104,7 +104,7 @@ def clone(folder: Path, name: str, remote: Path, allowed: tuple[str, ...]) -> Ma
     signatures = FakeSignatures(name, dict.fromkeys(allowed, PERSON_PURPOSES))
     user = User(folder / name)
     repository = Repository(user.root, folder / f"state-{name}")
-    return Machine(name, user, repository, signatures, repository.session_refs("origin", signatures))
+    return Machine(name, user, repository, signatures, repository.session_refs("origin", signatures, name))
 
 
 def other_session() -> SessionId:

@@ -145,7 +145,7 @@ async def test_what_a_remote_cannot_rightly_have_is_refused_and_nothing_comes(
         lying, journal = Remote(tmp_path / f"{lie.__name__}.git"), Journal(list(pushed.recorded))
         shutil.copytree(remote.path, lying.path)
         lie(lying, journal)
-        refs = there.repository.session_refs(str(lying.path), there.signatures)
+        refs = there.repository.session_refs(str(lying.path), there.signatures, "here")
         with pytest.raises((JournalError, StorageError), match=said):
             await refs.fetch(SESSION, journal.recorded)
     assert there.user.git("rev-parse", AUDIT) == remote.refs()[AUDIT], "it is signed"
@@ -256,7 +256,7 @@ async def test_a_remote_that_never_answers_costs_a_bounded_time(
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/x.git"
         with pytest.raises(StorageError, match="did not end within"):
-            await here.repository.session_refs(url, here.signatures).push(await here.head(pushed, 3, 1))
+            await here.repository.session_refs(url, here.signatures, "here").push(await here.head(pushed, 3, 1))
 
 
 @pytest.mark.usefixtures("unchanged")
@@ -310,7 +310,7 @@ async def test_nothing_that_the_repository_or_a_remote_on_this_disk_configures_r
 async def test_addresses_that_run_programs_or_tell_secrets_are_refused(
     here: Machine, journal: Journal, address: str, said: str
 ) -> None:
-    refs = here.repository.session_refs(address, here.signatures)
+    refs = here.repository.session_refs(address, here.signatures, "here")
     with pytest.raises(ConfigError, match=said) as refused:
         await refs.push(replace(await here.head(journal, -1, 1)))
     assert "s3cret" not in f"{refused.value}{refused.value.advice}"

@@ -184,3 +184,8 @@ def _no_room() -> WorkspaceError:
 def position_ref(request: WorkspaceRequest) -> str:
     """Return the ref of a session's position on a branch: its newest checkpoint, or the commit restored last."""
     return f"refs/agent/{request.session}/at/{request.branch.removeprefix(BRANCH_PREFIX)}"
+
+
+def branch_refs(session: str, branch: str, tip: str) -> dict[str, str]:
+    """Return the refs by which machines share the tip of a session's branch."""
+    return {f"{_HEADS}{branch}": tip, f"refs/agent/{session}/tip/{branch.removeprefix(BRANCH_PREFIX)}": tip}

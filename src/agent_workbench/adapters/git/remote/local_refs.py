@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX
+from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX, branch_refs
 from agent_workbench.adapters.git.commands.stored_commits import read_commit
 from agent_workbench.adapters.git.file_access.content import FolderContent
 from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
@@ -70,12 +70,12 @@ class LocalRefs:
             tip = self._refs.branch_tip(branch)
             if tip is None:
                 continue
-            found[f"{prefix}tip/{branch.removeprefix(BRANCH_PREFIX)}"] = tip
+            shared = branch_refs(session, branch, tip)
             other = there.get(_HEADS + branch)
-            if other is None or other == tip or other in own or self._is_older(other, tip):
-                found[_HEADS + branch] = tip
-            else:
+            if other is not None and other != tip and other not in own and not self._is_older(other, tip):
+                del shared[_HEADS + branch]
                 notes.append(f"the remote's branch {branch} has other work ({other[:10]}) and stays as it is")
+            found |= shared
         return found, tuple(notes)
 
     def _branches(self, session: SessionId) -> dict[str, set[str]]:

@@ -37,10 +37,11 @@ class _Pushed(Struct):
 
 
 class GitSessionRefs:
-    """`core.ports.shared_state.SessionRefs`; `tools` opens the repository and its remote when they are needed."""
+    """`core.ports.shared_state.SessionRefs` of the machine `worker`; `tools` opens the repository and its remote."""
 
-    def __init__(self, tools: Callable[[], RemoteTools], signatures: Signatures) -> None:
+    def __init__(self, tools: Callable[[], RemoteTools], signatures: Signatures, worker: str) -> None:
         self._open_tools = tools
+        self._worker = worker
         self._signatures = signatures
         self._tools: RemoteTools | None = None
         self._opening = threading.Lock()
@@ -85,6 +86,9 @@ class GitSessionRefs:
     async def remove(self, session: SessionId, refs: Mapping[str, str]) -> None:
         async with self._turn(session):
             tools = await self._ready()
+            heads = await asyncio.to_thread(_local_heads, tools, session)
+            if heads and heads[-1].worker != self._worker:
+                raise _elsewhere(session)
             await asyncio.to_thread(_remove, tools, session, refs)
             self._pushed.pop(session, None)
 
@@ -226,10 +230,7 @@ def _remove(tools: RemoteTools, session: SessionId, refs: Mapping[str, str]) -> 
     ref = audit_ref(session)
     there = tools.transport.list(ref, f"refs/agent/{session}/*", f"{_HEADS}agent/*")
     if ref in there and there[ref] != tools.local.commit(ref):
-        raise LockedError(
-            f"session {session} was continued on another machine, which may need its refs at the remote",
-            advice="remove them there",
-        )
+        raise _elsewhere(session)
     gone = {each: oid for each, oid in refs.items() if there.get(each) == oid}
     if gone and (rejected := tools.transport.push(dict.fromkeys(gone, ""), gone)):
         raise StorageError(f"refs of session {session} were not removed from {tools.transport.name}: {rejected}")
@@ -257,6 +258,13 @@ def _lost(session: SessionId, newest: SignedHead) -> LockedError:
     return LockedError(
         f"session {session} was taken over by {newest.worker} (lease {newest.fence})",
         advice="what was not copied before stays in the journal here; go on there, or open the session again",
+    )
+
+
+def _elsewhere(session: SessionId) -> LockedError:
+    return LockedError(
+        f"session {session} was continued on another machine, which may need its refs at the remote",
+        advice="remove them there",
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.refs import position_ref
+from agent_workbench.adapters.git.commands.refs import branch_refs, position_ref
 from agent_workbench.adapters.git.commands.stored_commits import read_commit
 from agent_workbench.adapters.git.file_access.content import FolderContent
 from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
@@ -95,6 +95,8 @@ class GitLeftovers:
             kept=kept,
             seen=f"{tip} {record.session}",
             anchors=self._anchored(tip),
+            session=session,
+            refs=branch_refs(session, record.branch, tip) if tip is not None else {},
         )
 
     def _is_merged(self, tip: CommitId, head: CommitId) -> bool:
@@ -153,6 +155,8 @@ class GitLeftovers:
             kept=facts.holder(session),
             seen=sha256(repr(sorted(refs.items())).encode("utf-8", "surrogateescape")).hexdigest(),
             anchors=(session,),
+            session=session,
+            refs=refs,
         )
 
 
