@@ -14,6 +14,7 @@ from agent_workbench.config.trust.trust_question import TrustQuestion, trust_que
 from agent_workbench.config.trust.trust_store import TrustStore
 from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.settings import Approval, Settings
+from agent_workbench.core.settings.infrastructure import InfrastructureSettings
 
 
 def load(root: Path, file: str = "", environ: dict[str, str] | None = None) -> LoadedSettings:
@@ -88,6 +89,7 @@ RISKY = {
     "approvals.knowledge": ("approvals: {knowledge: auto}", "approvals: {knowledge: ask}"),
     "approvals.script": ("approvals: {script: auto}", "approvals: {script: ask}"),
     "approvals.external": ("approvals: {external: auto}", "approvals: {external: ask}"),
+    "approvals.infrastructure": ("approvals: {infrastructure: auto}", "approvals: {infrastructure: ask}"),
     "approvals.rules": (
         "approvals: {rules: [{kind: command, commands: ['a; b']}]}",
         "approvals: {rules: [{kind: command, commands: [a, b]}]}",
@@ -175,6 +177,7 @@ RISKY = {
 REFUSED = {
     *("ui.mode", "sandbox.unconfined", "sandbox.user", "worker.name", "worker.tags"),
     *("database.signing_key", "database.allowed_signers"),
+    *(f"infrastructure.{name}" for name in InfrastructureSettings.__struct_fields__),
 }
 HARMLESS = {
     **{

@@ -3,6 +3,9 @@ from msgspec.structs import fields, replace
 
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.plan.proposed import ProposedPlan
+from agent_workbench.core.playbooks.access import PlaybookRun, RunAccess
+from agent_workbench.core.playbooks.recap import HostRecap
+from agent_workbench.core.playbooks.requests import PlaybookRequest
 from agent_workbench.core.proposals import Proposal, SimilarNote, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
@@ -19,6 +22,32 @@ OTHERS = {
     "origins": replace(PROPOSAL, origins=("other",)),
     "method": replace(PROPOSAL, method=MergeMethod.SQUASH),
 }
+
+
+REQUEST = PlaybookRequest("site.yml")
+RUN = PlaybookRun(REQUEST, "- hosts: all\n", RunAccess(("~/.ssh/a",)))
+INFRASTRUCTURE = replace(PROPOSAL, kind=Permission.INFRASTRUCTURE, playbook=RUN)
+OTHER_RUNS = (
+    replace(RUN, request=replace(REQUEST, playbook="other.yml")),
+    replace(RUN, request=replace(REQUEST, inventory="prod")),
+    replace(RUN, request=replace(REQUEST, limit="web")),
+    replace(RUN, request=replace(REQUEST, tags="a")),
+    replace(RUN, request=replace(REQUEST, extra_vars='{"a": 1}')),
+    replace(RUN, request=replace(REQUEST, check=False)),
+    replace(RUN, text="- hosts: web\n"),
+    replace(RUN, access=RunAccess()),
+    replace(RUN, access=RunAccess(("~/.ssh/a",), agent=True)),
+    replace(RUN, access=RunAccess(("~/.ssh/a",), passwords=("the vault password in A",))),
+    replace(RUN, loaded=("ansible.cfg",)),
+    replace(RUN, checked=(HostRecap("web", changed=1),)),
+    replace(RUN, check_failed=True),
+)
+
+
+@pytest.mark.parametrize("other", OTHER_RUNS)
+def test_what_is_shown_of_a_run_changes_the_hash(other: PlaybookRun) -> None:
+    assert shown_sha(replace(INFRASTRUCTURE, playbook=other)) != shown_sha(INFRASTRUCTURE)
+    assert shown_sha(replace(INFRASTRUCTURE, playbook=None)) != shown_sha(INFRASTRUCTURE)
 
 
 PLANNED = replace(PROPOSAL, kind=Permission.PLAN, plan=ProposedPlan("goal"))
@@ -76,4 +105,5 @@ def test_every_field_is_known() -> None:
         "outlook",
         "hunks",
         "plan",
+        "playbook",
     }

@@ -17,6 +17,7 @@ from tests.fakes.scripted_session import ScriptedSession
 RISKS = {
     Permission.MERGE: Risk.HIGH,
     Permission.EXTERNAL: Risk.HIGH,
+    Permission.INFRASTRUCTURE: Risk.HIGH,
     Permission.COMMAND: Risk.MEDIUM,
     Permission.SCRIPT: Risk.MEDIUM,
     Permission.PLAN: Risk.MEDIUM,

@@ -34,7 +34,7 @@ def test_a_chat_reads_the_skill_and_runs_a_script_with_it(served: Machine, repo:
     words = shlex.split(block("calculator")[-1])[1:]
     asked = served.scripted({"chat:chat": SAYINGS}, *words, cwd=repo)
     assert asked.code == 0, asked.said
-    assert "list_skills {}\n  calculator: Calculate exactly" in asked.out
+    assert "list_skills {}\n  ansible-playbooks: " in asked.out
     assert "# Calculator" in asked.out
     assert "exit code" not in asked.out, "nobody could be asked"
     served.environ["AGENT_APPROVALS__SCRIPT"] = "auto"

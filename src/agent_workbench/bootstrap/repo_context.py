@@ -11,6 +11,7 @@ from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.database import share_tasks
 from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.inbox import repo_decisions
+from agent_workbench.bootstrap.playbooks import playbooks
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
@@ -243,6 +244,7 @@ class RepoContext:
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             knowledge=self.knowledge(settings, retriever),
             skills=skills,
+            playbooks=playbooks(self.root, settings, self.invocation, shell, self.is_trusted, retriever),
             hooks=self.hooks(settings),
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
             clock=system_clock(),

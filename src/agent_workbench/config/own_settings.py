@@ -22,6 +22,7 @@ ALLOWED = (
     "mcp_servers.",
     "sandbox.unconfined",
     "sandbox.user",
+    "infrastructure.",
     "hooks.",
     "worker.name",
     "worker.tags",

@@ -36,6 +36,7 @@ from agent_workbench.config.tool_servers import (
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.infrastructure import InfrastructureSettings
 from agent_workbench.core.settings.models import SHORT_FORM
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
 from agent_workbench.system.repo_files import read_inside
@@ -58,6 +59,10 @@ USER_ONLY = {
     "worker.tags": "a repository cannot say what your machines are for",
     "database.signing_key": "a repository cannot choose who signs for you",
     "database.allowed_signers": "a repository cannot choose whose signatures count",
+    **{
+        f"infrastructure.{name}": "a repository cannot choose which of your keys and passwords are used"
+        for name in InfrastructureSettings.__struct_fields__
+    },
 }
 
 

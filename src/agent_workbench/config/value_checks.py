@@ -235,6 +235,7 @@ _REPLACEMENTS = {(f"{_EMBEDDINGS}.provider", name): _ENDPOINT_ADVICE for name in
 _POSITIVE = (
     *("model.context_tokens", "model.answer_seconds", "model.answer_tokens", "limits.max_tool_calls_per_task"),
     *("limits.consecutive_failure_threshold", "limits.command_seconds", "skills.script_seconds"),
+    "infrastructure.run_seconds",
     *("retrieval.chunker.max_tokens", "endpoints.*.context_tokens"),
 )
 _ROLES = ("planner", "executor", "reflexion", "verifier", "skills.*")
@@ -256,6 +257,7 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "memory.plan": _path_problem,
     "workspace.link": _paths_problem,
     "skills.dirs": _paths_problem,
+    **dict.fromkeys((f"infrastructure.{each}_password_env" for each in ("vault", "become")), _variable_problem),
     "worker.park_for": _time_problem,
     "worker.jobs": _jobs_problem,
     "worker.name": _worker_name_problem,

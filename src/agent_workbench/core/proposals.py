@@ -10,6 +10,7 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.values import OWN_BOUNDS, HunkFate, Patch
 from agent_workbench.core.plan.proposed import ProposedPlan
+from agent_workbench.core.playbooks.access import PlaybookRun
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
@@ -74,7 +75,7 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     source says of the tool, which nobody verified.
 
     `plan`: the tasks that the model proposed; `text` is the YAML of the taken ones. `similar`: notes that the proposed
-    ones repeat; `origins` say where these come from.
+    ones repeat; `origins` say where these come from. `playbook`: the run of a playbook, with what it may use.
     """
 
     id: ProposalId
@@ -103,6 +104,7 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     plan: ProposedPlan | None = None
     similar: tuple[SimilarNote, ...] = ()
     origins: tuple[str, ...] = ()
+    playbook: PlaybookRun | None = None
 
     @cached_property
     def patch(self) -> Patch:
@@ -150,7 +152,8 @@ def is_too_long(proposal: Proposal) -> bool:
     """
     if proposal.kind in BY_HUNK or unreviewed_paths(proposal):
         return _is_cut(proposal.diff, MAX_DIFF_LINES)
-    return any(_is_cut(text) for text in (proposal.text, *proposal.commands))
+    shown = proposal.playbook.shown if proposal.playbook is not None else ()
+    return any(_is_cut(text) for text in (proposal.text, *proposal.commands, *shown))
 
 
 @lru_cache(maxsize=2)
@@ -181,6 +184,8 @@ def shown_sha(proposal: Proposal) -> str:
     parts += tuple(part for each in proposal.origins for part in ("origin", each))
     if proposal.plan is not None:
         parts += ("plan", "replace" if proposal.plan.replaces else "append")
+    if proposal.playbook is not None:
+        parts += ("playbook", *proposal.playbook.shown)
     told_apart = "".join(f"{len(part)}:{part}" for part in parts)
     return sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -160,6 +160,7 @@ def test_special_paths_are_never_let_through() -> None:
     "rule",
     [
         Rule(Permission.MERGE, any=True),
+        Rule(Permission.INFRASTRUCTURE, any=True),
         Rule(Permission.COMMAND, any=True),
         Rule(Permission.DIFF, any=True),
         Rule(Permission.READ, any=True),
@@ -208,6 +209,7 @@ def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
         Permission.COMMAND: ["command make all", "command make with any arguments"],
         Permission.COMMIT: ["any commit"],
         Permission.MERGE: [],
+        Permission.INFRASTRUCTURE: [],
         Permission.SUMMARY: ["any summary"],
         Permission.FINISH: ["any finish"],
         Permission.KNOWLEDGE: ["any knowledge"],

@@ -114,7 +114,7 @@ def test_the_policy(
         assert found is not None
         assert (found.verdict, found.by) == (Verdict.REJECT, f"policy:{kind}=deny")
     elif (
-        kind is Permission.MERGE
+        kind in {Permission.MERGE, Permission.INFRASTRUCTURE}
         or (rule is Approval.ASK and not (always and fits))
         or (needs_a_person and not headless)
     ):

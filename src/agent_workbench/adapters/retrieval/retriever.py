@@ -24,7 +24,7 @@ from agent_workbench.adapters.retrieval.search.query import query_words
 from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, keep_freed_memory, search
 from agent_workbench.adapters.retrieval.search.symbols import matching_symbols
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
-from agent_workbench.adapters.retrieval.vectors.note_vectors import NoteVectors
+from agent_workbench.adapters.retrieval.vectors.note_vectors import NOTES, NoteVectors
 from agent_workbench.adapters.retrieval.worker_processes.threads import in_thread
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
@@ -85,9 +85,12 @@ class CodeRetriever:
         task.add_done_callback(self._preparing.discard)
         return task
 
-    def note_vectors(self, root: str) -> NoteVectors | None:
-        """Return the vectors of the notes in the repo at `root`, None where the settings want none. Blocks."""
-        return self._vectors.of_notes(root)
+    def note_vectors(self, root: str, collection: str = NOTES) -> NoteVectors | None:
+        """Return the vectors of a collection of texts in the repo at `root`, None where the settings want none.
+
+        Blocks.
+        """
+        return self._vectors.of_notes(root, collection)
 
     async def build(self, sources: Sources) -> None:
         """Wait until files, commits and vectors are indexed; raises what `sources` raises."""

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Hashable
 
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.adapters.retrieval.vectors.note_vectors import NoteVectors
+from agent_workbench.adapters.retrieval.vectors.note_vectors import NOTES, NoteVectors
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 
@@ -54,9 +54,12 @@ class SharedRetriever:
     async def symbols(self, sources: Sources, prefix: str, limit: int) -> tuple[Completion, ...]:
         return await self._retriever.symbols(sources, prefix, limit)
 
-    def note_vectors(self, root: str) -> NoteVectors | None:
-        """Return the vectors of the notes in the repo at `root`, None where the settings want none. Blocks."""
-        return self._retriever.note_vectors(root)
+    def note_vectors(self, root: str, collection: str = NOTES) -> NoteVectors | None:
+        """Return the vectors of a collection of texts in the repo at `root`, None where the settings want none.
+
+        Blocks.
+        """
+        return self._retriever.note_vectors(root, collection)
 
     async def close(self) -> None:
         await self._release()

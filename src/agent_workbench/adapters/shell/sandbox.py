@@ -33,7 +33,8 @@ class SandboxBounds(Struct, frozen=True):
     """Access of a command: it starts in `folder` and may write there, in `writable` and in its own `/tmp`.
 
     Without a `folder` it starts in `start`, else in its own home. `emptied` folders are empty except for the `readable`
-    paths in them, as those of all commands are; `hidden` ones appear empty, wherever they are.
+    paths in them, as those of all commands are; `hidden` ones appear empty, wherever they are. `keys` are files that it
+    may read although they are hidden.
     """
 
     folder: str = ""
@@ -42,6 +43,7 @@ class SandboxBounds(Struct, frozen=True):
     readable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     emptied: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     network: bool = False
 
 
@@ -100,6 +102,7 @@ def confine(bwrap: str, argv: Sequence[str], bounds: SandboxBounds, hidden: Hidd
         if is_seen(path) and not _under(path, [*hidden.secrets, *writable]):
             words += ["--ro-bind", "/dev/null", path]
     words += _covered(bounds.hidden)
+    words += _shown("--ro-bind-try", sorted({os.path.realpath(each) for each in bounds.keys}))
     words += ["--unshare-pid", "--unshare-ipc", "--new-session", "--die-with-parent", "--cap-drop", "ALL"]
     words += [] if bounds.network else ["--unshare-net"]
     return [*words, "--chdir", folder or bounds.start or INNER_HOME, "--", *argv]

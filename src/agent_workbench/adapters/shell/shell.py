@@ -178,6 +178,7 @@ class SandboxedShell:
             writable=command.writable,
             readable=(*self._readable, *command.readable, *(_installation(Path(each)) for each in folders if each)),
             hidden=(*self._hidden, *command.hidden),
+            keys=command.keys,
             network=self._settings.network,
         )
         return confine(bwrap, argv, bounds, hidden_paths(self._parent))

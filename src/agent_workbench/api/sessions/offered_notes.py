@@ -36,9 +36,7 @@ async def settle_notes(invocation: Invocation, session: SessionId) -> str:
     finally:
         await close_notes(opened, recorder)
     if finished is not None and finished.result is ActionResult.REFUSED:
-        raise StorageError(
-            f"nothing was written: {finished.observation}", advice="approve them again after that"
-        )
+        raise StorageError(f"nothing was written: {finished.observation}", advice="approve them again after that")
     return finished.observation if finished is not None else ""
 
 

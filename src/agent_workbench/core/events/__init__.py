@@ -74,6 +74,7 @@ from agent_workbench.core.events.work import (
     ActionStarted,
     CheckpointTaken,
     PatchApplied,
+    PlaybookFinished,
     StepUndone,
     TaskCommitted,
     TaskFinished,
@@ -134,6 +135,7 @@ WorkEvent = (
     ActionStarted
     | ActionFinished
     | PatchApplied
+    | PlaybookFinished
     | StepUndone
     | CheckpointTaken
     | TestsFinished
@@ -210,6 +212,7 @@ __all__ = [
     "PlanRead",
     "PlanRejected",
     "PlanSurveyed",
+    "PlaybookFinished",
     "PromptBuilt",
     "PromptPart",
     "ProposalReplaced",

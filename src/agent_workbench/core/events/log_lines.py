@@ -39,6 +39,7 @@ from agent_workbench.core.events import (
     PlanDispatched,
     PlanRejected,
     PlanSurveyed,
+    PlaybookFinished,
     ProposalReplaced,
     ReflexionNoted,
     SessionForked,
@@ -60,6 +61,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.hook_answers import HookVerdict, describe_answer
+from agent_workbench.core.playbooks.recap import summary
 from agent_workbench.core.proposals import UNASKED, Proposal, describe_hunk_choice
 from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import Permission
@@ -250,6 +252,9 @@ def _said_of_work(event: Event) -> str:
             back = f"; put back {', '.join(event.restored_paths)}" if event.restored_paths else ""
             left = f"; removed {', '.join(event.removed_paths)}" if event.removed_paths else ""
             return f"{PURPOSES[event.purpose]} {verdict}{back}{left}"
+        case PlaybookFinished():
+            ended = "failed" if event.failed else "ended"
+            return f"{event.request.text} {ended}: {summary(event.hosts) or 'no host was counted'}"
         case TaskCommitted():
             return f"committed {event.commit[:10]} on {event.branch}"
         case TaskMerged():
@@ -277,6 +282,8 @@ def detail(event: Event) -> str:
             return event.reason
         case TestsFinished():
             return "\n".join(f"$ {each.command}\n{each.output}" for each in event.results)
+        case PlaybookFinished():
+            return "\n".join((*(host.text for host in event.hosts), *((event.lint.text,) if event.lint else ())))
         case TaskCommitted():
             return event.message
         case _:
@@ -307,3 +314,5 @@ def describe(proposal: Proposal) -> str:
             return f"notes {', '.join(proposal.paths)}"
         case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return f"{proposal.tool} of {proposal.source}: {proposal.text}"
+        case Permission.INFRASTRUCTURE:
+            return proposal.playbook.request.text if proposal.playbook else proposal.text

@@ -6,6 +6,9 @@ from typing import ClassVar
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.playbooks.lint import LintReport
+from agent_workbench.core.playbooks.recap import HostRecap, is_clean
+from agent_workbench.core.playbooks.requests import PlaybookRequest
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse
@@ -89,6 +92,26 @@ class TestsFinished(RecordedValue, frozen=True):
     results: tuple[CheckResult, ...]
     restored_paths: tuple[str, ...] = ()
     removed_paths: tuple[str, ...] = ()
+
+
+class PlaybookFinished(RecordedValue, frozen=True):
+    """A run of a playbook ended; `tree` is the approved content that it ran on, `exit_code` is None if it was ended.
+
+    `lint` is what ansible-lint finds after a failure.
+    """
+
+    proposal_id: ProposalId
+    request: PlaybookRequest
+    tree: str
+    exit_code: int | None
+    hosts: tuple[HostRecap, ...] = ()
+    seconds: float = 0.0
+    lint: LintReport | None = None
+
+    @property
+    def failed(self) -> bool:
+        """True if the run failed on a host, did not reach one, or did not come to its end."""
+        return self.exit_code != 0 or not is_clean(self.hosts)
 
 
 class TaskCommitted(RecordedValue, frozen=True):

@@ -11,6 +11,7 @@ from agent_workbench.core.events import (
     ActionStarted,
     CheckpointTaken,
     PatchApplied,
+    PlaybookFinished,
     StepUndone,
     TaskCommitted,
     TaskFinished,
@@ -52,6 +53,8 @@ def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRu
             return _applied(run, event)
         case StepUndone():
             return _undone(run, event)
+        case PlaybookFinished():
+            return run
         case CheckpointTaken():
             return replace(run, checkpoint=event.checkpoint)
         case TestsFinished():

@@ -6,7 +6,7 @@ from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, unreviewed_pa
 from agent_workbench.core.settings import Permission
 
 RUNS_CODE = frozenset({Permission.CHECK, Permission.COMMAND, Permission.SCRIPT})
-LEAVES_REPO = frozenset({Permission.MERGE, Permission.EXTERNAL})
+LEAVES_REPO = frozenset({Permission.MERGE, Permission.EXTERNAL, Permission.INFRASTRUCTURE})
 """Proposals whose effect is outside of the task's workspace."""
 
 

@@ -143,7 +143,8 @@ class Command(Struct, frozen=True):
     `environment` is added to a clean environment. `writable` are absolute paths that the sandbox leaves writable
     besides `folder`, `readable` those that it leaves visible, and `hidden` those that it shows as empty. `apart`: its
     standard error is not a part of its output. `private`: the folder is a worktree or temporary, and may be given to
-    the user that commands run as. `stdin` is all of its standard input.
+    the user that commands run as. `stdin` is all of its standard input. `keys` are files that the sandbox hides from
+    every other command.
     """
 
     line: str
@@ -156,6 +157,7 @@ class Command(Struct, frozen=True):
     apart: bool = False
     private: bool = False
     stdin: str = ""
+    keys: tuple[str, ...] = ()
 
 
 class Shell(Protocol):

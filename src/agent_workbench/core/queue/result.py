@@ -25,6 +25,16 @@ class CheckOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float
 
 
+class PlaybookOutcome(Struct, frozen=True, forbid_unknown_fields=True):
+    """One run of a playbook: its hosts, a line each, and what ansible-lint found after a failure."""
+
+    playbook: str
+    check: bool
+    failed: bool
+    hosts: tuple[str, ...] = ()
+    analysis_result: str = ""
+
+
 class TaskResult(Struct, frozen=True, forbid_unknown_fields=True):
     """Result of a queued task: done or failed, why, and its traces.
 
@@ -50,6 +60,7 @@ class TaskResult(Struct, frozen=True, forbid_unknown_fields=True):
     files: tuple[str, ...] = ()
     tokens: int = 0
     dollars: float = 0.0
+    playbooks: tuple[PlaybookOutcome, ...] = ()
     started: str = ""
     finished: str = ""
 

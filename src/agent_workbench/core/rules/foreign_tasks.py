@@ -7,7 +7,10 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 
 RUNS_COMMANDS = frozenset(
-    {Permission.COMMAND, Permission.CHECK, Permission.SCRIPT, Permission.EXTERNAL, Permission.PLAN}
+    {
+        *(Permission.COMMAND, Permission.CHECK, Permission.SCRIPT, Permission.EXTERNAL, Permission.PLAN),
+        Permission.INFRASTRUCTURE,
+    }
 )
 """Kinds with which a task could run a command, now or as the acceptance command of a planned task."""
 
@@ -29,6 +32,8 @@ def local_person_reason(proposal: Proposal, task: Task | None, configured: Colle
     """
     if proposal.kind is Permission.MERGE:
         return "a merge is approved at this machine"
+    if proposal.kind is Permission.INFRASTRUCTURE:
+        return "a run of a playbook is approved at this machine"
     if proposal.special:
         return f"these are approved at this machine: {', '.join(proposal.special)}"
     if not is_foreign(task) or proposal.kind not in RUNS_COMMANDS:

@@ -70,7 +70,7 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
             return proposal.text in rule.commands or runs_only(proposal.text, rule.program)
         case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH | Permission.KNOWLEDGE:
             return rule.any
-        case Permission.MERGE:
+        case Permission.MERGE | Permission.INFRASTRUCTURE:
             return False
         case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return rule.tool == source_tool(proposal)

@@ -34,7 +34,7 @@ def _candidates(proposal: Proposal) -> tuple[Rule, ...]:
             return Rule(kind, commands=(proposal.text,)), Rule(kind, program=first)
         case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH | Permission.KNOWLEDGE:
             return (Rule(kind, any=True),)
-        case Permission.MERGE:
+        case Permission.MERGE | Permission.INFRASTRUCTURE:
             return ()
         case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return (Rule(kind, tool=source_tool(proposal)),)

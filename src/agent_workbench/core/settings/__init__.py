@@ -10,6 +10,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings.database import DatabaseSettings
 from agent_workbench.core.settings.forge import ForgeSettings
 from agent_workbench.core.settings.hooks import HookSettings
+from agent_workbench.core.settings.infrastructure import InfrastructureSettings
 from agent_workbench.core.settings.models import (
     SHORT_FORM,
     Chain,
@@ -37,6 +38,7 @@ class Permission(StrEnum):
     KNOWLEDGE = "knowledge"
     SCRIPT = "script"
     EXTERNAL = "external"
+    INFRASTRUCTURE = "infrastructure"
 
 
 class Approval(StrEnum):
@@ -81,6 +83,7 @@ class Approvals(RecordedValue, frozen=True):
     knowledge: Approval = Approval.ASK
     script: Approval = Approval.ASK
     external: Approval = Approval.ASK
+    infrastructure: Approval = Approval.ASK
     rules: tuple[Rule, ...] = ()
 
     def of(self, kind: Permission) -> Approval:
@@ -252,7 +255,10 @@ DEFAULT_TOOLS = (
 SKILL_TOOLS = ("list_skills", "get_skill", "read_file_in_skill", "run_python_script")
 """Tools of skills: offered also without being named, where a skill has files that they may need."""
 
-ALL_TOOLS = (*DEFAULT_TOOLS, "run_command", "consult", *SKILL_TOOLS)
+PLAYBOOK_TOOLS = ("find_playbook", "run_playbook", "lint_playbook", "scaffold_playbook")
+"""Tools of playbooks: offered also without being named, to tasks that the skill of playbooks fits."""
+
+ALL_TOOLS = (*DEFAULT_TOOLS, "run_command", "consult", *SKILL_TOOLS, *PLAYBOOK_TOOLS)
 """Every tool that a model may be given."""
 TOOL_ALIASES = {"vector_search": "search_code"}
 """Other names of tools in settings and rules."""
@@ -286,6 +292,7 @@ class Settings(Struct, frozen=True):
     forge: ForgeSettings = field(default_factory=ForgeSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
+    infrastructure: InfrastructureSettings = field(default_factory=InfrastructureSettings)
     hooks: tuple[tuple[str, HookSettings], ...] = ()
     ui: UiSettings = field(default_factory=UiSettings)
 
@@ -314,6 +321,7 @@ class Settings(Struct, frozen=True):
         named = (
             *(self.model.api_key_env, embeddings, *(endpoint.api_key_env for _, endpoint in self.endpoints)),
             *(name for _, server in self.mcp_servers for name in server.variables),
+            *self.infrastructure.variables,
             *((self.forge.token_env, self.forge.webhook_secret_env) if self.forge.active else ()),
             self.database.url_env,
         )

@@ -22,6 +22,7 @@ class HookPoint(StrEnum):
     KNOWLEDGE_PROPOSED = "knowledge_proposed"
     SCRIPT_PROPOSED = "script_proposed"
     EXTERNAL_PROPOSED = "external_proposed"
+    INFRASTRUCTURE_PROPOSED = "infrastructure_proposed"
     WAITS_FOR_PERSON = "waits_for_person"
     TASK_STARTED = "task_started"
     DIFF_APPLIED = "diff_applied"

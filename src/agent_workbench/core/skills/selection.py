@@ -7,8 +7,10 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.plan import Task
+from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.repo.repo_map import LANGUAGES
-from agent_workbench.core.skills.entries import SkillEntry, SkillHit
+from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin
 from agent_workbench.core.text.messages import did_you_mean, quoted
 
 MOST_SKILLS = 5
@@ -21,6 +23,8 @@ WILD = frozenset("*?[")
 """Characters that make a pattern a glob for paths."""
 NAMED = "named by the task"
 _MORE_LANGUAGES = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".json": "JSON", ".md": "Markdown", ".sql": "SQL"}
+PLAYBOOK_SKILL = "ansible-playbooks"
+"""Skill of tasks that change infrastructure; it comes with tools of its own."""
 
 
 class SkillQuery(Struct, frozen=True):
@@ -50,6 +54,20 @@ class SkillCandidate(Struct, frozen=True):
 def choosable(entries: Iterable[SkillEntry]) -> tuple[SkillEntry, ...]:
     """Return the skills that a task may name or choose: those without a role."""
     return tuple(entry for entry in entries if not entry.role)
+
+
+def skills_of(task: Task) -> tuple[str, ...]:
+    """Return the skills that a task names, and the one of its intent."""
+    of_intent = (PLAYBOOK_SKILL,) if task.intent is Intent.INFRA else ()
+    return tuple(dict.fromkeys((*task.applicable_skills, *of_intent)))
+
+
+def brings_files(entry: SkillEntry) -> bool:
+    """Return True if a task may choose the skill and the model may need its files.
+
+    Those of a bundled skill are for the workbench's own tools.
+    """
+    return entry.has_files and entry.usable and not entry.role and entry.origin is not SkillOrigin.PACKAGE
 
 
 def check_named(entries: Iterable[SkillEntry], names: Iterable[str]) -> None:

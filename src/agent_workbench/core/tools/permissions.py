@@ -64,6 +64,7 @@ PERMISSIONS: Mapping[Permission, PermissionFacts] = MappingProxyType(
         Permission.KNOWLEDGE: PermissionFacts("knowledge changes", _ASK, ("any",), edits="notes", skips=True),
         Permission.SCRIPT: PermissionFacts("scripts", _ASK, ("tool",), UnattendedRule.SANDBOX, skips=True, calls=True),
         Permission.EXTERNAL: PermissionFacts("external calls", _ASK, ("tool",), skips=True, calls=True),
+        Permission.INFRASTRUCTURE: PermissionFacts("playbook runs", _ASK, (), UnattendedRule.PARKED, skips=True),
     }
 )
 """One row for each permission."""
@@ -71,7 +72,10 @@ PERMISSIONS: Mapping[Permission, PermissionFacts] = MappingProxyType(
 CALLS = frozenset(permission for permission, facts in PERMISSIONS.items() if facts.calls)
 """Permissions of tools that a source brings: their arguments are shown in full, and a rule names the tool's spec."""
 
-STOPPABLE = frozenset({Permission.READ, Permission.CHECK, Permission.COMMAND}) | CALLS
+RUNS_PROGRAMS = frozenset({Permission.COMMAND, Permission.INFRASTRUCTURE}) | CALLS
+"""Permissions of actions that run foreign programs: files that these change are put back and proposed."""
+
+STOPPABLE = frozenset({Permission.READ, Permission.CHECK}) | RUNS_PROGRAMS
 """Permissions of actions that the user may stop while they run; any other is brought to its end."""
 
 

@@ -128,7 +128,7 @@ async def refuse_if_redacted(session: SessionContext, draft: Draft) -> None:
     proposal = session.state.waiting
     if proposal is None or proposal.kind is Permission.SUMMARY:  # The text of a summary is not carried out.
         return
-    if (proposal.diff, proposal.text) != (draft.diff, draft.text):
+    if (proposal.diff, proposal.text, proposal.playbook) != (draft.diff, draft.text, draft.playbook):
         await decide(
             session, proposal, Verdict.REJECT, "policy:secrets", "it holds the value of a secret environment variable"
         )
@@ -190,6 +190,7 @@ def _proposal(
         hints=spec.hints,
         reviewed=draft.reviewed,
         similar=draft.similar,
+        playbook=draft.playbook,
     )
     return proposal if draft.patch is None else with_patch(proposal, draft.patch)
 
@@ -229,7 +230,7 @@ def _edited_arguments(spec: ToolSpec, text: str) -> Arguments:
         raise UsageError("checks cannot be edited", advice="reject them, or change the commands in the plan")
     if spec.permission in CALLS:
         raise UsageError("the call of a tool cannot be edited", advice="reject it with a reason")
-    if spec.permission is not Permission.READ:
+    if spec.permission not in {Permission.READ, Permission.INFRASTRUCTURE}:
         return Arguments({})
     try:
         return read_arguments(text, spec)

@@ -127,6 +127,8 @@ class SessionContext:
         async with AsyncExitStack() as closing:
             for held in (ports.model, ports.endpoints, ports.knowledge, self.tools, ports.retriever):
                 closing.push_async_callback(held.close)
+            if ports.playbooks is not None:
+                closing.push_async_callback(ports.playbooks.close)
             closing.push_async_callback(self.release_workspace)
             closing.push_async_callback(self.file_names.close)
             closing.push_async_callback(self.stop_background)

@@ -17,6 +17,7 @@ from agent_workbench.core.errors import (
 )
 from agent_workbench.core.events import ActionResult, Event
 from agent_workbench.core.patch.values import Patch
+from agent_workbench.core.playbooks.access import PlaybookRun
 from agent_workbench.core.proposals import Preimage, Proposal, SimilarNote, SummaryEstimate
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import MergeMethod
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 class Draft(Struct, frozen=True):
     """The effect of a call before it is decided: the fields of a proposal that the tool knows.
 
-    `patch` is the patch of which `diff` is the text. `reviewed` and `similar`: see `Proposal`.
+    `patch` is the patch of which `diff` is the text. `reviewed`, `similar` and `playbook`: see `Proposal`.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Draft(Struct, frozen=True):
     patch: Patch | None = None
     reviewed: tuple[str, ...] | None = None
     similar: tuple[SimilarNote, ...] = ()
+    playbook: PlaybookRun | None = None
 
 
 class ToolResult(Struct, frozen=True):

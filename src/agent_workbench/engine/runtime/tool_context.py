@@ -15,6 +15,7 @@ from agent_workbench.core.ports.hooks import Hooks
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.model import EndpointModels, Model
+from agent_workbench.core.ports.playbooks import Playbooks
 from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore
 from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.stores import Inbox
@@ -46,6 +47,7 @@ class Ports(Struct, frozen=True):
     values of secret environment variables, as the journal stores it. `past_speed` returns the prompt tokens that a
     model read in a second in the repo's earlier sessions, 0.0 if none tells. `past_figures` returns what the tasks done
     in these sessions cost. `withdraw` takes tasks back from the queue, with the reason, and returns those that ended.
+    Without `playbooks` none can be used.
     """
 
     workspaces: Workspaces
@@ -68,6 +70,7 @@ class Ports(Struct, frozen=True):
     tool_sources: tuple[ToolSource, ...] = ()
     past_figures: Callable[[], Awaitable[Sequence[TaskFigures]]] = no_figures
     withdraw: Callable[[Sequence[str], str], Awaitable[Sequence[str]]] = no_queue
+    playbooks: Playbooks | None = None
 
 
 class ToolContext(Struct, frozen=True):

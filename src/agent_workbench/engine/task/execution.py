@@ -18,7 +18,7 @@ from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.core.tools.permissions import CALLS, STOPPABLE
+from agent_workbench.core.tools.permissions import RUNS_PROGRAMS, STOPPABLE
 from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal
 from agent_workbench.engine.knowledge.note_diff import moved_note
@@ -35,11 +35,8 @@ from agent_workbench.engine.tools.merge import merged_into
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """Tools the task cannot continue without: their refusal is shown to the user as trouble, not to the model."""
-PUTS_BACK = frozenset({Permission.CHECK, Permission.COMMAND, *CALLS})
+PUTS_BACK = RUNS_PROGRAMS | {Permission.CHECK}
 """Actions before which all files are reset to the approved state. A diff resets only the files it changes."""
-
-CHANGES_FILES = frozenset({Permission.COMMAND, *CALLS})
-"""Actions that may change files as a side effect: these changes are reset and proposed as a diff."""
 
 _RULES = ".gitignore"
 
@@ -65,7 +62,7 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
         refusal, outcome = error, ToolResult(error_text(error), ActionResult.REFUSED)
     except StoppedByUser:
         outcome = stopped_result(context, session.ports.clock.monotonic_seconds() - started)
-    kept, told = await _take_changes(session, context) if proposal.kind in CHANGES_FILES else (None, "")
+    kept, told = await _take_changes(session, context) if proposal.kind in RUNS_PROGRAMS else (None, "")
     for effect in outcome.effects:
         await session.record(effect)
     if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
@@ -226,3 +223,5 @@ def describe_activity(proposal: Proposal) -> str:
             return "writing a note"
         case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return f"calling {proposal.tool}"
+        case Permission.INFRASTRUCTURE:
+            return f"running {proposal.playbook.request.text if proposal.playbook else proposal.text}"

@@ -22,6 +22,7 @@ from agent_workbench.core.skills.selection import (
     fit_into,
     languages_in,
     languages_of,
+    skills_of,
 )
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.mentions import looks_like_path
@@ -149,7 +150,7 @@ async def _query(workspace: Workspace, task: Task, words: str, paths: Sequence[s
     spoken = languages_of(named) or languages_of(await workspace.list_files())
     return SkillQuery(
         words=words,
-        named=task.applicable_skills,
+        named=skills_of(task),
         languages=(*spoken, *languages_in(words)) if spoken else (),
         paths=tuple(each for each in named if "*" not in each),
         max_tokens=max_tokens,

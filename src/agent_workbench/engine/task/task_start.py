@@ -23,8 +23,8 @@ from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
-from agent_workbench.core.settings import Approval, Permission, Settings
-from agent_workbench.core.skills.selection import check_named, choosable
+from agent_workbench.core.settings import PLAYBOOK_TOOLS, Approval, Permission, Settings
+from agent_workbench.core.skills.selection import PLAYBOOK_SKILL, brings_files, check_named, choosable, skills_of
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.tools.spec import FINISH, MCP, QUERY_KNOWLEDGE, REMEMBER, ToolSpec, describe_unheld
 from agent_workbench.engine.knowledge.search import find_knowledge
@@ -105,15 +105,15 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     base = await _base(session, task)
     workspaces = session.ports.workspaces
     branch = await workspaces.free_branch(task.id, session.state.session)
-    if task.applicable_skills:
-        check_named(choosable(await session.ports.skills.list()), task.applicable_skills)
+    if named_skills := skills_of(task):
+        check_named(choosable(await session.ports.skills.list()), named_skills)
     session.publisher.show_activity(f"making a workspace for {task.id}")
     request = WorkspaceRequest(session.state.session, task.id, branch, base, session.settings.workspace.link)
     workspace = await session.take_workspace(request)
     await _check_still_startable(session, task.id)
     convention = await _commit_convention(workspace)
     # No model is asked where the task names its edits itself.
-    specs = () if task.edits else await _tool_specs(session, convention)
+    specs = () if task.edits else await _tool_specs(session, task, convention)
     if task.changes_nothing:
         specs = tuple(spec for spec in specs if spec.permission in CHANGES_NOTHING)
     started = TaskStarted(
@@ -152,7 +152,7 @@ async def _instructions(session: SessionContext, workspace: Workspace, task: Tas
     return found
 
 
-async def _tool_specs(session: SessionContext, convention: CommitConvention) -> tuple[ToolSpec, ...]:
+async def _tool_specs(session: SessionContext, task: Task, convention: CommitConvention) -> tuple[ToolSpec, ...]:
     """Return the tools of a new task. Notify the user of tools that are left out or not held by a grammar.
 
     The tools of skills are offered where a skill that may be chosen brings files: its text may tell to use them.
@@ -160,12 +160,22 @@ async def _tool_specs(session: SessionContext, convention: CommitConvention) -> 
     if servers := [source.name for source in session.ports.tool_sources if source.name.startswith(MCP)]:
         session.publisher.show_activity(f"listing the tools of {named(servers)}")
     problems = await session.tools.refresh()
-    skills = any(each.has_files and each.usable and not each.role for each in await session.ports.skills.list())
-    allowed = session.tools.allowed_specs(await _useful_tools(session), skills=skills)
+    skills = any(brings_files(each) for each in await session.ports.skills.list())
+    names = (*await _useful_tools(session), *await _playbook_tools(session, task))
+    allowed = session.tools.allowed_specs(tuple(dict.fromkeys(names)), skills=skills)
     specs = tuple(finish_spec(convention) if spec.name == FINISH else spec for spec in allowed)
     for notice in (*problems, *describe_unheld(specs)):
         session.publisher.notify(notice)
     return specs
+
+
+async def _playbook_tools(session: SessionContext, task: Task) -> tuple[str, ...]:
+    """Return the tools of playbooks for a task that their skill fits, none for any other."""
+    if session.ports.playbooks is None or session.settings.approvals.infrastructure is Approval.DENY:
+        return ()
+    named = PLAYBOOK_SKILL in skills_of(task)
+    hits = () if named else await session.ports.skills.rank(_said(task))
+    return PLAYBOOK_TOOLS if named or PLAYBOOK_SKILL in {hit.name for hit in hits} else ()
 
 
 async def _useful_tools(session: SessionContext) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
+from agent_workbench.core.tools.permissions import RUNS_PROGRAMS
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.consultations import review_notes
@@ -25,6 +26,7 @@ from agent_workbench.views.gate.notes import (
     note_notes,
     plan_notes,
 )
+from agent_workbench.views.gate.playbook_proposal import playbook_diff, playbook_notes
 from agent_workbench.views.gate.script_proposal import script_diff, script_notes
 from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
 from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
@@ -35,7 +37,7 @@ WHY_CHECKED = {
     CheckPurpose.ASKED: "because the model asked",
     CheckPurpose.FINAL: "as the last check before the commit",
 }
-CALLED = frozenset({Permission.COMMAND, Permission.READ, Permission.PLAN, Permission.SCRIPT, Permission.EXTERNAL})
+CALLED = RUNS_PROGRAMS | {Permission.READ}
 """Proposals that are shown by themselves, without the run that they belong to."""
 OUTPUT_LINES = 120
 """Maximum number of lines of running output, because every update lays out all of them."""
@@ -122,14 +124,19 @@ def _waiting(state: SessionState, run: TaskRun, proposal: Proposal) -> DiffView:
             return _notes_view(proposal)
         case Permission.COMMAND | Permission.READ | Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             return _call_view(state, proposal)
+        case Permission.INFRASTRUCTURE:
+            return _call_view(state, proposal)
     assert_never(proposal.kind)
 
 
 def _call_view(state: SessionState, proposal: Proposal) -> DiffView:
     """Return the view of a command, or of the call of a tool: of a task, or of a chat."""
-    key = proposal_key(proposal)
+    key, sandbox = proposal_key(proposal), state.config.sandbox if state.config else None
+    if run := proposal.playbook:
+        notes = (*playbook_notes(run, sandbox), *_remarks(proposal))
+        return DiffView("Playbook · waits", key, notes, playbook_diff(run), key)
     if script := script_call(proposal):
-        notes = (*script_notes(script, state.config.sandbox if state.config else None), *_remarks(proposal))
+        notes = (*script_notes(script, sandbox), *_remarks(proposal))
         return DiffView("Script · waits", key, notes, script_diff(script), key)
     if proposal.kind in {Permission.COMMAND, Permission.READ}:
         return _asked(proposal, key)

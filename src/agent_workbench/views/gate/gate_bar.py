@@ -266,6 +266,10 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
         case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             called = sanitize_line(f"{proposal.tool} {proposal.text}")
             return f"{proposal.kind} tool", called, f"from {sanitize_line(proposal.source, 80)}"
+        case Permission.INFRASTRUCTURE:
+            run = proposal.playbook
+            access = sanitize_line(run.access.text, 200) if run is not None else ""
+            return "playbook", sanitize_line(run.request.text if run is not None else proposal.text), access
 
 
 def progress_text(update: SessionUpdate) -> str:

@@ -1,12 +1,15 @@
 """Result of a task, from the state of its session."""
 
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.events import ActionProposed, TaskFinished
+from agent_workbench.core.events import ActionProposed, PlaybookFinished, TaskFinished
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMMIT
-from agent_workbench.core.queue.result import ENDS, CheckOutcome, TaskResult
+from agent_workbench.core.queue.result import ENDS, CheckOutcome, PlaybookOutcome, TaskResult
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+
+MOST_PLAYBOOKS, MOST_HOSTS = 20, 50
+"""Runs of playbooks in a result, and hosts of each."""
 
 
 def task_result(state: SessionState, task: TaskId) -> TaskResult | None:
@@ -31,10 +34,26 @@ def task_result(state: SessionState, task: TaskId) -> TaskResult | None:
         commit=run.commit or "",
         checks=tuple(CheckOutcome(each.command, each.exit_code, each.seconds) for each in run.results or ()),
         files=_committed_files(run),
+        playbooks=_playbooks(run),
         tokens=run.tokens,
         dollars=run.dollars,
         started=run.history[0].time,
         finished=end.time,
+    )
+
+
+def _playbooks(run: TaskRun) -> tuple[PlaybookOutcome, ...]:
+    """Return the runs of playbooks, the last ones of very many."""
+    ended = [each.event for each in run.history if isinstance(each.event, PlaybookFinished)]
+    return tuple(
+        PlaybookOutcome(
+            each.request.playbook,
+            each.request.check,
+            each.failed,
+            tuple(host.text for host in each.hosts[:MOST_HOSTS]),
+            each.lint.text if each.lint is not None else "",
+        )
+        for each in ended[-MOST_PLAYBOOKS:]
     )
 
 

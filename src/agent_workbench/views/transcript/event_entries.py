@@ -21,6 +21,7 @@ from agent_workbench.core.events import (
     ModelInterrupted,
     NotesOffered,
     PauseChanged,
+    PlaybookFinished,
     PromptBuilt,
     ProposalReplaced,
     Recorded,
@@ -258,6 +259,19 @@ def _result_blocks(event: ActionFinished, before: EntryContext) -> list[Block]:
     return [Block(text + cut, Tone.PLAIN, "Result", fold_lines=FOLD_LINES, clips=True)] if text else []
 
 
+def _playbook_blocks(event: PlaybookFinished) -> list[Block]:
+    """Return the recap of a run, and the findings after a failure."""
+    tone = Tone.BAD if event.failed else Tone.GOOD
+    hosts = "\n".join(sanitize_line(host.text) for host in event.hosts) or "no host was counted"
+    blocks = [
+        Block(sanitize_line(event.request.text), tone, "Playbook", tone),
+        Block(hosts, Tone.PLAIN, "Hosts", fold_lines=FOLD_LINES),
+    ]
+    if event.lint is not None:
+        blocks.append(Block(sanitize(event.lint.text), Tone.WARN, "Lint", Tone.WARN, fold_lines=FOLD_LINES))
+    return blocks
+
+
 def _end_blocks(recorded: Recorded, *, checked: bool) -> list[Block]:
     event = recorded.event
     match event:
@@ -269,6 +283,8 @@ def _end_blocks(recorded: Recorded, *, checked: bool) -> list[Block]:
         case TaskMerged():
             into = sanitize_line(event.outcome.into, 100)
             return [Block(f"{into} is at {event.outcome.commit[:10]} ({event.outcome.how})", Tone.GOOD, "Merged")]
+        case PlaybookFinished():
+            return _playbook_blocks(event)
         case TaskRolledBack():
             return [Block(f"to {event.to[:10]}: {sanitize_line(event.reason)}", Tone.WARN, "Rolled back", Tone.WARN)]
         case StepUndone():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient, EmbeddingServer
-from agent_workbench.adapters.retrieval.vectors.note_vectors import NoteVectors
+from agent_workbench.adapters.retrieval.vectors.note_vectors import NOTES, NoteVectors
 from agent_workbench.adapters.retrieval.vectors.repo_vectors import HELD, IndexedContents, RepoVectors
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
 from agent_workbench.core.background import in_background
@@ -55,9 +55,11 @@ class FolderVectors:
         vectors = self._of_root.get(root)
         return vectors.status if vectors else ""
 
-    def of_notes(self, root: str) -> NoteVectors | None:
+    def of_notes(self, root: str, collection: str = NOTES) -> NoteVectors | None:
         """Return the vectors of the notes in the repo of a folder, None where the settings want none. Blocks."""
-        return NoteVectors(self._client, self._folder_of(root), self._environ) if self._client is not None else None
+        if self._client is None:
+            return None
+        return NoteVectors(self._client, self._folder_of(root), self._environ, collection)
 
     def begin_loading(self, root: str) -> None:
         """Load in the background what is stored for the folder, and start the model."""

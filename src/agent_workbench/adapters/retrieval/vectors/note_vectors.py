@@ -1,4 +1,4 @@
-"""Vectors of the notes that outlive a task: made by the code search's model, stored beside its vectors."""
+"""Vectors of short texts, such as notes and playbooks: made by the code search's model, stored beside its vectors."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,17 +8,19 @@ from agent_workbench.adapters.retrieval.vectors.repo_vectors import EmbeddingMod
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
 from agent_workbench.core.background import in_background
 
-FOLDER = "notes"
-"""Name of the notes' vectors in the folder of a repo's vectors."""
+NOTES, PLAYBOOKS = "notes", "playbooks"
+"""Names of collections of texts, and of their vectors in the folder of a repo's vectors."""
 # A search waits no longer for notes that were never embedded; the next one may find them.
 _FIRST_SECONDS = 8.0
 
 
 class NoteVectors:
-    """Similarity of the notes of one repo to words; `folder` holds the repo's vectors."""
+    """Similarity of one repo's texts of a collection to words; `folder` holds the repo's vectors."""
 
-    def __init__(self, model: EmbeddingModel, folder: Path, environ: Mapping[str, str]) -> None:
-        self._vectors = RepoVectors(model, folder / FOLDER, environ)
+    def __init__(
+        self, model: EmbeddingModel, folder: Path, environ: Mapping[str, str], collection: str = NOTES
+    ) -> None:
+        self._vectors = RepoVectors(model, folder / collection, environ)
         self._files: FileVectors | None = None
         self._embedded: Mapping[str, str] = {}
         self._running: asyncio.Task[None] | None = None
@@ -37,9 +39,13 @@ class NoteVectors:
 
     async def nearest(self, words: str, limit: int) -> Mapping[str, float]:
         """Return the names of at most `limit` notes that are similar to the words, with their similarity."""
-        if self._running is not None:
-            await asyncio.wait({self._running}, timeout=_FIRST_SECONDS if self._files is None else 0)
-        return await self._vectors.nearest(self._files, words, limit) if self._files is not None else {}
+        files = await self._first()
+        return await self._vectors.nearest(files, words, limit) if files is not None else {}
+
+    async def cosines(self, words: str) -> Mapping[str, float]:
+        """Return the cosine of the words and each text that has a vector."""
+        files = await self._first()
+        return await self._vectors.cosines(files, words) if files is not None else {}
 
     async def close(self) -> None:
         """End what runs in the background."""
@@ -48,6 +54,12 @@ class NoteVectors:
         await self._vectors.close()
         if self._running is not None:
             await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _first(self) -> FileVectors | None:
+        """Return the vectors; those that were never made are waited for, for a while."""
+        if self._running is not None:
+            await asyncio.wait({self._running}, timeout=_FIRST_SECONDS if self._files is None else 0)
+        return self._files
 
     def _hold(self, files: FileVectors) -> None:
         self._files = files

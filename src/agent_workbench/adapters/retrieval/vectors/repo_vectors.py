@@ -105,10 +105,20 @@ class RepoVectors:
 
     async def nearest(self, files: FileVectors, text: str, limit: int) -> dict[str, float]:
         """Return at most `limit` of the files that are similar to a query, best first (see `FileVectors`)."""
+        vector = await self._query_vector(files, text)
+        return {} if vector is None else await asyncio.to_thread(files.nearest, vector, limit)
+
+    async def cosines(self, files: FileVectors, text: str) -> dict[str, float]:
+        """Return the cosine of each file and a query; none if the query has no vector."""
+        vector = await self._query_vector(files, text)
+        return {} if vector is None else await asyncio.to_thread(files.cosines, vector)
+
+    async def _query_vector(self, files: FileVectors, text: str) -> "Floats | None":
+        """Return the vector of a query, None if there is none now that can be compared with those of the files."""
         now = asyncio.get_running_loop().time()
         # A query that was given up still waits for its answer: a second one would only queue behind it.
         if self._store_failure or not files.paths or self._querying is not None or now < self._resting_until:
-            return {}
+            return None
         self._resting_until = now + _REST_SECONDS
         querying = self._querying = in_background(
             self._model.embed([text[:_MAX_QUERY_CHARS]]), expected=(EmbeddingFailed,)
@@ -116,15 +126,15 @@ class RepoVectors:
         querying.add_done_callback(self._end_query)
         if not (await asyncio.wait({querying}, timeout=_QUERY_SECONDS))[0]:
             self._progress = f"off: the embeddings server took more than {_QUERY_SECONDS:.0f} s for a query"
-            return {}
+            return None
         try:
             vectors = querying.result()
         except EmbeddingFailed as error:
             self._progress = f"off: {error}"
-            return {}
+            return None
         self._progress = READY if self._progress.startswith("off") else self._progress
-        fits = vectors.shape[1] == files.matrix.shape[1]
-        return await asyncio.to_thread(files.nearest, vectors[0], limit) if fits else {}
+        vector: Floats | None = vectors[0] if vectors.shape[1] == files.matrix.shape[1] else None
+        return vector
 
     async def close(self) -> None:
         """End what runs; vectors that are not stored yet are made again another time."""

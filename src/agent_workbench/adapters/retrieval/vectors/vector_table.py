@@ -42,6 +42,11 @@ class FileVectors(Struct, frozen=True):
         best = some[np.lexsort((some, -excess[some]))]
         return {self.paths[each]: float(excess[each]) for each in best.tolist() if excess[each] > _LEAST_EXCESS}
 
+    def cosines(self, vector: "Floats") -> dict[str, float]:
+        """Return the cosine of each file's vector and `vector` (length 1), as it is."""
+        values = (self.matrix @ vector)[self.rows]
+        return dict(zip(self.paths, map(float, values.tolist()), strict=True))
+
 
 class VectorTable:
     """Vectors by content (git blob id), at most `MAX_BYTES` of them. For one thread at a time.

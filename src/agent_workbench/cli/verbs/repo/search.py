@@ -1,4 +1,4 @@
-"""`agent search`: code search by words, names or a stack trace, with reasons."""
+"""`agent search`: code search by words, names or a stack trace, with reasons; or the search for a playbook."""
 
 import argparse
 import asyncio
@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
 
 from agent_workbench.cli.output import say, say_aside, say_cells, say_json
 from agent_workbench.cli.progress import ProgressLine
@@ -32,6 +34,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--limit", type=_count, default=10, metavar="N", help="maximum number of results (10)")
     verb.add_argument("--failing", type=Path, metavar="FILE", help="a file with the output of a failed command")
     verb.add_argument("--explain", action="store_true", help="explain each result")
+    verb.add_argument("--playbook", action="store_true", help="look for the one Ansible playbook that fits the words")
     verb.add_argument("--json", action="store_true", help="print the results with their code as one line of JSON")
 
 
@@ -50,6 +53,8 @@ def execute(options: argparse.Namespace) -> int:
     if not query.text and not query.failing:
         raise UsageError("the query is empty", advice="give words, names, or path:line; `-` reads them from stdin")
     invocation = Invocation(Path.cwd(), os.environ, {})
+    if options.playbook:
+        return _search_playbook(invocation, query.text, as_json=options.json)
     found = False
 
     def show(searched: "Searched") -> None:
@@ -61,6 +66,23 @@ def execute(options: argparse.Namespace) -> int:
     with ProgressLine() as line:
         asyncio.run(search_checkout(invocation, query, options.limit, line.show_index, show))
     return ExitCode.DONE if found else ExitCode.FAILED
+
+
+def _search_playbook(invocation: Invocation, words: str, *, as_json: bool) -> int:
+    """Print the playbook that fits the words, else the nearest ones."""
+    from agent_workbench.api.search.playbook_search import search_playbooks
+
+    search = asyncio.run(search_playbooks(invocation, words))
+    if as_json:
+        say_json(to_builtins(search))
+    elif search.found is not None:
+        say(f"{sanitize_line(search.found.path)}  by {search.reason}")
+    else:
+        say_aside("no playbook fits; the nearest:" if search.nearest else "no playbook fits, and there are no others")
+        for playbook, alike in search.nearest:
+            likeness = f"  similarity {alike:.2f}" if alike is not None else ""
+            say(f"{sanitize_line(playbook.path)}{likeness}")
+    return ExitCode.DONE if search.found is not None else ExitCode.FAILED
 
 
 def _show(query: CodeQuery, searched: "Searched", options: argparse.Namespace) -> None:

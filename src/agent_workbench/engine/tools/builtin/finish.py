@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.events import ActionProposed, ActionRejected
+from agent_workbench.core.events import ActionProposed, ActionRejected, PlaybookFinished
 from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.proposals import TRAILER, Proposal
 from agent_workbench.core.state.session_state import TaskRun
@@ -50,7 +50,7 @@ TOOL = Finish(
 
 def why_rejected(run: TaskRun) -> str:
     """Return the reason to reject a finish, empty to accept it. The first one without any changes is rejected."""
-    if run.changed or run.finish_returned or run.definition.changes_nothing:
+    if run.changed or run.finish_returned or run.definition.changes_nothing or _has_applied_playbook(run):
         return ""
     tried = attempts(run.history)
     last = f" Your last diff does not stand ({tried[-1].told})." if tried else ""
@@ -58,6 +58,12 @@ def why_rejected(run: TaskRun) -> str:
         f"nothing is changed: the files are as they were when the task began.{last} Make the change that the task asks "
         "for. If it needs none, call finish again and say why in its summary; a person decides then."
     )
+
+
+def _has_applied_playbook(run: TaskRun) -> bool:
+    """Return True if a playbook changed hosts: then files need no change."""
+    ended = (each.event for each in run.history)
+    return any(isinstance(each, PlaybookFinished) and not (each.request.check or each.failed) for each in ended)
 
 
 def finish_spec(convention: CommitConvention) -> ToolSpec:
