@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
-from agent_workbench.core.errors import ConfigError, RepoError, StorageError, error_text
+from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when a question is asked
@@ -43,14 +43,15 @@ async def audit_costs(invocation: Invocation, query: "CostQuery") -> "CostPage":
     return await _answer(invocation, lambda index, now: index.costs(query, now))
 
 
-async def share_audit(repo: "RepoContext", settings: "Settings") -> str:
+async def share_audit(repo: "RepoContext") -> str:
     """Copy what this machine's audit has to the database, if there is one; return a sentence about what failed."""
+    settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
     if not settings.database.active:
         return ""
     try:
         source, index = await asyncio.to_thread(_local, repo, settings)
         await _copy(repo, settings, source, index)
-    except (StorageError, RepoError, ConfigError) as error:
+    except WorkbenchError as error:
         return f"the audit was not copied to the database: {error_text(error)}"
     return ""
 

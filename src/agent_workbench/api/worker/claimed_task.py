@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from agent_workbench.api.records.audit import share_audit
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.dispatcher import LEASE_SECONDS
 from agent_workbench.api.worker.outages import Cause, Outages
@@ -271,6 +272,8 @@ class ClaimedTask:
             str(result.status), f"{result.status}: {result.reason}", name, self.session
         )
         await context.reports.ended(result)
+        if trouble := await share_audit(await context.host.repo()):
+            context.log.caution("not_audited", trouble, name, self.session)
         return SessionEnd(ExitCode(result.exit_code), f"{name} {result.status}: {result.reason}")
 
     async def _held(self, change: Awaitable[None]) -> None:

@@ -1,13 +1,18 @@
 """`agent audit` over five recorded tasks, from the command line."""
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from agent_workbench.api.records.audit import share_audit
+from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.cli.main import execute
 from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.needs import Intent
 from tests.adapters.audit.sessions import session_name, task_events, write_session
@@ -166,3 +171,54 @@ def test_a_damaged_journal_is_told_beside_the_answer(repo: Path, capsys: pytest.
 def test_nothing_that_fits_is_said(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["audit", "service", "none"]) == ExitCode.DONE
     assert capsys.readouterr().out == "no task fits in the last 30 days\n"
+
+
+@pytest.fixture
+def shared(repo: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """The same repository with the settings of a database, and its sessions begun on this machine."""
+    for session in (repo / "memory" / "sessions").iterdir():
+        registry = home / "agent-workbench" / "sessions"
+        registry.mkdir(parents=True, exist_ok=True)
+        (registry / session.name).write_bytes(bytes(session))
+    (repo / ".agent.yml").write_text("database: {url_env: SHARED}\n")
+    assert execute(["trust", "--yes"]) == ExitCode.DONE
+    capsys.readouterr()
+    return repo
+
+
+def test_the_answer_comes_from_the_database(
+    shared: Path, migrated_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHARED", migrated_url)
+    for _ in range(2):
+        assert execute(["audit", "query", "--days", "365", "--json"]) == ExitCode.DONE
+        told = json.loads(capsys.readouterr().out)
+        assert [each["task"] for each in told["tasks"]] == ["T-1", "T-2", "T-3", "T-4", "T-5"]
+        assert ({each["unproved"] for each in told["tasks"]}, told["notes"]) == ({""}, [])
+    assert execute(["audit", "who", "--limit", "2"]) == ExitCode.DONE
+    assert "2 of 3 decisions" in capsys.readouterr().out
+    with psycopg.connect(migrated_url) as database:
+        forged = database.execute("DELETE FROM agent_audit_records WHERE task != 'T-3' AND kind = 'cost'").rowcount
+    assert forged == 4
+    assert execute(["audit", "spend", "--days", "365", "--by", "day", "--json"]) == ExitCode.DONE
+    assert len(json.loads(capsys.readouterr().out)["sums"]) == 1
+
+
+def test_without_the_database_the_answer_is_of_this_machine_and_says_so(
+    shared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHARED", f"postgresql://agent:hunter2@/x?host={shared}")
+    assert execute(["audit", "query"]) == ExitCode.DONE
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 3
+    assert "the answer is of this machine alone: the database at" in said.err
+    assert "hunter2" not in said.err
+
+
+async def test_records_that_cannot_be_shared_stop_nothing(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARED", f"postgresql://agent@/x?host={shared}")
+    repo = await find_repo(Invocation(shared, os.environ, {}))
+    assert (await share_audit(repo)).startswith("the audit was not copied to the database: the database at")
+    await repo.shared.close()
+    monkeypatch.setenv("SHARED", "")
+    assert "is empty" in await share_audit(await find_repo(Invocation(shared, os.environ, {})))
