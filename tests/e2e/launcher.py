@@ -5,13 +5,15 @@ left as it is), `halt` the name of a point at which the run stays, `mark` the fi
 Points: an event's class, such as `ActionDecided` or `ActionDecided#3` for the third (recorded, and nothing after it),
 `token` (within an answer), `commit` (the branch has moved, the journal does not know),
 `open` (a worktree was made, the journal does not know). Of a worker: `claim` (a task is claimed), `note` (its claim
-names the session), `park` and `finish` (the queue knows what became of it).
+names the session), `park` and `finish` (the queue knows what became of it). `lease_seconds` is the lease of tasks that
+are shared by machines (0: the usual one), and what is left of it when the lease of their session ends.
 """
 
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -83,6 +85,21 @@ class HaltingModel:
         await self._inner.close()
 
 
+@contextmanager
+def _leases(seconds: float) -> Iterator[None]:
+    """Make leases short, in every module that has their length."""
+    from agent_workbench.adapters.database.sessions import copier, leases
+    from agent_workbench.api.worker import dispatcher
+
+    shorter = {"LEASE_SECONDS": seconds * 0.75, "RENEW_SECONDS": seconds * 0.25}
+    with (
+        patch.object(dispatcher, "SHARED_LEASE_SECONDS", seconds),
+        patch.dict(vars(leases), shorter),
+        patch.dict(vars(copier), shorter),
+    ):
+        yield
+
+
 def main(plan_path: str, *arguments: str) -> int:
     """Run the command line as the plan says and return its exit code."""
     plan = json.loads(Path(plan_path).read_text())
@@ -143,7 +160,9 @@ def main(plan_path: str, *arguments: str) -> int:
     def endpoints(site: RepoContext, settings: Settings, say: Say) -> EndpointModels:
         return Endpoints(plain_endpoints(site, settings, say))
 
+    lease = float(plan.get("lease_seconds", 0.0))
     with (
+        _leases(lease) if lease else nullcontext(),
         patch.object(Repository, "open", opened),
         patch.object(RepoContext, "model", model),
         patch.object(RepoContext, "endpoint_models", endpoints),

@@ -186,12 +186,18 @@ class Machine:
         halt: str = "",
         environ: Mapping[str, str] | None = None,
         prefix: Sequence[str] = (),
+        lease_seconds: float = 0.0,
     ) -> Running:
-        """Start `agent` with a model that says `scripts`, and stays at `halt`; `prefix` is a command that starts it."""
+        """Start `agent` with a model that says `scripts`, and stays at `halt`; `prefix` is a command that starts it.
+
+        `lease_seconds` is the lease of shared tasks (0: the usual one).
+        """
         folder = self._new_folder()
         plan = folder / "plan.json"
         mark = folder / "halted"
-        plan.write_text(json.dumps({"scripts": scripts or {}, "halt": halt, "mark": str(mark)}))
+        plan.write_text(
+            json.dumps({"scripts": scripts or {}, "halt": halt, "mark": str(mark), "lease_seconds": lease_seconds})
+        )
         paths = [str(CHECKOUT), self.environ.get("PYTHONPATH")]
         environ = {**(environ or {}), "PYTHONPATH": ":".join(filter(None, paths))}
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:

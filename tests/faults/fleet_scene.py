@@ -84,15 +84,18 @@ def clone_of(machine: Machine) -> Path:
     return machine.folder / "fleet"
 
 
-def fleet_scene(folder: Path, url: str, counts: Counts, workers: Mapping[str, tuple[str, ...]] = WORKERS) -> FleetScene:
-    """Make the remote, the machines with their keys, and the clones; nothing is queued yet."""
-    person = Machine(folder / "person", _shared(url, folder / "person", "laptop"), forks=True)
+def fleet_scene(folder: Path, environ: Mapping[str, str], counts: Counts) -> FleetScene:
+    """Make the remote, the machines with their keys, and the clones; nothing is queued yet.
+
+    `environ` has the address of the database, and that of the model.
+    """
+    person = Machine(folder / "person", {**environ, **_shared(folder / "person", "laptop")}, forks=True)
     first = person.new_repo("first", FILES)
     remote = folder / "remote.git"
     person.git(first, "clone", "-q", "--bare", str(first), str(remote))
     machines = {
-        name: Machine(folder / name, _shared(url, folder / name, name, tags), forks=True)
-        for name, tags in workers.items()
+        name: Machine(folder / name, {**environ, **_shared(folder / name, name, tags)}, forks=True)
+        for name, tags in WORKERS.items()
     }
     everyone = {"laptop": person, **machines}
     signers = "".join(
@@ -115,10 +118,9 @@ def fleet_scene(folder: Path, url: str, counts: Counts, workers: Mapping[str, tu
     return FleetScene(remote, person, machines, tasks, scripts)
 
 
-def _shared(url: str, folder: Path, name: str, tags: tuple[str, ...] = ()) -> dict[str, str]:
+def _shared(folder: Path, name: str, tags: tuple[str, ...] = ()) -> dict[str, str]:
     """Return the variables that make a machine one of the fleet."""
     return {
-        "AGENT_DATABASE_URL": url,
         "AGENT_DATABASE__URL_ENV": "AGENT_DATABASE_URL",
         "AGENT_DATABASE__SIGNING_KEY": str(folder / "key"),
         "AGENT_DATABASE__ALLOWED_SIGNERS": str(folder / "signers"),
