@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.api.fleet import needs_problem
 from agent_workbench.api.plans import draft_in_words
 from agent_workbench.api.trusted_repo import settings_to_check, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
@@ -63,7 +64,7 @@ async def queue_words(invocation: Invocation, words: str, place: QueuePlace, say
     files = await (await (await find_repo(invocation)).repository.checkout_files()).list_files()
     task = _with_named_scope(draft, files)
     added = await _put(invocation, render_definition(task), _name_for(task), place)
-    return AddedTask(added.task, added.path, (*draft.remarks, *_empty_scope(added, files)))
+    return AddedTask(added.task, added.path, (*draft.remarks, *added.remarks, *_empty_scope(added, files)))
 
 
 async def queue_text(invocation: Invocation, data: bytes, name: str, place: QueuePlace) -> AddedTask:
@@ -160,7 +161,10 @@ async def _put(invocation: Invocation, text: str, name: str, place: QueuePlace) 
     try:
         queue = await project_queue(repo, settings, place.project, place.folder)
         task, name = await _put_named(queue, text, name, repo.plans(settings))
-        return AddedTask(task, queue.path if in_database(settings, place.folder) else f"{queue.path}/{name}.yaml")
+        problem = await needs_problem(repo, settings, place.project, task.needs)
+        remarks = (f"no worker can do it now: {problem}",) if problem else ()
+        where = queue.path if in_database(settings, place.folder) else f"{queue.path}/{name}.yaml"
+        return AddedTask(task, where, remarks)
     finally:
         await repo.shared.close()
 

@@ -16,6 +16,7 @@ from agent_workbench.core.ports.machine import Machine
 from agent_workbench.core.ports.shared_state import WorkerRegistry
 from agent_workbench.core.queue.workers import BEAT_SECONDS, DispatchPause, Fleet, WorkerRecord
 from agent_workbench.core.settings.worker import WorkerSettings
+from agent_workbench.views.reports.fleet_report import pause_text
 
 FIND_SECONDS = 60.0
 """Time between two looks for GPUs and models; both go on beside the heartbeats and delay none."""
@@ -206,8 +207,3 @@ class Membership:
         elif pause is None and self._pause is not None:
             self._parts.log.note("continues", "there is capacity again")
         self._pause = pause
-
-
-def pause_text(pause: DispatchPause) -> str:
-    """Return a pause in words."""
-    return f"waiting for capacity: {pause.percent:g} % is the most that a worker has free, {pause.least:g} % are needed"

@@ -102,6 +102,12 @@ def fits(needs: Needs, worker: WorkerRecord) -> bool:
     )
 
 
+def able_workers(needs: Needs, workers: Sequence[WorkerRecord], now: str) -> tuple[WorkerRecord, ...]:
+    """Return the workers that could take a task with these needs now."""
+    fitting = (each for each in workers if fits(needs, each))
+    return tuple(each for each in fitting if not _obstacle(needs, each, each.presence(now), each.jobs))
+
+
 def unmet_needs(needs: Needs, workers: Sequence[WorkerRecord]) -> str:
     """Return why no worker meets the needs, whatever it has free or does now; empty if one does."""
     if any(fits(needs, each) for each in workers):
@@ -174,17 +180,7 @@ class _Fleet:
         return RoutingDecision(task.id, RoutingOutcome.ASSIGNED, chosen, tuple(scores[:MOST_SCORES]), reasons)
 
     def _obstacle(self, needs: Needs, worker: WorkerRecord) -> str:
-        """Return why a worker that fits cannot take a task now, empty if it can."""
-        presence, resources = self._presence[worker.name], worker.resources
-        if presence is not WorkerPresence.ONLINE:
-            return str(presence)
-        if self._jobs[worker.name] >= worker.most_jobs:
-            return f"busy with {self._jobs[worker.name]} of {worker.most_jobs} jobs"
-        if needs.gpu_vram_gb and resources.freest_gpu * MEMORY_TOLERANCE < needs.gpu_vram_gb:
-            return f"{resources.freest_gpu:.3g} GB of GPU memory free"
-        if needs.cores and resources.cores_available < needs.cores:
-            return f"{resources.cores_available:.3g} cores free"
-        return ""
+        return _obstacle(needs, worker, self._presence[worker.name], self._jobs[worker.name])
 
     def _obstacles(self, needs: Needs, workers: Sequence[WorkerRecord]) -> tuple[str, ...]:
         more = len(workers) - _MOST_NAMED
@@ -202,6 +198,20 @@ class _Fleet:
         share = speed / fastest if speed and fastest else _UNKNOWN_SPEED
         total = CAPABILITY * capability + LOAD * free + SPEED * share
         return WorkerScore(worker.name, round(capability, 3), round(free, 3), round(share, 3), round(total, 3))
+
+
+def _obstacle(needs: Needs, worker: WorkerRecord, presence: WorkerPresence, jobs: int) -> str:
+    """Return why a worker that fits cannot take a task now, empty if it can."""
+    resources = worker.resources
+    if presence is not WorkerPresence.ONLINE:
+        return str(presence)
+    if jobs >= worker.most_jobs:
+        return f"busy with {jobs} of {worker.most_jobs} jobs"
+    if needs.gpu_vram_gb and resources.freest_gpu * MEMORY_TOLERANCE < needs.gpu_vram_gb:
+        return f"{resources.freest_gpu:.3g} GB of GPU memory free"
+    if needs.cores and resources.cores_available < needs.cores:
+        return f"{resources.cores_available:.3g} cores free"
+    return ""
 
 
 def _speed(needs: Needs, worker: WorkerRecord) -> float:

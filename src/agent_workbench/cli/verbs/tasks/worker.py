@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.options import add_model_flags, add_verb
 from agent_workbench.cli.output import say_aside, say_last
 from agent_workbench.cli.verbs.tasks.worker_add import configure_add, configure_check
+from agent_workbench.cli.verbs.tasks.worker_fleet import configure_drain, configure_list, configure_remove
 from agent_workbench.cli.verbs.tasks.worker_place import add_place_flags, worker_invocation
 from agent_workbench.cli.verbs.tasks.worker_pull import configure_pull
 from agent_workbench.cli.verbs.tasks.worker_task import configure_resume, configure_withdraw
@@ -150,5 +151,8 @@ def show_status(options: argparse.Namespace) -> int:
     return asyncio.run(print_status(worker_invocation(options), options))
 
 
-SUBVERBS = (configure_add, configure_check, configure_withdraw, configure_resume, configure_status, configure_pull)
+SUBVERBS = (
+    *(configure_add, configure_check, configure_withdraw, configure_resume, configure_status, configure_pull),
+    *(configure_list, configure_drain, configure_remove),
+)
 """The verbs below `agent worker`; each function adds one."""
