@@ -41,7 +41,7 @@ def shared_spending(repo: "SharingRepo", settings: "Settings") -> "Spending":
     from agent_workbench.adapters.database.spending import DatabaseSpending
     from agent_workbench.adapters.llama_cpp.routing.spending_ledger import LocalSpending
     from agent_workbench.bootstrap.database import shared_database
-    from agent_workbench.bootstrap.fleet import machine_name
+    from agent_workbench.bootstrap.database import machine_name
 
     own = LocalSpending(spending())
     return DatabaseSpending(shared_database(repo, settings.database), own, machine_name(settings))
