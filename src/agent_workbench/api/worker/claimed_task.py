@@ -10,7 +10,13 @@ from agent_workbench.api.records.audit import share_audit
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.dispatcher import LEASE_SECONDS
 from agent_workbench.api.worker.outages import Cause, Outages
-from agent_workbench.api.worker.session_records import log_events, model_trouble, recorded_state
+from agent_workbench.api.worker.session_records import (
+    MissingSession,
+    log_events,
+    model_trouble,
+    recorded_state,
+    task_state,
+)
 from agent_workbench.api.worker.task_reports import TaskReports
 from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.bootstrap.task_queue import queued_plan
@@ -28,12 +34,12 @@ from agent_workbench.core.errors import (
     error_text,
 )
 from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.intents import Leave, PauseTask
-from agent_workbench.core.plan import Task, TaskStatus
+from agent_workbench.core.plan import Task, TaskOrigin, TaskStatus
 from agent_workbench.core.ports.machine import Clock
-from agent_workbench.core.ports.task_queue import QueueState, TaskClaim, TaskQueue
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
 from agent_workbench.core.queue.result import ENDS, TaskResult
 from agent_workbench.core.queue.workers import WorkerJob
 from agent_workbench.core.session_end import SessionEnd
@@ -96,6 +102,7 @@ class ClaimedTask:
         self._open: LocalSession | None = None
         self._stopping = asyncio.Event()
         self._lost = False
+        self._shared = claim.task.origin is TaskOrigin.DATABASE
 
     @property
     def job(self) -> WorkerJob:
@@ -163,15 +170,25 @@ class ClaimedTask:
             if stopped.cause is None and last:
                 return await self._fail(stopped.end)
             raise
+        except MissingSession as error:
+            end = SessionEnd(error.exit_code, error_text(error))
+            if not self._shared:
+                return await self._fail(end)
+            if not last:
+                raise _Stopped(None, end) from error
+            self.session = NO_SESSION  # whoever began it is gone, and copied nothing
+            return await self._attempt_once()
 
     async def _attempt_once(self) -> SessionEnd:
         try:
             plan = queued_plan(self.claim.task, self._context.project)
             (task,) = (await plan.read()).tasks
-            if self.session and _is_over(state := await recorded_state(self._context.host, self.session)):
+            if self.session and _is_over(state := await task_state(self._context.host, self.session, task.id)):
                 return await self._finish(state)
             session = await self._open_session(plan, task)
         except LockedError as error:
+            if self._shared:  # another machine has the session until its lease runs out
+                raise _stopped(error) from error
             # A person has the session open: they may decide at their own screen.
             return await self._park(SessionEnd(ExitCode.PARKED, str(error)))
         except ModelError as error:
@@ -224,9 +241,7 @@ class ClaimedTask:
             return self._interrupted()
         if end.exit_code is ExitCode.PARKED:
             return await self._park(end, task)
-        trouble = state.trouble
-        known = _CAUSES.get(trouble.source) if trouble is not None else None
-        raise _Stopped(known or _lock_cause(end.reason), end)
+        raise _Stopped(_cause(state) or _lock_cause(end.reason), end)
 
     def _interrupted(self) -> SessionEnd:
         """Return the end of a task that the next worker continues."""
@@ -247,19 +262,11 @@ class ClaimedTask:
 
     async def _finish(self, state: "SessionState") -> SessionEnd:
         """Record the end of a task that is over in its session."""
-        result = task_result(state, state.run.task) if state.run is not None else None
-        if result is None:
-            raise JournalError(f"session {state.session} does not say how its task ended")
-        return await self._record(result)
+        return await self._record(_result(state))
 
     async def _fail(self, end: SessionEnd) -> SessionEnd:
         """Record that a task failed although its session does not say so."""
-        task, now = self.claim.task, self._context.clock.now()
-        code = ExitCode.FAILED if end.exit_code is ExitCode.DONE else end.exit_code
-        result = TaskResult(
-            task.id, TaskStatus.FAILED, end.reason, code, origin=task.origin, session=self.session, finished=now
-        )
-        return await self._record(result)
+        return await self._record(_failed(self.claim.task, self.session, end, self._context.clock.now()))
 
     async def _record(self, result: TaskResult) -> SessionEnd:
         """Record a result in the queue, then report it; a worker that is killed in between does it again."""
@@ -283,6 +290,22 @@ class ClaimedTask:
         except LockedError as error:
             self.lose()
             raise _Stopped(Cause.LOCK, SessionEnd(error.exit_code, str(error))) from error
+
+
+def _failed(task: QueuedTask, session: SessionId, end: SessionEnd, now: str) -> TaskResult:
+    code = ExitCode.FAILED if end.exit_code is ExitCode.DONE else end.exit_code
+    return TaskResult(task.id, TaskStatus.FAILED, end.reason, code, origin=task.origin, session=session, finished=now)
+
+
+def _result(state: "SessionState") -> TaskResult:
+    result = task_result(state, state.run.task) if state.run is not None else None
+    if result is None:
+        raise JournalError(f"session {state.session} does not say how its task ended")
+    return result
+
+
+def _cause(state: "SessionState") -> Cause | None:
+    return _CAUSES.get(state.trouble.source) if state.trouble is not None else None
 
 
 def _is_over(state: "SessionState") -> bool:

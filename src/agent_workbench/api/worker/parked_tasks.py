@@ -7,6 +7,7 @@ from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core.errors import JournalError, UsageError
 from agent_workbench.core.events import SessionConfigured
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.stores import Inbox, SessionStore
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
 
@@ -79,5 +80,8 @@ class ParkedTasks:
         try:
             summary = await self._sessions.summary(task.session)
         except (JournalError, UsageError):
-            return True  # who works on the task says what is wrong
+            # Who works on the task says what is wrong; one of another machine may not be copied yet.
+            return decided or task.origin is not TaskOrigin.DATABASE
+        if summary.worker and not decided:
+            return False  # on its own machine somebody may decide what is not copied yet
         return (decided or not summary.waits) and not summary.holder

@@ -7,8 +7,8 @@ from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.outages import Cause, Outages
 from agent_workbench.api.worker.worker_log import WorkerLog
-from agent_workbench.core.errors import ModelError, error_text
-from agent_workbench.core.ids import SessionId
+from agent_workbench.core.errors import ExitCode, JournalError, ModelError, UsageError, WorkbenchError, error_text
+from agent_workbench.core.ids import SessionId, TaskId
 
 if TYPE_CHECKING:  # loaded with the first session
     from collections.abc import Callable
@@ -60,6 +60,26 @@ async def recorded_state(host: LocalSessionHost, session: SessionId) -> "Session
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=True))
     store = await asyncio.to_thread(repo.sessions, settings)
     return await asyncio.to_thread(fold_all, await store.read(session))
+
+
+class MissingSession(WorkbenchError):
+    """The session of a claim is neither here nor in the shared database."""
+
+    exit_code = ExitCode.USAGE
+
+
+async def task_state(host: LocalSessionHost, session: SessionId, task: TaskId) -> "SessionState":
+    """Return the state of the session in which a task was begun.
+
+    Raises `MissingSession`, and `JournalError` if the session worked on another task.
+    """
+    try:
+        state = await recorded_state(host, session)
+    except UsageError as error:
+        raise MissingSession(str(error), advice=error.advice) from error
+    if state.run is not None and state.run.task != task:
+        raise JournalError(f"session {session} worked on {state.run.task}, not on {task}")
+    return state
 
 
 async def model_trouble(host: LocalSessionHost) -> str:
