@@ -5,6 +5,7 @@ import asyncio
 import psycopg
 import pytest
 
+from agent_workbench.adapters.database import connection as connection_module
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.core.errors import ConfigError, DatabaseDownError, StorageError
 from tests.postgres import PostgresServer
@@ -53,7 +54,10 @@ def test_what_is_no_address_is_refused_without_showing_it() -> None:
     assert "s3cr3t" not in f"{refused.value} {refused.value.advice}"
 
 
-async def test_work_goes_on_after_the_server_was_restarted(own_postgres: PostgresServer) -> None:
+async def test_work_goes_on_after_the_server_was_restarted(
+    own_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "PAUSE_SECONDS", 0.0)
     async with Database(own_postgres.url()) as database:
         async with database.connection() as connection:
             await connection.execute("SELECT 1")

@@ -19,6 +19,8 @@ CONNECT_SECONDS = 5.0
 STATEMENT_SECONDS = 30.0
 """Longest time of one statement, also of one that waits for a lock."""
 MOST_CONNECTIONS = 8
+PAUSE_SECONDS = 1.0
+"""Time after a refused connection in which none is tried: who asks for several things waits once."""
 APPLICATION = "agent-workbench"
 _PARAMETERS: dict[str, str | int] = {
     "connect_timeout": int(CONNECT_SECONDS),
@@ -45,6 +47,7 @@ class Database:
         self._end: AsyncGenerator[None] | None = None
         self._opening = asyncio.Lock()
         self._refused = asyncio.Event()
+        self._paused_until = 0.0
         self.place = _place(url)
         self._conninfo = make_conninfo(url, **_PARAMETERS)
 
@@ -104,12 +107,15 @@ class Database:
 
     async def _connected(self, pool: AsyncConnectionPool[Connection]) -> Connection:
         """Return a connection of the pool; where the server refuses one, do not wait for the end of the time."""
+        if asyncio.get_running_loop().time() < self._paused_until:
+            raise psycopg.OperationalError("the server took no connection a moment ago")
         self._refused.clear()
         connecting = asyncio.create_task(pool.getconn())
         refused = asyncio.create_task(self._refused.wait())
         try:
             await asyncio.wait((connecting, refused), return_when=asyncio.FIRST_COMPLETED)
             if not connecting.done():
+                self._paused_until = asyncio.get_running_loop().time() + PAUSE_SECONDS
                 raise psycopg.OperationalError("the server took no connection")
             return connecting.result()
         finally:

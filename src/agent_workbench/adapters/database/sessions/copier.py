@@ -17,6 +17,8 @@ from agent_workbench.core.history.signed_heads import SignedHead
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.journal_copies import StoredLine
 
+FIRST_PAUSE = 1.0
+"""Time before copying is tried again; then twice as long each time."""
 _LONGEST_PAUSE = 30.0
 _ANSWER_SECONDS = 10.0
 """Longest time that the work, or its end, waits for a copy."""
@@ -107,16 +109,17 @@ class SessionCopier:
         self._closing = True
         self._moved.set()
         if self._working is not None:
-            self._working.cancel()
+            if self.lost is None:  # else it ends by itself, when that is noted
+                self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)
 
     async def _work(self) -> None:
-        pause = 1.0
+        pause = FIRST_PAUSE
         while self.lost is None:
             wait = RENEW_SECONDS
             try:
                 await self._step()
-                pause = 1.0
+                pause = FIRST_PAUSE
                 if self.cause:
                     await self._note("")
             except LockedError as error:

@@ -61,7 +61,7 @@ class SessionOpening:
             head = await tools.newest_head(session)
             at = await tools.position(head, session) if held is not None else None
             if held is not None and at is not None:
-                await self._check_remote(session, held)
+                await self._check_seen(session, held)
                 known = await asyncio.to_thread(tools.states.of, session) or CopyState()
                 return await self._leased(held, _at(known, at, fence))
             if held is not None:
@@ -109,21 +109,17 @@ class SessionOpening:
         copies.continue_from(session, mirrored, common.offset)
         return common.away_since if common.away_since is not None and common.arrived == common.seq else common.seq
 
-    async def _check_remote(self, session: SessionId, held: HeldSession) -> None:
-        """Raise `JournalError` if the git remote has a later head than the database: its copy was cut."""
-        if self._tools.refs is None:
-            return
-        try:
-            heads = await self._tools.refs.heads(session)
-        except StorageError:
-            return  # the journal here is whole; the remote is asked again before the next push
-        for head in heads:
-            if head.seq >= 0 and (head.seq >= len(held.events) or held.events[head.seq].hash != head.hash):
-                raise JournalError(
-                    f"the git remote has event {head.seq} ({head.hash[:12]}) of session {session}, signed under lease "
-                    f"{head.fence}, and neither the database nor this machine has it",
-                    advice="the database was cut or restored; a machine that has the whole journal can copy it again",
-                )
+    async def _check_seen(self, session: SessionId, held: HeldSession) -> None:
+        """Raise `JournalError` if more of the session was seen than the database and this machine have: it was cut.
+
+        Seen by this machine in the mirror, or by the git remote in the heads that were pushed.
+        """
+        seen = await asyncio.to_thread(self._mirror.copies.end, session)
+        _require_event(held, seen.seq, seen.hash, "this machine has seen")
+        if self._tools.refs is not None:
+            with suppress(StorageError):  # the journal here is whole; the remote is asked again before the next push
+                for head in await self._tools.refs.heads(session):
+                    _require_event(held, head.seq, head.hash, f"the git remote has, signed under lease {head.fence},")
 
     async def _leased(self, held: HeldSession, state: CopyState) -> HeldSession:
         """Return a session under a lease, taken if there is none yet; the head of `state` is put into the database."""
@@ -144,6 +140,14 @@ class SessionOpening:
         copier.start()
         away = state.away_since if held.events and held.events[-1].seq == state.arrived else None
         return replace(held, journal=LeasedJournal(held, copier), fence=state.fence, away_since=away)
+
+
+def _require_event(held: HeldSession, seq: int, digest: str, who: str) -> None:
+    if seq >= 0 and (seq >= len(held.events) or held.events[seq].hash != digest):
+        raise JournalError(
+            f"{who} event {seq} ({digest[:12]}) of session {held.id}, and the database does not have it any more",
+            advice="it was cut or restored; a machine that has the whole journal can copy it again",
+        )
 
 
 def _at(state: CopyState, line: StoredLine, fence: int) -> CopyState:
