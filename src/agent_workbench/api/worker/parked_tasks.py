@@ -7,6 +7,7 @@ from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core.errors import JournalError, UsageError
 from agent_workbench.core.events import SessionConfigured
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.stores import Inbox, SessionStore
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
@@ -24,6 +25,7 @@ class ParkedTasks:
         self._proposals = proposals
         self._log = log
         self._parked: tuple[QueuedTask, ...] = ()
+        self._told = set[tuple[SessionId, str]]()
 
     async def resume_decided(self, *, thorough: bool) -> int:
         """Free the tasks whose sessions can go on and return their number; raise `StorageError`.
@@ -75,6 +77,10 @@ class ParkedTasks:
         if not task.session:
             return True
         decided = bool(await self._inbox.pending(task.session))
+        for why in self._inbox.refused(task.session):
+            if (task.session, why) not in self._told:
+                self._told.add((task.session, why))
+                self._log.caution("decision", why, task.id, task.session)
         if not (decided or thorough):
             return False
         try:

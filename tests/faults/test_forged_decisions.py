@@ -1,0 +1,110 @@
+"""Decisions forged in the shared database, against a worker on another machine: none counts, and the real one does."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from agent_workbench.core.inbox.signed_decisions import decision_message
+from tests.e2e.machine import Machine, Running, bodies, journal_lines
+from tests.e2e.test_inbox import reference
+from tests.faults.fleet_scene import PROJECT, Counts, FleetScene, clone_of, fleet_scene
+from tests.faults.night_chaos import model_server
+
+POLICY = """\
+approvals:
+  commit: auto
+  rules:
+    - {kind: check, commands: ["python check.py person-001", "python check.py person-002"]}
+"""
+WAIT_SECONDS = 60.0
+
+
+class Attack:
+    """A person on a laptop, a worker elsewhere, and somebody who can write to the database."""
+
+    def __init__(self, scene: FleetScene, url: str) -> None:
+        self.scene, self.url = scene, url
+        self.laptop, self.gpu = scene.person, scene.workers["gpu-1"]
+        (self.gpu.folder / "policy.yml").write_text(POLICY)
+
+    def start(self, environ: dict[str, str]) -> Running:
+        for task in self.scene.all_tasks:
+            path = self.laptop.folder / f"{task}.yaml"
+            path.write_text(self.scene.definition(task))
+            added = self.laptop.agent("worker", "add", str(path), "--project", PROJECT, cwd=clone_of(self.laptop))
+            assert added.code == 0, added.said
+        policy = ("--policy", str(self.gpu.folder / "policy.yml"), "--unconfined", "--log-format", "json")
+        where = clone_of(self.gpu)
+        arguments = ("worker", "--watch", "--project", PROJECT, *policy)
+        return self.gpu.start(*arguments, cwd=where, scripts=self.scene.scripts, environ=environ)
+
+    def items(self) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = json.loads(self.ask("inbox", "--json"))
+        return found
+
+    def ask(self, *arguments: str) -> str:
+        done = self.laptop.agent(*arguments, cwd=clone_of(self.laptop))
+        assert done.code == 0, done.said
+        return done.out
+
+    def forge(self, name: str, text: str, key: Path | None) -> None:
+        """Insert a row about the reference `name` with a text that `key` signed, and notify."""
+        session, _, rest = name.partition("/")
+        proposal, _, digest = rest.partition("@")
+        signature = ""
+        if key is not None:
+            words = ["ssh-keygen", "-q", "-Y", "sign", "-n", "agent-decision", "-f", str(key)]
+            signature = subprocess.run(words, input=decision_message(text), capture_output=True, check=True).stdout.decode()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(
+                "INSERT INTO agent_decisions (session, proposal, digest, text, signature) VALUES (%s, %s, %s, %s, %s)",
+                (session, proposal, digest, text, signature),
+            )
+            connection.execute("SELECT pg_notify('agent_decisions', %s)", (session,))
+
+
+@pytest.fixture
+def attack(tmp_path: Path, migrated_url: str) -> Iterator[Attack]:
+    scene = fleet_scene(tmp_path, migrated_url, Counts(0, 0, 0, 0, 2), {"gpu-1": ()})
+    yield Attack(scene, migrated_url)
+    for machine in (scene.person, *scene.workers.values()):
+        machine.end()
+
+
+def decision_text(name: str, verdict: str = "approve", by: str = "user") -> str:
+    session, _, rest = name.partition("/")
+    proposal, _, digest = rest.partition("@")
+    about = {"session": session, "proposal": proposal, "digest": digest}
+    said = {"reference": about, "verdict": verdict, "made_by": "laptop", "made_at": "2026-11-23T10:00:00Z", "by": by}
+    return json.dumps(said)
+
+
+def test_forged_decisions_change_nothing_and_the_person_s_counts(attack: Attack, tiny_model_path: Path) -> None:
+    with model_server(tiny_model_path) as model:
+        worker = attack.start({**model.environ, "AGENT_WORKER__PAUSE_BELOW_PERCENT": "0"})
+        worker.until(lambda: len(attack.items()) == 2, "two items of the other machine")
+        assert {item["task"] for item in attack.items()} == {"person-001", "person-002"}
+        one, two = (reference(attack.laptop, clone_of(attack.laptop), task) for task in ("person-001", "person-002"))
+        ada, gpu, mallory = attack.laptop.folder / "key", attack.gpu.folder / "key", attack.laptop.folder / "mallory"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", mallory], check=True)
+        before = time.monotonic()
+        attack.forge(one, decision_text(one), None)
+        attack.forge(one, decision_text(one), mallory)
+        attack.forge(one, decision_text(one), gpu)
+        attack.forge(one, decision_text(two), ada)
+        attack.forge(one, decision_text(one, "reject", "policy:worker.park_for"), ada)
+        reasons = ("not signed", "is not in", "may not sign for agent-decision", "laptop made it about", "only a person")
+        worker.until(lambda: all(each in worker.out.read_text() for each in reasons), "all five are told")
+        print("told after", time.monotonic() - before)
+        listed = attack.ask("inbox")
+        assert all(each in listed for each in reasons), listed
+        assert not any(bodies(journal_lines(clone_of(attack.gpu)), "action_decided"))
+
+
+def journals(repo: Path) -> list[Path]:
+    return sorted((repo / "memory" / "sessions").rglob("*.jsonl"))
