@@ -178,6 +178,7 @@ class Prover:
     async def prove(self, session: SessionId) -> "tuple[VerifyReport, JournalProof]":
         """Return the report on a session's journal alone, and its proof by the repository."""
         from agent_workbench.core.history.journal_proof import Relative, checkpoints, prove_journal, with_relatives
+        from agent_workbench.core.history.signed_approvals import contradictions
 
         shared = await self._relatives(session)
         # Anchors are read before the journals, which may grow: so an anchor always names an existing event.
@@ -191,7 +192,12 @@ class Prover:
         tips = await self.commits.tips(refs)
         proofs = {each: prove_journal(each, report, found.of(each), tips) for each, report in reports.items()}
         relatives = [Relative(reports[each], proofs[each], seq) for each, seq in shared.items() if each in reports]
-        return reports[session], with_relatives(proofs[session], reports[session], relatives)
+        proof = with_relatives(proofs[session], reports[session], relatives)
+        sound = reports[session].recorded[: reports[session].sound + 1]
+        wrong = await asyncio.to_thread(contradictions, session, sound)
+        notes = await self.signed.deciders(sound) if self.signed is not None else ()
+        proof = replace(proof, problems=(*proof.problems, *wrong.values()), notes=(*proof.notes, *notes))
+        return reports[session], proof
 
     async def _relatives(self, session: SessionId) -> dict[SessionId, int]:
         """Return the session's parent and forks, each with the last event they share."""

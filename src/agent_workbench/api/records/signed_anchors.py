@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import JournalError, SigningError, StorageError, error_text
+from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.anchors import Anchor, FoundAnchors
 from agent_workbench.core.history.commit_proof import RecordedApproval, TrailerProof
+from agent_workbench.core.history.signed_approvals import signed_decisions
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.inbox.signed_decisions import decision_message
 from agent_workbench.core.ports.shared_state import SessionRefs, Signatures
@@ -51,6 +53,20 @@ class SignedAnchors:
         judged = [await self._judged(each) for each in found.approvals]
         lacking = _unsigned(judged)
         return replace(found, approvals=tuple(judged), missing=found.missing or lacking)
+
+    async def deciders(self, events: Sequence[Recorded]) -> tuple[str, ...]:
+        """Return who signed each decision of another machine, or why its signature does not count here."""
+        lines, purpose = [], SignedPurpose.DECISION
+        for event, signed in signed_decisions(events):
+            message, why = decision_message(signed.text), ""
+            try:
+                signer = await self._signatures.signer(purpose, message, signed.signature)
+                why = "" if signer else await self._signatures.problem(purpose, message, signed.signature)
+            except SigningError as error:
+                signer, why = "", error_text(error)
+            decided = f"{event.proposal_id} was {event.verdict.past}"
+            lines.append(f"{decided} by {signer}, who signed it" if signer else f"{decided}, but not provably: {why}")
+        return tuple(lines)
 
     async def _judged(self, approval: RecordedApproval) -> RecordedApproval:
         if approval.signed is None:

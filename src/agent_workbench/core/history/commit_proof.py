@@ -11,6 +11,7 @@ from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.history.anchors import Anchor, anchor_lines, read_trailers
 from agent_workbench.core.history.journal_proof import JournalProof, Proof, VerifyReport
+from agent_workbench.core.history.signed_approvals import contradictions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.diff_text import render_changes
@@ -143,7 +144,12 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
         tree=tree,
         base=base,
         approvals=tuple(_approvals(run)),
-        problems=(*(() if moved else differences), *_unapproved(run), *(() if supported else damaged)),
+        problems=(
+            *(() if moved else differences),
+            *_unapproved(run),
+            *contradictions(anchor.session, events).values(),
+            *(() if supported else damaged),
+        ),
         moved=differences if moved else (),
         squash=_squashes(waited),
         notes=(*_unsaid(report, anchor.seq), *(damaged if supported else ())),

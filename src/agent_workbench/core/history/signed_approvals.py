@@ -1,0 +1,66 @@
+"""Decisions of other machines in a journal, compared with what their persons signed."""
+
+from collections.abc import Iterable, Mapping
+
+from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded, SessionStarted
+from agent_workbench.core.ids import ProposalId, SessionId
+from agent_workbench.core.inbox import InboxDecision, reference_to
+from agent_workbench.core.inbox.signed_decisions import read_decision
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.signed import SignedText
+
+
+def signed_decisions(events: Iterable[Recorded]) -> tuple[tuple[ActionDecided, SignedText], ...]:
+    """Return the decisions that a person signed on another machine."""
+    found = (each.event for each in events)
+    return tuple((each, each.signed) for each in found if isinstance(each, ActionDecided) and each.signed is not None)
+
+
+def contradictions(session: SessionId, events: Iterable[Recorded]) -> Mapping[int, str]:
+    """Return the numbers of the events that record another decision than the text that was signed, with the reason.
+
+    What a fork copied from its parent was decided in the parent, or in a parent of that.
+    """
+    found: dict[int, str] = {}
+    versions: dict[ProposalId, list[Proposal]] = {}
+    copied = -1
+    for recorded in events:
+        match recorded.event:
+            case SessionStarted(parent_seq=int(parent_seq)):
+                copied = parent_seq
+            case ActionProposed(proposal=proposal):
+                versions[proposal.id] = [proposal]
+            case ProposalReplaced(proposal=proposal):
+                versions.setdefault(proposal.id, []).append(proposal)
+            case ActionDecided(signed=SignedText(text=text)) as event:
+                known = versions.get(event.proposal_id, [])
+                why = _contradiction(session if recorded.seq > copied else None, known, event, text)
+                if why:
+                    found[recorded.seq] = f"event {recorded.seq}: the decision on {event.proposal_id} {why}"
+            case _:
+                continue
+    return found
+
+
+def _contradiction(session: SessionId | None, versions: list[Proposal], event: ActionDecided, text: str) -> str:
+    decision = read_decision(text)
+    if isinstance(decision, str):
+        return f"is not the one that was signed: {decision}"
+    named = decision.reference
+    if session not in {None, named.session} or named.proposal != event.proposal_id:
+        return f"is not the one that was signed: that is about {named}"
+    if not _same_verdict(decision, event):
+        return f"is not the one that was signed: {event.verdict} for {decision.verdict}"
+    shown = [reference_to(named.session, each) for each in versions]
+    if named not in (shown if decision.left else shown[-1:]):
+        return "was signed about other content"
+    approved = event.verdict is Verdict.APPROVE and bool(decision.left)
+    if approved and event.resulting_patch_sha != decision.result_sha:
+        return "approves another part than the one that was signed"
+    return ""
+
+
+def _same_verdict(decision: InboxDecision, event: ActionDecided) -> bool:
+    """Return True if the verdict is the signed one; an approval of which nothing stays is a rejection."""
+    nothing_left = decision.verdict is Verdict.APPROVE and bool(decision.left) and event.verdict is Verdict.REJECT
+    return event.by == decision.by and (event.verdict is decision.verdict or nothing_left)
