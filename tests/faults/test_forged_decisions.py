@@ -126,4 +126,6 @@ def test_forged_decisions_change_nothing_and_the_person_s_counts(attack: Attack,
         assert [each["verdict"] for each in attack.of_user(second)] == ["reject"]
         assert len(attack.of_user(first)) == 1
         for machine in (attack.laptop, attack.gpu):
-            assert machine.agent("sessions", "verify", first, cwd=clone_of(machine)).code == 0
+            verified = machine.agent("sessions", "verify", first, cwd=clone_of(machine))
+            assert verified.code == 0, verified.said
+            assert "was approved by laptop, who signed it" in verified.out
