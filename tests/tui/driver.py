@@ -10,6 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from agent_workbench.core.dispatch.plan_work import PlanWork
 from agent_workbench.core.events import Event
 from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.inbox import InboxItem
@@ -151,6 +152,7 @@ async def driving(
     past: PastSessions | None = None,
     others: Iterable[ScriptedSession] = (),
     waiting: Iterable[tuple[InboxItem, ScriptedSession]] = (),
+    plan_work: Callable[[], PlanWork] | None = None,
 ) -> AsyncIterator[Driver]:
     """Yield a driver of a workbench that shows `session`; in further tabs it opens `others`, one after the other.
 
@@ -159,8 +161,7 @@ async def driving(
     clock = FakeClock()
     host = ScriptedHost(session, *others)
     host.waiting = list(waiting)
-    app = WorkbenchApp(
-        host, SessionRequest(), clock=clock, first_run=first_run, keys=keys, environment=AppEnvironment(past)
-    )
+    environment = AppEnvironment(past, plan_work=plan_work)
+    app = WorkbenchApp(host, SessionRequest(), clock=clock, first_run=first_run, keys=keys, environment=environment)
     async with app.run_test(size=size, notifications=True) as pilot:
         yield await Driver(app, session, clock, pilot, host).idle()

@@ -19,6 +19,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
     from agent_workbench.api.sessions.session_host import LocalSessionHost
+    from agent_workbench.core.dispatch.plan_work import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.tui.app import WorkbenchApp
@@ -53,6 +54,12 @@ async def open_screen(
     for farewell in farewells:
         with contextlib.suppress(OSError):  # the terminal may be gone
             say(farewell)
+
+
+def _plan_work(invocation: Invocation) -> "PlanWork":
+    from agent_workbench.api.dispatch.plan_work import LocalPlanWork
+
+    return LocalPlanWork(invocation)
 
 
 def _collect_after(shown: asyncio.Event) -> "asyncio.Task[None]":
@@ -116,6 +123,7 @@ async def show(
         first_screen=host.ready,
         environment=AppEnvironment(
             past=past,
+            plan_work=lambda: _plan_work(host.invocation),
             edit_text=None if served else edit_text,
             desktop=desktop(environ),
             served=served,

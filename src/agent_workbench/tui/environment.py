@@ -7,6 +7,7 @@ from msgspec import Struct
 
 # Types only: this is loaded before the first frame.
 if TYPE_CHECKING:
+    from agent_workbench.core.dispatch.plan_work import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.ports.machine import Desktop
 
@@ -16,6 +17,7 @@ class AppEnvironment(Struct, frozen=True):
 
     `past` are the recorded sessions of the repository. `edit_text` runs the user's own editor in the terminal: it takes
     a text and the suffix of a file, and returns the edited text. `served`: a browser is the terminal; `in_tmux`: tmux.
+    `plan_work` makes what dispatches the tasks of the plan.
     """
 
     past: "PastSessions | None" = None
@@ -23,3 +25,4 @@ class AppEnvironment(Struct, frozen=True):
     desktop: "Desktop | None" = None
     served: bool = False
     in_tmux: bool = False
+    plan_work: "Callable[[], PlanWork] | None" = None

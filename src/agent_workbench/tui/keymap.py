@@ -15,6 +15,7 @@ DIALOG_SCOPES = frozenset(
         Scope.RULES,
         Scope.KNOWLEDGE,
         Scope.INBOX,
+        Scope.PROGRESS,
         Scope.RECEIPT,
         Scope.REVIEW,
         Scope.FILE,

@@ -30,6 +30,7 @@ class Scope(StrEnum):
     RULES = "Rules"
     KNOWLEDGE = "Knowledge"
     INBOX = "Inbox"
+    PROGRESS = "Plan in the queue"
     HELP = "Help"
     SCROLL = "Every pane"
     EVERYWHERE = "Everywhere"
@@ -167,6 +168,12 @@ KEYS = (
     Key(Scope.INBOX, "open_item", "enter", "open", "Show the session of the selected proposal, to decide it."),
     Key(Scope.INBOX, "open_its_session", "o", "open here", "Open the session, so that it goes on in this window."),
     Key(Scope.INBOX, "close_inbox", "I,escape,q", "close", "Back to the workbench."),
+    Key(Scope.PROGRESS, "dispatch_plan", "d", "dispatch", "Put the approved tasks into the queue; asks first."),
+    Key(Scope.PROGRESS, "open_task", "enter", "open", "Follow the session of the selected task, or replay it."),
+    Key(Scope.PROGRESS, "cancel_task", "x", "take back", "Take the selected task back from the queue; asks first."),
+    Key(Scope.PROGRESS, "cancel_rest", "X", "take all back", "Take back all that is queued or running; asks first."),
+    Key(Scope.PROGRESS, "plan_rest", "P", "plan anew", "Ask the model for a new plan of what is not over."),
+    Key(Scope.PROGRESS, "close_progress", "Q,escape,q", "close", "Back to the workbench."),
     Key(Scope.COMPARISON, "close_comparison", "=,escape,q", "close", "Back to the sessions."),
     Key(Scope.FILE, "close_file", "f,escape,q", "close", "Back to the workbench."),
     Key(Scope.TOUR, "next_page", "enter,right,l,space", "next", "The next page; after the last one, to the workbench."),
@@ -200,6 +207,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "knowledge", "M", "knowledge", "Search, read and edit the notes that outlive a task."),
     Key(Scope.EVERYWHERE, "sessions", "S", "sessions", "List the sessions: resume, replay, fork or verify one."),
     Key(Scope.EVERYWHERE, "inbox", "I", "inbox", "Show what waits in all sessions of the repository, and decide it."),
+    Key(Scope.EVERYWHERE, "progress", "Q", "queue", "Show the plan in the queue: dispatch, follow and cancel tasks."),
     Key(Scope.EVERYWHERE, "new_tab", "ctrl+t", "new tab", "Start another session in a new tab."),
     Key(Scope.EVERYWHERE, "new_chat", "H", "new chat", "Talk with the model in a new tab; it changes nothing."),
     Key(Scope.EVERYWHERE, "make_task", "Y", "make a task", "Make a task of your newest message in a chat."),

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from agent_workbench.api.dispatch.approvals import PlanApprovals
 from agent_workbench.api.dispatch.session_costs import SessionCosts
 from agent_workbench.api.trusted_repo import require_trust, say_nothing, trusted_repo
+from agent_workbench.bootstrap.fleet import local_machine, machine_name, worker_registry
 from agent_workbench.bootstrap.stores import decider
-from agent_workbench.bootstrap.task_queue import dispatched_definition, project_queue
+from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, dispatched_definition, project_queue
+from agent_workbench.bootstrap.worker import worker_files
 from agent_workbench.core.dispatch.plan_work import Cancelled
 from agent_workbench.core.dispatch.preparation import ENDED, STATUS, Dispatch, PlanApproval, TaskRemark, prepare
 from agent_workbench.core.dispatch.progress import PlanProgress, ProgressFacts, plan_progress
@@ -21,15 +23,17 @@ from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan.needs import Needs
-from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.queue.routing import unmet_needs
-from agent_workbench.core.queue.workers import Fleet
+from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
 
 if TYPE_CHECKING:  # adapters are loaded by the calls that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import PlanEvent
     from agent_workbench.core.ports.repo_files import Plans
+    from agent_workbench.core.ports.shared_state import WorkerRegistry
     from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.core.ports.task_queue import ProjectQueue
     from agent_workbench.core.settings import Settings
 
 CHANGED = "the plan or the queue changed after this was shown, so nothing was queued"
@@ -149,6 +153,7 @@ class LocalPlanWork:
     async def close(self) -> None:
         """Give back the connections."""
         if self._opened is not None:
+            await self._opened.queue.close()
             await self._opened.repo.shared.close()
 
     async def _open(self) -> "_Opened":
@@ -169,7 +174,7 @@ class LocalPlanWork:
         needy = [each for each in found.tasks if each.task.needs != Needs()]
         if not needy:
             return []
-        workers = (await opened.fleet()).workers
+        workers = await opened.capable()
         problems = ((each.task.id, unmet_needs(each.task.needs, workers)) for each in needy)
         return [TaskRemark(task, problem) for task, problem in problems if problem]
 
@@ -201,11 +206,12 @@ class LocalPlanWork:
 class _Opened:
     """The repository with what is asked again and again."""
 
-    def __init__(self, repo: "RepoContext", settings: "Settings", store: "SessionStore", queue: TaskQueue) -> None:
+    def __init__(self, repo: "RepoContext", settings: "Settings", store: "SessionStore", queue: "ProjectQueue") -> None:
         self.repo = repo
         self.settings = settings
         self.queue = queue
         self.store = store
+        self._registry: WorkerRegistry | None = None
         self.plans: Plans = repo.plans(settings)
         self.approvals = PlanApprovals(store)
         self.costs = SessionCosts(store)
@@ -213,19 +219,34 @@ class _Opened:
     @property
     def place(self) -> str:
         """Where the queue is."""
-        return str(getattr(self.queue, "path", "the database"))
+        return self.queue.path
 
     async def rows(self) -> dict[str, QueuedTask]:
         """Return the tasks of the queue by name."""
         return {each.id: each for each in await self.queue.tasks()}
 
     async def fleet(self) -> Fleet:
-        """Return the workers that are registered for the queue."""
-        return Fleet()
+        """Return the workers that are registered for the queue, none for a folder."""
+        if not self.settings.database.active:
+            return Fleet()
+        if self._registry is None:
+            self._registry = await worker_registry(self.repo, self.settings, DEFAULT_PROJECT)
+        return await self._registry.fleet()
 
-    async def workers(self, fleet: Fleet) -> int | None:
+    async def capable(self) -> tuple[WorkerRecord, ...]:
+        """Return the workers whose abilities count: the registered ones, or for a folder this machine."""
+        if self.settings.database.active:
+            return (await self.fleet()).workers
+        machine = local_machine(self.repo)
+        await asyncio.to_thread(machine.find_gpus)
+        resources = await asyncio.to_thread(machine.resources)
+        return (WorkerRecord(machine_name(self.settings), tags=self.settings.worker.tags, resources=resources),)
+
+    async def workers(self, fleet: Fleet) -> int:
         """Return how many workers live."""
-        return len(fleet.workers) or None
+        if self.settings.database.active:
+            return sum(each.presence(fleet.now) is not WorkerPresence.OFFLINE for each in fleet.workers)
+        return len(await asyncio.to_thread(worker_files(self.repo, DEFAULT_PROJECT).living))
 
     async def synced(self, rows: Mapping[str, QueuedTask]) -> Plan:
         """Return the plan after what ended in the queue was written to it."""

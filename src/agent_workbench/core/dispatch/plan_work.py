@@ -41,3 +41,6 @@ class PlanWork(Protocol):
 
         Raises `TrustError` in a process that a command of the agent started.
         """
+
+    async def close(self) -> None:
+        """Give back what is held, such as connections."""

@@ -155,6 +155,9 @@ class SessionScreen(WorkbenchScreen):
     def action_inbox(self) -> None:
         self._dialogs.inbox.show()
 
+    def action_progress(self) -> None:
+        self._dialogs.plan.show_progress()
+
     def action_undo(self) -> None:
         self._dialogs.task.undo()
 

@@ -48,6 +48,7 @@ class SessionTab:
         self.clock = app.clock
         self.keymap = app.keymap
         self.past = app.environment.past
+        self.plan_work = app.environment.plan_work
         self.host = app.host
         self.update_shown: SessionUpdate | None = None
         self.view = TabView()

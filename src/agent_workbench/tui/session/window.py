@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
+    from agent_workbench.core.dispatch.plan_work import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.intents import Intent
     from agent_workbench.core.intents.outcomes import Outcome
@@ -51,6 +52,10 @@ class SessionWindow(Protocol):
     @property
     def past(self) -> "PastSessions | None":
         """Recorded sessions of the repository, None if there are none here."""
+
+    @property
+    def plan_work(self) -> "Callable[[], PlanWork] | None":
+        """Maker of what dispatches the tasks of the plan, None if there is none here."""
 
     @property
     def host(self) -> "SessionHost":

@@ -32,7 +32,15 @@ def summary_line(progress: PlanProgress) -> str:
     """Return how many tasks are in each state, in one line."""
     counts = {state: sum(each.state is state for each in progress.tasks) for state in TaskState}
     told = [f"{count} {state}" for state, count in counts.items() if count]
-    return " · ".join((*told, *([f"queue {sanitize_line(progress.queue, 60)}"] if progress.queue else ())))
+    place = f"in {sanitize_line(progress.queue, 60)}" if progress.queue else ""
+    living = (
+        ""
+        if progress.workers is None
+        else counted_text(progress.workers, "worker")
+        if progress.workers
+        else "no worker"
+    )
+    return " · ".join(filter(None, (*told, place, living)))
 
 
 def why_text(task: TaskProgress) -> str:
@@ -62,12 +70,17 @@ def cost_text(cost: TaskCost | None, estimate: Estimate | None) -> str:
     )
 
 
-def progress_lines(progress: PlanProgress) -> Iterator[str]:
-    """Yield the progress as a tree."""
+def notices(progress: PlanProgress) -> Iterator[str]:
+    """Yield why what is shown may be old, and why nothing is dispatched."""
     if progress.problem:
         yield f"the queue does not answer, so this may be old: {sanitize_line(progress.problem, WHY_CHARS)}"
     if progress.paused:
-        yield f"dispatch is paused: {sanitize_line(progress.paused, WHY_CHARS)}"
+        yield f"waiting for capacity: {sanitize_line(progress.paused, WHY_CHARS)}"
+
+
+def progress_lines(progress: PlanProgress) -> Iterator[str]:
+    """Yield the progress as a tree."""
+    yield from notices(progress)
     if progress.goal:
         yield sanitize_line(progress.goal, WHY_CHARS)
     width = max((2 * each.depth + len(each.task.id) for each in progress.tasks), default=0)

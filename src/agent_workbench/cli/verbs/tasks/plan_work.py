@@ -43,22 +43,14 @@ def configure_work(below: "Verbs") -> None:
 
 def dispatch_tasks(options: argparse.Namespace) -> int:
     """Queue the tasks that a person approved. What nobody approved, or nobody can do, is asked about first."""
-    from agent_workbench.views.plan_estimates import labels_text
+    from agent_workbench.views.plan_estimates import dispatch_lines
 
     wanted = tuple(map(task_id, options.tasks))
     shown = asyncio.run(_prepare(wanted))
     agreed = options.yes or not (shown.unapproved or shown.unmet)
     if not agreed and not options.json:
-        for each in shown.tasks:
-            if each.approval is None:
-                say(f"{each.task.id:<6} {' '.join(each.task.description.split())}")
-                say(f"{'':<7}{labels_text(each.task)}")
-                for command in each.task.accept_tests:
-                    say(f"{'':<7}must pass: $ {command}")
-        if shown.unapproved:
-            say(f"nobody approved {', '.join(shown.unapproved)} as it is in the plan now")
-        for remark in shown.unmet:
-            say(f"{remark.task}: {remark.text}")
+        for line in dispatch_lines(shown):
+            say(line)
         agreed = _agreed("queue all of it nevertheless? [y/N] ")
     if agreed and shown.tasks:
         shown = asyncio.run(_dispatch(shown, wanted))

@@ -84,7 +84,25 @@ class PlanDialogs:
                 return
         await self._window.want(ArrangePlan(waiting.id, tuple(order), tuple(left), replaces))
 
-    def _ask_goal(self) -> None:
+    def show_progress(self) -> None:
+        """Show the plan's tasks in the queue."""
+        from agent_workbench.tui.screens.plan_progress import PlanProgressScreen, PlanRest
+
+        window = self._window
+        if window.screen is not window.workbench or window.plan_work is None:
+            return  # a key that was queued opens no second screen
+        work = window.plan_work()
+
+        async def go(answer: SessionRequest | PlanRest | None) -> None:
+            await work.close()
+            if isinstance(answer, SessionRequest):
+                await window.open_session(answer)
+            elif isinstance(answer, PlanRest) and not is_read_only(window):
+                self._ask_goal(rest=True)
+
+        window.push_screen(PlanProgressScreen(window.keymap, window.clock, work), go)
+
+    def _ask_goal(self, *, rest: bool = False) -> None:
         from agent_workbench.tui.dialogs.reason import ReasonDialog
 
         update = self._window.update_shown
@@ -92,13 +110,14 @@ class PlanDialogs:
 
         async def propose(goal: str | None) -> None:
             if goal is not None:
-                over = update is not None and update.state.plan.over
-                await self._window.want(ProposePlan(goal, replaces=over))
+                over = update is not None and update.state.plan.over and not rest
+                await self._window.want(ProposePlan(goal, replaces=over, rest=rest))
 
         keys = "Enter asks the model for a plan   Esc back"
         asks = "what the plan is to reach, in a line"
+        title = "Plan anew what is not over" if rest else "Ask for a plan"
         goal = last.goal if last is not None and last.aside is not None else ""
-        self._window.push_screen(ReasonDialog("Ask for a plan", keys, asks, goal), propose)
+        self._window.push_screen(ReasonDialog(title, keys, asks, goal), propose)
 
     def _open(self, title: str, wanted: OpenPlan, *, editable: bool = True) -> None:
         from agent_workbench.tui.dialogs.plan_text import PlanTextDialog
