@@ -20,6 +20,7 @@ from agent_workbench.views.reports.json_documents import plan_document, results_
 
 MOST_RESULTS = 50
 RESULTS = 10
+MOST_GOAL_CHARS = 4_000
 
 
 def repo_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
@@ -31,9 +32,20 @@ def repo_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
     return (
         ServedTool(
             "plan_status",
-            "Show the plan of this repository: its tasks in order, their status, and what each one waits for.",
+            "Show the plan of this repository: its tasks in order, their status, and what each one waits for. For tasks "
+            "that were dispatched, `progress` tells if they are queued, running (on which worker), parked, done or "
+            "failed, and what they cost beside the estimate.",
             schema_of({}, {}),
             partial(_plan_status, invocation),
+        ),
+        ServedTool(
+            "plan_new",
+            "Ask the model of this repository to break a goal into tasks. The plan waits at its gate until the person "
+            "approves it with `agent inbox` or `agent tui`; nothing is written or dispatched before. Returns the tasks "
+            "with their kind of work, needs, complexity and estimates.",
+            schema_of({"goal": text_field("what the plan is to reach", MOST_GOAL_CHARS)}, {}),
+            partial(_plan_new, invocation),
+            reads=False,
         ),
         ServedTool(
             "search_code",
@@ -59,10 +71,34 @@ def repo_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
 
 
 async def _plan_status(invocation: Invocation, _: Arguments) -> JsonObject:
+    from agent_workbench.api.dispatch.plan_work import opened_plan_work
     from agent_workbench.api.plans import plan_status
+    from agent_workbench.views.reports.plan_progress import progress_document
 
     status = await plan_status(invocation)
-    return plan_document(status.plan, status.holders)
+    document = plan_document(status.plan, status.holders)
+    if any(task.queued_as for task in status.plan.tasks):
+        async with opened_plan_work(invocation) as work:
+            document["progress"] = progress_document(await work.progress())
+    return document
+
+
+async def _plan_new(invocation: Invocation, arguments: Arguments) -> JsonObject:
+    from agent_workbench.api.sessions.plan_requests import request_plan
+    from agent_workbench.api.trusted_repo import require_trust, say_nothing
+    from agent_workbench.bootstrap.repo_context import find_repo
+    from agent_workbench.core.intents.plan import ProposePlan
+    from agent_workbench.views.reports.plan_documents import proposed_plan_document
+
+    await require_trust(await find_repo(invocation))
+    wanted = ProposePlan(arguments.text("goal").strip())
+    asked = await request_plan(invocation, wanted, approve=False, report=lambda _: None, say=say_nothing)
+    if asked.proposal is None or asked.proposal.plan is None:
+        return {"session": asked.session, "state": "decided", "outcome": asked.outcome}
+    document = proposed_plan_document(asked.session, asked.proposal, asked.proposal.plan)
+    # Without the digest nobody can decide: the person sees it with the whole plan.
+    del document["reference"]
+    return {**document, "state": "waiting"}
 
 
 async def _search_code(invocation: Invocation, turn: asyncio.Lock, arguments: Arguments) -> JsonObject:

@@ -38,7 +38,7 @@ HINTS = {
     "dispatch_plan": "dispatches",
     "open_task": "opens",
     "cancel_task": "takes back",
-    "cancel_rest": "takes all back",
+    "cancel_rest": "all",
     "plan_rest": "plans anew",
     "close_progress": "closes",
 }
