@@ -1,10 +1,14 @@
 """From words to work: a plan is asked for, approved, dispatched, done by a worker, and visible afterwards."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from agent_workbench.api.merge import preview_merge
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.invocation import Invocation
 from tests.e2e.calc import FILES, FINISH, GOOD, calc_repo
 from tests.e2e.machine import Done, Machine, bodies, journal_lines
 
@@ -131,7 +135,8 @@ def test_words_become_commits_with_a_trail(shop: Shop) -> None:
     assert {(each["service"], each["status"]) for each in found["tasks"]} == {("calc", "done"), ("kuma", "done")}
     shown = (shop.repo / PLAN).read_text()
     assert shown.count("status: done") == 3
-    assert shop.machine.agent("merge", "T-1", cwd=shop.repo).out != ""
+    shown_merge = asyncio.run(preview_merge(Invocation(shop.repo, shop.machine.environ, {}), TaskId("T-1")))
+    assert (shown_merge.task, shown_merge.commit) == (names["T-1"], tip), "it is merged by its name in the plan"
     # The next plan is estimated from what these tasks cost.
     more = json.loads(shop.agent("plan", "new", "more of it", "--json").out)
     assert more["tasks"][0]["estimate"]["samples"] == 3

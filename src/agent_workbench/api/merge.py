@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.repo_context import find_repo
-from agent_workbench.core.errors import TargetMoved, WorkspaceError
+from agent_workbench.core.errors import PlanError, StorageError, TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import MERGE, Proposal
@@ -37,6 +37,8 @@ async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMetho
 
     repo = await _repository(invocation)
     commit = await repo.task_commit(task)
+    if commit is None and (queued := await _queued_as(invocation, task)):
+        task, commit = queued, await repo.task_commit(queued)
     if commit is None:
         advice = "`agent plan show` shows the tasks and how far each is"
         raise WorkspaceError(f"{task} has no commit that is not merged yet", advice=advice)
@@ -52,6 +54,16 @@ async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMetho
         methods=draft.methods,
     )
     return ShownMerge(task, commit, preview.target, proposal)
+
+
+async def _queued_as(invocation: Invocation, task: TaskId) -> TaskId | None:
+    """Return the id under which a worker did a task of the plan, None if none did."""
+    found, settings = await trusted_repo(invocation)
+    try:
+        plan = await found.plans(settings).read()
+    except (PlanError, StorageError):
+        return None
+    return next((each.commit_id for each in plan.tasks if each.id == task and each.queued_as), None)
 
 
 async def _repository(invocation: Invocation) -> "Repository":

@@ -32,7 +32,7 @@ def repo_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
     return (
         ServedTool(
             "plan_status",
-            "Show the plan of this repository: its tasks in order, their status, and what each one waits for. For tasks "
+            "Show the plan of this repository: its tasks in order, their status, and what each one waits for. Of tasks "
             "that were dispatched, `progress` tells if they are queued, running (on which worker), parked, done or "
             "failed, and what they cost beside the estimate.",
             schema_of({}, {}),
