@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from agent_workbench.api.dispatch.approvals import PlanApprovals
 from agent_workbench.api.dispatch.session_costs import SessionCosts
 from agent_workbench.api.trusted_repo import require_trust, say_nothing, trusted_repo
-from agent_workbench.bootstrap.fleet import local_machine, machine_name, worker_registry
+from agent_workbench.bootstrap.database import machine_name
+from agent_workbench.bootstrap.fleet import local_machine, worker_registry
 from agent_workbench.bootstrap.stores import decider
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, dispatched_definition, project_queue
 from agent_workbench.bootstrap.worker import worker_files
