@@ -40,8 +40,7 @@ def shared_spending(repo: "SharingRepo", settings: "Settings") -> "Spending":
     """Return the ledger of the day's cap for all machines of the database; raise `ConfigError` without an address."""
     from agent_workbench.adapters.database.spending import DatabaseSpending
     from agent_workbench.adapters.llama_cpp.routing.spending_ledger import LocalSpending
-    from agent_workbench.bootstrap.database import shared_database
-    from agent_workbench.bootstrap.database import machine_name
+    from agent_workbench.bootstrap.database import machine_name, shared_database
 
     own = LocalSpending(spending())
     return DatabaseSpending(shared_database(repo, settings.database), own, machine_name(settings))
