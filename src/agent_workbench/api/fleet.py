@@ -61,7 +61,7 @@ async def needs_problem(repo: "RepoContext", settings: "Settings", project: str,
 async def _registry(invocation: Invocation, project: str) -> "AsyncIterator[WorkerRegistry]":
     repo, settings = await trusted_repo(invocation)
     if not settings.database.active:
-        advice = "set database.url_env in your own settings; `agent worker status` shows the workers of this machine"
+        advice = "set database.url_env; `agent worker status` shows the workers of this machine"
         raise UsageError("no database is set, so no workers are registered", advice=advice)
     try:
         yield await worker_registry(repo, settings, project or DEFAULT_PROJECT)

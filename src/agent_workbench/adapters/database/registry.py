@@ -54,13 +54,12 @@ class DatabaseRegistry:
     async def beat(self, worker: WorkerRecord) -> WorkerRecord | None:
         repository, project = self._queue
         first = self._registered != worker.instance
-        about = WorkerAbout(worker.tags, worker.jobs, worker.most_jobs, worker.models, worker.resources)
         values = {
             "repository": repository,
             "project": project,
             "name": worker.name,
             "instance": worker.instance,
-            "about": msgspec.json.encode(about).decode(),
+            "about": _about(worker),
             "first": first,
         }
         async with self._database.connection() as connection:
@@ -73,9 +72,9 @@ class DatabaseRegistry:
     async def end(self, worker: WorkerRecord) -> None:
         async with self._database.connection() as connection:
             await connection.execute(
-                "UPDATE agent_workers SET ended = true "
+                "UPDATE agent_workers SET ended = true, about = %s "
                 "WHERE repository = %s AND project = %s AND name = %s AND instance = %s",
-                (*self._queue, worker.name, worker.instance),
+                (_about(worker), *self._queue, worker.name, worker.instance),
             )
 
     async def drain(self, name: str, *, draining: bool) -> None:
@@ -136,6 +135,11 @@ async def read_workers(connection: Connection, repository: str, project: str) ->
     now = await (await connection.execute("SELECT agent_time_text(clock_timestamp())")).fetchone()
     found = (_record(row) for row in rows)
     return Fleet(tuple(each for each in found if each is not None), str(now[0]) if now else "")
+
+
+def _about(worker: WorkerRecord) -> str:
+    about = WorkerAbout(worker.tags, worker.jobs, worker.most_jobs, worker.models, worker.resources)
+    return msgspec.json.encode(about).decode()
 
 
 def _record(row: tuple[object, ...]) -> WorkerRecord | None:

@@ -104,7 +104,7 @@ class Membership:
     async def end(self) -> None:
         """Tell the fleet that this worker ends; a database that is away finds out by itself."""
         try:
-            await self._parts.registry.end(self._own)
+            await self._parts.registry.end(replace(self._own, jobs=0))
         except StorageError as error:
             self._parts.log.trace("waits", f"the end of this worker could not be told: {error_text(error)}")
         finally:

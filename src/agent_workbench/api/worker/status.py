@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from agent_workbench.api.sessions.inbox import repo_inbox
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.api.worker.worker_run import DEFAULT_PROJECT, check_exists
+from agent_workbench.bootstrap.fleet import worker_registry
 from agent_workbench.bootstrap.shared_sessions import copy_backlog
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.bootstrap.task_queue import in_database, project_queue, queue_folder
@@ -38,6 +39,8 @@ async def worker_status(invocation: Invocation, project: str, folder: Path | Non
         queue = await project_queue(repo, settings, project, folder)
         await check_exists(queue)
         report = await _queue_report(repo, project, queue)
+        if in_database(settings, folder):
+            report = replace(report, pause=(await (await worker_registry(repo, settings, project)).fleet()).pause)
         sessions = await asyncio.to_thread(repo.sessions, settings)
         tokens = await _tokens_today(sessions, f"{queue_folder(project)}/")
         parked = await _parked_tasks(queue, await repo_inbox(invocation, repo.shared))

@@ -214,7 +214,7 @@ class WorkerRun:
         await outages.retry_database(begin, once=self._options.once)
         self._refused = RefusedFiles(queue.refused, partial(_tell_hooks, repo, settings), log)
         jobs = "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
-        log.note("started", f"{self._name} works on {queue.path}{jobs}")
+        log.note("started", f"{worker} works on {queue.path}{jobs}")
         refusal = (lambda: membership.refusal) if membership is not None else str
         told = (self._set_next_run, self._changed, self._refused, refusal, queue.news)
         seconds = settings.worker.poll_seconds if self._shared else THOROUGH_SECONDS

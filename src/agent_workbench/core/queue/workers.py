@@ -72,8 +72,9 @@ class WorkerReport(Struct, frozen=True):
     """A queue, its living workers, and what today cost.
 
     `queued` tasks are new, `interrupted` ones go on when a worker has a look. `elsewhere` are those that workers of
-    other machines have, `backlog` says what the shared database does not have yet. `tokens_today` are those of this
-    queue's sessions, `dollars_today` those of all sessions of the user, both by UTC days.
+    other machines have, `backlog` says what the shared database does not have yet, `pause` why nothing new begins.
+    `tokens_today` are those of this queue's sessions, `dollars_today` those of all sessions of the user, both by UTC
+    days.
     """
 
     queue: str
@@ -87,6 +88,7 @@ class WorkerReport(Struct, frozen=True):
     dollars_today: float = 0.0
     elsewhere: tuple[RunningTask, ...] = ()
     backlog: str = ""
+    pause: "DispatchPause | None" = None
 
 
 BEAT_SECONDS = 30.0

@@ -6,6 +6,7 @@ from agent_workbench.core.queue.workers import ParkedTask, RunningTask, WorkerJo
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.inbox import age_text
+from agent_workbench.views.reports.fleet_report import pause_text
 
 _MOST_NAMED = 10
 _TEXT_CHARS = 60
@@ -24,6 +25,7 @@ def worker_lines(report: WorkerReport, now: str) -> tuple[str, ...]:
     told = ", ".join(f"{count} {what}" for count, what in counts if count) or "no tasks"
     return (
         f"{report.queue}: {told}",
+        *([f"{pause_text(report.pause)}, for {age_text(report.pause.since, now)}"] if report.pause else []),
         *(line for worker in report.workers for line in _worker(worker, now)),
         *(_elsewhere(each) for each in report.elsewhere[:_MOST_NAMED]),
         *([] if report.workers or report.elsewhere else ["no worker is running"]),
