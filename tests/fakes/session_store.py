@@ -6,6 +6,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
+from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.errors import JournalError, LockedError, UsageError
 from agent_workbench.core.events import (
     ActionDecided,
@@ -147,6 +148,9 @@ class MemorySessionStore:
 
     async def origins(self) -> Mapping[SessionId, tuple[SessionId, int] | None]:
         return {each.id: _origin(each) for each in await self.summaries()}
+
+    def backlog(self) -> Backlog:
+        return Backlog()
 
     async def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         stored, seen = self._of(session), after_seq

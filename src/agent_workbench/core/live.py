@@ -2,6 +2,7 @@
 
 from msgspec import Struct, field
 
+from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.replay_marks import Marks
@@ -98,7 +99,7 @@ class Live(Struct, frozen=True):
     workspace (None: no workspace is open). `taken` are tasks that other sessions work on. `awaits_model`: no model is
     ready in this process yet, so the recorded facts may be those of another one. `tier` is the kind of the endpoint
     that was ready last (None: none was). `followed`: another process works on the session, and decisions go to
-    it through the inbox.
+    it through the inbox. `backlog` is what other machines cannot read of the session yet.
     """
 
     activity: str = ""
@@ -119,6 +120,7 @@ class Live(Struct, frozen=True):
     index: IndexStatus | None = None
     awaits_model: bool = False
     tier: EndpointTier | None = None
+    backlog: Backlog = Backlog()
 
 
 class SessionUpdate(Struct, frozen=True):

@@ -40,6 +40,7 @@ def view_status(update: SessionUpdate) -> StatusView:
     return StatusView(
         (
             *(_mode(state), *_model(update), *_lacks(state), *_context(update), *_reads(update), *_task(state)),
+            *_backlog(update),
             *(*_price(state), *_speed(state), *_session(state)),
         )
     )
@@ -75,6 +76,15 @@ def _lacks(state: SessionState) -> tuple[Figure, ...]:
     bare = not facts.takes_grammar or facts.endpoint in state.ungrammatical
     words = (*(("no grammar",) if bare else ()), *(("no token counts",) if not facts.counts_tokens else ()))
     return tuple(Figure(word, 4, Tone.WARN) for word in words)
+
+
+def _backlog(update: SessionUpdate) -> tuple[Figure, ...]:
+    """Return how far the copies that other machines read are behind, if that lasts."""
+    backlog = update.live.backlog
+    if not backlog.text:
+        return ()
+    words = f"{backlog.lines} not copied"
+    return (Figure(f"{words} for {backlog.seconds:.0f} s", 1, Tone.WARN, words),)
 
 
 def _price(state: SessionState) -> tuple[Figure, ...]:

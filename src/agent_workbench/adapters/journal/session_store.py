@@ -27,6 +27,7 @@ from agent_workbench.adapters.journal.session_list import (
 )
 from agent_workbench.adapters.journal.tombstones import Tombstones
 from agent_workbench.adapters.journal.writer import JournalWriter
+from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.errors import LockedError, TrustError, UsageError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport
@@ -110,6 +111,10 @@ class LocalSessionStore:
         return await asyncio.to_thread(
             lambda: {SessionId(each.name): parent_of(each) for each in session_folders(self._folder)}
         )
+
+    def backlog(self) -> Backlog:
+        """Return an empty backlog: nobody else reads these sessions."""
+        return Backlog()
 
     def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         """Yield the events after `after_seq`, then each new one until the caller stops."""

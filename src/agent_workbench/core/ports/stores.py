@@ -9,6 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery
@@ -117,6 +118,9 @@ class SessionStore(Protocol):
 
     async def origins(self) -> Mapping[SessionId, tuple[SessionId, int] | None]:
         """Return, for each session, its parent and the last event they share; None if it is no fork."""
+
+    def backlog(self) -> Backlog:
+        """Return what the sessions that are open in this process have that other machines cannot read yet."""
 
     def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         """Yield the events after `after_seq`, then each new one until the caller stops; another process may write.

@@ -1,7 +1,9 @@
 """Progress of what a session is doing, published while it goes on: elapsed time, output, the index."""
 
 import asyncio
+from collections.abc import Callable
 
+from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.workspace import Sources
@@ -14,13 +16,14 @@ BUSY_SECONDS = 0.25
 COMPLETE_SECONDS = 2.0
 
 
-async def show_time(publisher: UpdatePublisher, clock: Clock) -> None:
-    """Publish how long the activity takes until cancelled."""
+async def show_time(publisher: UpdatePublisher, clock: Clock, backlog: Callable[[], Backlog]) -> None:
+    """Publish how long the activity takes, and how far copies are behind, until cancelled."""
     before = clock.monotonic_seconds()
     while True:
         await asyncio.sleep(TICK_SECONDS)
         now = clock.monotonic_seconds()
         publisher.pass_time(now - before)
+        publisher.show_backlog(backlog())
         before = now
 
 

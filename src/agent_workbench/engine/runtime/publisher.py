@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import (
@@ -51,6 +52,15 @@ class UpdatePublisher:
             now = live.seconds + seconds
             running = replace(live.running, seconds=now) if live.running is not None else None
             self._show(seconds=now, quiet_seconds=live.quiet_seconds + seconds, running=running)
+
+    def show_backlog(self, backlog: Backlog) -> None:
+        """Publish what other machines cannot read of the session yet."""
+        before = self._update.live.backlog
+        if backlog == before:
+            return
+        self._show(backlog=backlog)
+        if backlog.cause and backlog.cause != before.cause:
+            self.notify(f"events are not copied to the database: {backlog.cause}")
 
     def show_streaming(self, streaming: Streaming) -> None:
         """Publish an answer as far as it has come."""

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
 
+from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import Event
 from agent_workbench.core.model import ModelFacts
@@ -47,7 +48,7 @@ class Ports(Struct, frozen=True):
     values of secret environment variables, as the journal stores it. `past_speed` returns the prompt tokens that a
     model read in a second in the repo's earlier sessions, 0.0 if none tells. `past_figures` returns what the tasks done
     in these sessions cost. `withdraw` takes tasks back from the queue, with the reason, and returns those that ended.
-    Without `playbooks` none can be used.
+    Without `playbooks` none can be used. `backlog` returns what other machines cannot read of the session yet.
     """
 
     workspaces: Workspaces
@@ -71,6 +72,7 @@ class Ports(Struct, frozen=True):
     past_figures: Callable[[], Awaitable[Sequence[TaskFigures]]] = no_figures
     withdraw: Callable[[Sequence[str], str], Awaitable[Sequence[str]]] = no_queue
     playbooks: Playbooks | None = None
+    backlog: Callable[[], Backlog] = Backlog
 
 
 class ToolContext(Struct, frozen=True):

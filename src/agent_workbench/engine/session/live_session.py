@@ -114,7 +114,8 @@ class LiveSession:
         if self._chat and self._session.state.chat is None:
             await start_chat(self._session)
         self._background.append(in_background(self._warm_up()))
-        self._background.append(in_background(show_time(publisher, self._session.ports.clock)))
+        ports = self._session.ports
+        self._background.append(in_background(show_time(publisher, ports.clock, ports.backlog)))
         try:
             await read_again(self._session)
         except WorkbenchError as error:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from agent_workbench.adapters.database.sessions.batches import BATCH_BYTES, follows_push, ready_lines, waiting_lines
-from agent_workbench.adapters.database.sessions.copy_states import CopyState, age_seconds
+from agent_workbench.adapters.database.sessions.copy_states import CopyState
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.journal_rows import lease_lost
 from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS, RENEW_SECONDS
@@ -19,7 +19,7 @@ from agent_workbench.core.ports.journal_copies import StoredLine
 
 FIRST_PAUSE = 1.0
 """Time before copying is tried again; then twice as long each time."""
-_LONGEST_PAUSE = 30.0
+LONGEST_PAUSE = 30.0
 _ANSWER_SECONDS = 10.0
 """Longest time that the work, or its end, waits for a copy."""
 
@@ -41,6 +41,8 @@ class SessionCopier:
         self._working: asyncio.Task[None] | None = None
         self._held_until = tools.clock.monotonic_seconds() + LEASE_SECONDS if state.fence and head else 0.0
         self._closing = False
+        self._since = 0.0
+        self._noting: list[asyncio.Task[None]] = []
         self.lost: LockedError | None = None
         self.cause = ""
         self.written = state.seq
@@ -52,16 +54,10 @@ class SessionCopier:
         return self._state.fence if self._held_until else 0
 
     @property
-    def state(self) -> CopyState:
-        """How far the session was copied."""
-        return self._state
-
-    @property
     def backlog(self) -> Backlog:
         """What was not copied yet."""
         lines = max(0, self.written - self._state.seq)
-        seconds = age_seconds(self._waiting[0].data) if lines and self._waiting else 0.0
-        return Backlog(lines, seconds, self.cause) if lines else Backlog()
+        return Backlog(lines, self._tools.clock.monotonic_seconds() - self._since, self.cause) if lines else Backlog()
 
     def start(self) -> None:
         """Begin to copy in the background."""
@@ -69,6 +65,8 @@ class SessionCopier:
 
     def tell(self, seq: int) -> None:
         """Take note of a line that is durable here."""
+        if self.written <= self._state.seq:
+            self._since = self._tools.clock.monotonic_seconds()
         self.written = max(self.written, seq)
         self._news.set()
 
@@ -109,9 +107,8 @@ class SessionCopier:
         self._closing = True
         self._moved.set()
         if self._working is not None:
-            if self.lost is None:  # else it ends by itself, when that is noted
-                self._working.cancel()
-            await asyncio.gather(self._working, return_exceptions=True)
+            self._working.cancel()
+            await asyncio.gather(self._working, *self._noting, return_exceptions=True)
 
     async def _work(self) -> None:
         pause = FIRST_PAUSE
@@ -127,7 +124,7 @@ class SessionCopier:
                 break
             except WorkbenchError as error:
                 await self._note(error_text(error))
-                wait, pause = pause, min(_LONGEST_PAUSE, pause * 2)
+                wait, pause = pause, min(LONGEST_PAUSE, pause * 2)
             self._moved.set()
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
@@ -198,13 +195,18 @@ class SessionCopier:
             self._prolonged()
         else:
             await self._lose(lease_lost(self._session, self._state.fence))
-            self._moved.set()
 
     def _prolonged(self) -> None:
         self._held_until = self._tools.clock.monotonic_seconds() + LEASE_SECONDS
 
     async def _lose(self, error: LockedError) -> None:
         self.lost = error
+        self._moved.set()
+        self._noting.append(in_background(self._note_loss(error)))
+        await asyncio.shield(self._noting[-1])
+
+    async def _note_loss(self, error: LockedError) -> None:
+        """Name what was not copied before another machine went on, and keep it from being copied."""
         with suppress(WorkbenchError):
             lines = await asyncio.to_thread(self._tools.copies.lines, self._session, self._state.offset, BATCH_BYTES)
             if lines:

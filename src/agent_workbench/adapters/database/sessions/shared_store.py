@@ -6,6 +6,7 @@ from contextlib import aclosing, suppress
 
 from msgspec.structs import replace
 
+from agent_workbench.adapters.database.sessions.copier import FIRST_PAUSE, LONGEST_PAUSE
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
@@ -23,7 +24,6 @@ from agent_workbench.core.ports.stores import ForkJournal, HeldSession, SessionS
 
 POLL_SECONDS = 1.0
 _MOST_TRIES = 10
-_REST_SECONDS = 30.0
 
 
 class SharedSessionStore:
@@ -199,6 +199,7 @@ class SharedSessionStore:
 
     async def _copy_rest(self) -> None:
         """Copy what ended processes of this machine left, until nothing is left."""
+        pause = FIRST_PAUSE
         while True:
             left = await asyncio.to_thread(self._tools.states.behind, self._tools.copies)
             journals = self._sources.journals
@@ -208,7 +209,8 @@ class SharedSessionStore:
             for session in left:
                 with suppress(WorkbenchError):  # it is open again, or damaged: who opens it is told
                     await copy_rest(self._tools, session)
-            await asyncio.sleep(_REST_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
 
     async def _moves_from(self, source: SessionStore, session: SessionId) -> None:
         """Keep the mirror up to date while it is followed; return when another store has the newest."""
