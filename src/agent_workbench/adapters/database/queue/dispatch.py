@@ -20,6 +20,7 @@ CHOSEN_SECONDS = 10.0
 MOST_NEEDS = 64
 """Different needs among the queued tasks that one look takes into account."""
 MOST_BEGUN = 32
+MOST_REASON_CHARS = 2000
 MOST_SWEPT = 50
 
 _NOW = SQL("coalesce(%(now)s::timestamptz, statement_timestamp())")
@@ -46,7 +47,8 @@ UPDATE agent_tasks SET
 FROM over WHERE queue = %(queue)s AND id = over_id
 RETURNING {columns}"""
 ).format(over=_OVER, now=_NOW, columns=COLUMNS)
-_NEEDS = SQL(
+# Equal needs are alike: the first tasks of each are enough, so a claim costs the same however many are queued.
+_FRESH_HEADS = SQL(
     """\
 WITH RECURSIVE sets AS (
     (SELECT needs FROM agent_tasks
@@ -57,15 +59,11 @@ WITH RECURSIVE sets AS (
               AND t.needs > sets.needs ORDER BY t.needs LIMIT 1)
     FROM sets WHERE sets.needs IS NOT NULL
 )
-SELECT left(needs, 10000) FROM sets WHERE needs IS NOT NULL LIMIT %(most)s"""
-)
-_FRESH_HEADS = SQL(
-    """\
-SELECT {columns} FROM unnest(%(needs)s::text[]) AS wanted
+SELECT {columns} FROM (SELECT needs AS wanted FROM sets WHERE needs IS NOT NULL LIMIT %(most_needs)s) AS wanted
 CROSS JOIN LATERAL (
     SELECT * FROM agent_tasks
     WHERE queue = %(queue)s AND state = 'queued' AND worker = '' AND ready AND fresh AND needs = wanted
-    ORDER BY priority DESC, id LIMIT 1 FOR UPDATE {skip}
+    ORDER BY priority DESC, id LIMIT %(heads)s FOR UPDATE {skip}
 ) AS head"""
 )
 _BEGUN_TASKS = SQL(
@@ -92,6 +90,14 @@ UPDATE agent_tasks SET state = 'claimed', worker = %(worker)s, fence = fence + 1
     lease_until = {now} + make_interval(secs => %(seconds)s)
 WHERE queue = %(queue)s AND state = 'queued' AND job = %(job)s RETURNING {columns}"""
 ).format(now=_NOW, columns=COLUMNS)
+# The worker that asks needs no job: nobody has to be woken.
+_TAKE_FREE = SQL(
+    """\
+WITH gone AS (DELETE FROM agent_waiting_workers WHERE queue = %(queue)s AND worker = %(worker)s)
+UPDATE agent_tasks SET state = 'claimed', worker = %(worker)s, fence = fence + 1, reason = '', changed_at = {now},
+    lease_until = {now} + make_interval(secs => %(seconds)s), routing = %(routing)s, job = NULL
+WHERE queue = %(queue)s AND id = %(task)s RETURNING {columns}"""
+).format(now=_NOW, columns=COLUMNS)
 _WAITING = SQL(
     "SELECT left(worker, 200), fresh FROM agent_waiting_workers WHERE queue = %(queue)s AND until > {now}"
     " ORDER BY worker LIMIT 1000"
@@ -108,6 +114,7 @@ _UNCHOOSE = SQL(
     " WHERE queue = %(queue)s AND lease_until IS NOT NULL AND state = 'queued' AND worker = %(worker)s"
     " RETURNING {columns}"
 ).format(columns=COLUMNS)
+_SAY_WHY = "UPDATE agent_tasks SET reason = %(reason)s WHERE queue = %(queue)s AND id = %(task)s"
 _BUSY = "SELECT worker, count(*) FROM agent_tasks WHERE queue = %(queue)s AND lease_until IS NOT NULL GROUP BY worker"
 
 
@@ -136,12 +143,17 @@ class Dispatch:
         name = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
         await self._connection.execute(f"SELECT {name}(hashtextextended(%s, 0))".encode(), (f"agent {self._queue}",))
 
-    async def sweep(self) -> None:
-        """Free tasks whose lease ran out, or whose chosen worker did not come; park those that were lost too often."""
+    async def sweep(self) -> bool:
+        """Free tasks whose lease ran out, or whose chosen worker did not come; park those that were lost too often.
+
+        Returns True if there were any.
+        """
         parameters = {**self._parameters, "most": MOST_SWEPT, "attempts": MOST_ATTEMPTS}
-        for row in await select(self._connection, _SWEEP, parameters):
+        rows = await select(self._connection, _SWEEP, parameters)
+        for row in rows:
             if row.job is not None:
                 await jobs.end(self._connection, row.job)
+        return bool(rows)
 
     async def take_chosen(self, request: Request) -> TaskRow | None:
         """Return the first task that was chosen for a worker, now claimed; None if there is none."""
@@ -155,24 +167,26 @@ class Dispatch:
             await jobs.end(self._connection, job)  # the task was withdrawn, or its row is gone
         return None
 
-    async def choose(self, request: Request, *, wait: bool) -> bool:
-        """Choose workers for the first free tasks; return True if the one that asks has one now.
+    async def take_free(self, request: Request, *, wait: bool) -> TaskRow | None:
+        """Choose workers for the first free tasks; return the one of the worker that asks, now claimed.
 
         Without `wait`, rows that another transaction holds are passed over.
         """
-        parameters = {**self._parameters, "begun": request.begun, "most": MOST_BEGUN}
-        free = await select(self._connection, _BEGUN[wait], parameters)
-        if not request.begun:
-            found = await self._connection.execute(_NEEDS, {**self._parameters, "most": MOST_NEEDS})
-            needs = [str(row[0]) for row in await found.fetchall()]
-            if needs:
-                parameters = {**self._parameters, "needs": needs}
-                free += await select(self._connection, _FRESH[wait], parameters)
-        if not free:
-            return False
         waiting = await self._waiting()
         waiting[request.worker] = not request.begun
-        return request.worker in await self._route(sorted(free, key=lambda row: (-row.priority, row.id)), waiting)
+        parameters = {
+            **self._parameters,
+            "begun": request.begun,
+            "most": MOST_BEGUN,
+            "most_needs": MOST_NEEDS,
+            "heads": min(len(waiting), MOST_BEGUN),
+        }
+        free = await select(self._connection, _BEGUN[wait], parameters)
+        if not request.begun:
+            free += await select(self._connection, _FRESH[wait], parameters)
+        if not free:
+            return None
+        return await self._route(sorted(free, key=lambda row: (-row.priority, row.id)), waiting, request)
 
     async def offer(self, rows: Sequence[TaskRow], *, free: str = "") -> None:
         """Choose among the workers that wait for work, and the one that is `free` now, for tasks that became free."""
@@ -200,21 +214,36 @@ class Dispatch:
         found = await self._connection.execute(_WAITING, self._parameters)
         return {str(worker): bool(fresh) for worker, fresh in await found.fetchall()}
 
-    async def _route(self, rows: Sequence[TaskRow], waiting: dict[str, bool]) -> set[str]:
-        """Choose among waiting workers, each for one task at most; return those that have one now."""
+    async def _route(
+        self, rows: Sequence[TaskRow], waiting: dict[str, bool], request: Request | None = None
+    ) -> TaskRow | None:
+        """Choose among waiting workers, each for one task at most; return the one of the worker that asks."""
         fleet = await self._records(waiting)
-        chosen: set[str] = set()
+        left, taken = dict(waiting), None
         for row in rows:
-            able = [name for name, fresh in waiting.items() if name not in chosen and (fresh or row.begun)]
-            if not able and len(chosen) == len(waiting):
+            able = {name for name, fresh in left.items() if fresh or row.begun}
+            if not left:
                 break
             decision = _decide(row, [_as_free(each, free=each.name in able) for each in fleet], self._beats_now)
             if decision.worker:
-                await self._choose(row, decision)
-                chosen.add(decision.worker)
-            elif row.reason != (reason := "; ".join(decision.reasons)):
-                await self._say_why(row, reason)
-        return chosen
+                del left[decision.worker]
+                if request is not None and decision.worker == request.worker:
+                    taken = await self._take_free(row, decision, request)
+                else:
+                    await self._choose(row, decision)
+            elif row.reason != (reason := "; ".join(decision.reasons)[:MOST_REASON_CHARS]):
+                await self._connection.execute(_SAY_WHY, {**self._parameters, "task": row.id, "reason": reason})
+        return taken
+
+    async def _take_free(self, row: TaskRow, decision: RoutingDecision, request: Request) -> TaskRow | None:
+        parameters = {
+            **self._parameters,
+            "task": row.id,
+            "worker": request.worker,
+            "seconds": request.lease_seconds,
+            "routing": msgspec.json.encode(decision).decode(),
+        }
+        return next(iter(await select(self._connection, _TAKE_FREE, parameters)), None)
 
     async def _records(self, waiting: dict[str, bool]) -> list[WorkerRecord]:
         """Return the registered workers and those that wait, with the tasks that each has now."""
@@ -241,12 +270,6 @@ class Dispatch:
             "task": row.id,
         }
         await self._connection.execute(_CHOOSE, parameters)
-
-    async def _say_why(self, row: TaskRow, reason: str) -> None:
-        await self._connection.execute(
-            "UPDATE agent_tasks SET reason = %(reason)s WHERE queue = %(queue)s AND id = %(task)s",
-            {**self._parameters, "task": row.id, "reason": reason[:2000]},
-        )
 
 
 def _decide(row: TaskRow, fleet: Sequence[WorkerRecord], now: str) -> RoutingDecision:

@@ -84,7 +84,7 @@ class PostgresQueue:
         self._claims = TaskClaims(self._context)
         self._ends = TaskEnds(self._context, self._signer)
         self._complete = complete
-        self._poll_seconds = poll_seconds
+        self._waits_seconds = 2 * poll_seconds + 5
         self._asked: set[str] = set()
         self._refused: list[tuple[str, str]] = []
         self._wake_up = WakeUp(database, poll_seconds)
@@ -220,22 +220,25 @@ class PostgresQueue:
         return problem
 
     async def _take(self, request: Request) -> TaskRow | None:
-        """Claim a task in one transaction; before the worker waits, look once more while nothing can be queued."""
+        """Claim a task; a worker that finds none waits to be woken."""
         self._asked.add(request.worker)
         self._wake_up.listen([jobs.channel(each) for each in jobs.worker_queues(self._context.queue, request.worker)])
         async with self._context.dispatch() as (_, dispatch):
-            await dispatch.sweep()
-            row = await dispatch.take_chosen(request)
-            if row is None and await dispatch.choose(request, wait=False):
-                row = await dispatch.take_chosen(request)
-        if row is not None:
+            row = await dispatch.take_chosen(request) or await dispatch.take_free(request, wait=False)
+            if row is None and request.begun:
+                if await dispatch.sweep():
+                    row = await dispatch.take_free(request, wait=False)
+                if row is None:
+                    await dispatch.wait(request, self._waits_seconds)
+        if row is not None or request.begun:
             return row
+        # Nothing can be queued between this look and the wait.
         async with self._context.dispatch() as (_, dispatch):
             await dispatch.lock(exclusive=True)
-            await dispatch.choose(request, wait=True)
-            row = await dispatch.take_chosen(request)
+            await dispatch.sweep()
+            row = await dispatch.take_chosen(request) or await dispatch.take_free(request, wait=True)
             if row is None:
-                await dispatch.wait(request, 2 * self._poll_seconds + 5)
+                await dispatch.wait(request, self._waits_seconds)
         return row
 
 
