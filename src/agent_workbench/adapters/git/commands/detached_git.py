@@ -5,9 +5,9 @@ code or credentials elsewhere. What a server sends is bounded in time and size.
 """
 
 import os
-import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +17,7 @@ from typing import IO
 from agent_workbench.adapters.git.commands.discovery import RepoPaths
 from agent_workbench.adapters.git.commands.plumbing import GitProgram, GitResult, limit_memory
 from agent_workbench.core.errors import RepoError, StorageError, WorkspaceError
+from agent_workbench.system.atomic_files import storage_error, write_atomically
 
 _NETWORK = (
     *("https_proxy", "HTTPS_PROXY", "http_proxy", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"),
@@ -59,16 +60,30 @@ class DetachedGit:
         self._environment = _environment(folder, paths, protocol, (*_SETTINGS, *settings), variables or {})
 
     def prepare(self) -> None:
-        """Make the empty repository, or use the one of an earlier process; raise `StorageError`."""
-        if not (self.git_dir / "HEAD").is_file():
-            shutil.rmtree(self.git_dir, ignore_errors=True)  # half of one, of a process that was killed
-            words = ("init", "--quiet", "--bare", "--template=", f"--object-format={self._paths.algorithm}")
-            result = self.run(*words, seconds=30)
+        """Make the empty repository, or use the one that another process made; raise `StorageError`."""
+        try:
+            if not (self.git_dir / "HEAD").is_file():
+                self._init()
+            shallow = Path(self._paths.common_dir, "shallow")
+            _keep_equal(self.git_dir / "shallow", shallow.read_bytes() if shallow.is_file() else None)
+            # The variable of the same purpose is for one process; other readers need the objects too.
+            _keep_equal(self.git_dir / "objects" / "info" / "alternates", f"{_objects(self._paths)}\n".encode())
+        except OSError as error:
+            raise storage_error(f"{self.git_dir} cannot be made", error) from error
+
+    def _init(self) -> None:
+        """Make the repository beside its place and move it there whole: another process may do the same."""
+        with tempfile.TemporaryDirectory(dir=self.git_dir.parent) as folder:
+            made = Path(folder) / "repo.git"
+            words = ("init", "--quiet", "--bare", "--template=", f"--object-format={self._paths.algorithm}", str(made))
+            result = _run([self._program.path, *words], "init", self._environment, None, 30.0, _MAX_ERROR_BYTES)
             if result.status:
-                raise StorageError(f"{self.git_dir} cannot be made: {result.err.strip()[:300]}")
-        _copy_shallow(self._paths, self.git_dir)
-        # The variable of the same purpose is for one process; other readers of this repository need the objects too.
-        (self.git_dir / "objects" / "info" / "alternates").write_text(f"{_objects(self._paths)}\n")
+                raise StorageError(f"{made} cannot be made: {result.err.strip()[:300]}")
+            try:
+                made.rename(self.git_dir)
+            except OSError:
+                if not (self.git_dir / "HEAD").is_file():
+                    raise
 
     def run(
         self,
@@ -195,13 +210,13 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _copy_shallow(paths: RepoPaths, git_dir: Path) -> None:
-    """Let git know where the history of a shallow clone ends."""
-    source, target = Path(paths.common_dir) / "shallow", git_dir / "shallow"
-    if source.is_file():
-        target.write_bytes(source.read_bytes())
-    else:
-        target.unlink(missing_ok=True)
+def _keep_equal(path: Path, content: bytes | None) -> None:
+    """Give a file this content (None: no file), unless it has it; other processes read it meanwhile."""
+    if content is None:
+        path.unlink(missing_ok=True)
+    elif not path.is_file() or path.read_bytes() != content:
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, content)
 
 
 def _objects(paths: RepoPaths) -> str:

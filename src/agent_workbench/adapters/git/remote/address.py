@@ -98,9 +98,9 @@ def remote_settings(address: RemoteAddress, plumbing: Plumbing) -> tuple[tuple[s
     """Return settings for git: checks of what is received, and the user's own credential helpers for https."""
     if address.protocol != "https":
         return _RECEIVED
-    found = plumbing.attempt("config", "--global", "--get-all", "-z", "credential.helper")
-    helpers = [each for each in os.fsdecode(found.out).split("\0") if each]
-    return (*_RECEIVED, *(("credential.helper", each) for each in helpers))
+    found = plumbing.attempt("config", "--global", "--get-regexp", "-z", r"^credential\.")
+    helpers = [each.partition("\n")[::2] for each in os.fsdecode(found.out).split("\0") if each]
+    return (*_RECEIVED, *helpers)
 
 
 # What old histories have and cannot do harm is no reason to refuse them.

@@ -3,6 +3,7 @@
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,16 +52,18 @@ class Transport:
         self._settings = remote_settings(self.address, plumbing)
         self._git = self._detached(folder)
         self._prepared = False
+        self._preparing = threading.Lock()
 
     def _detached(self, folder: Path) -> DetachedGit:
         variables = remote_variables(self.address, self._paths)
         return DetachedGit(self._program, self._paths, folder, self.address.protocol, self._settings, variables)
 
     def _ready(self) -> DetachedGit:
-        if not self._prepared:
-            _make(self._folder)
-            self._git.prepare()
-            self._prepared = True
+        with self._preparing:
+            if not self._prepared:
+                _make(self._folder)
+                self._git.prepare()
+                self._prepared = True
         return self._git
 
     def list(self, *patterns: str) -> dict[str, str]:
