@@ -1,5 +1,6 @@
 """A fleet at work, what goes wrong in it, and what must be true afterwards: each effect once, every forgery found."""
 
+import json
 import random
 import signal
 import time
@@ -15,7 +16,7 @@ from tests.e2e.test_inbox import reference
 from tests.faults.fleet_scene import PROJECT, FleetScene, clone_of
 from tests.postgres import PostgresServer
 
-FLEET_SECONDS = 1800.0
+FLEET_SECONDS = 600.0
 ENDED = ("done", "failed", "withdrawn")
 
 
@@ -101,7 +102,11 @@ class Fleet:
     def _over(self) -> bool:
         states = self.states()
         person = set(self.scene.tasks["person"])
-        return states["done"] >= len(self.scene.all_tasks) - len(person) and self.parked() == person
+        return (
+            states["queued"] == states["claimed"] == 0
+            and states["done"] >= len(self.scene.all_tasks) - len(person)
+            and self.parked() == person
+        )
 
     def _plan(self, chaos: FleetChaos) -> list[tuple[int, Callable[[], None]]]:
         dice = random.Random(chaos.seed)
@@ -185,7 +190,9 @@ class Fleet:
         return delays
 
     def end(self) -> list[Done]:
-        """End all workers with SIGTERM; return how each ended."""
+        """End all workers with SIGTERM; return how each ended. Fails if one had ended by itself."""
+        gone = {name: each.wait() for name, each in self.running.items() if each.process.poll() is not None}
+        assert not gone, f"{ {name: (end.code, end.said[-3000:]) for name, end in gone.items()} }, {self.happened}"
         return [each.send(signal.SIGTERM) for each in self.running.values()]
 
     def logs(self) -> str:
@@ -227,8 +234,6 @@ def check_effects(fleet: Fleet) -> None:
 
 def _journals(fleet: Fleet) -> dict[str, list[dict[str, Any]]]:
     """Return the lines of each session as the database has them."""
-    import json
-
     found: dict[str, list[dict[str, Any]]] = {}
     for session, line in fleet.rows("SELECT session, line FROM agent_lines ORDER BY session, seq"):
         found.setdefault(str(session), []).append(json.loads(line))
@@ -241,5 +246,5 @@ def check_machines(fleet: Fleet) -> None:
     for each in (*fleet.killed, *fleet.running.values()):
         assert each.survivors() == []
     for machine in (fleet.scene.person, *fleet.scene.workers.values()):
-        assert machine.git(clone_of(machine), "status", "--porcelain") == ""
+        assert machine.git(clone_of(machine), "status", "--porcelain", "--", ":!memory") == ""
         assert machine.git(clone_of(machine), "rev-parse", "--abbrev-ref", "HEAD") == "main"
