@@ -16,6 +16,7 @@ DIALOG_SCOPES = frozenset(
         Scope.KNOWLEDGE,
         Scope.INBOX,
         Scope.PROGRESS,
+        Scope.AUDIT,
         Scope.RECEIPT,
         Scope.REVIEW,
         Scope.FILE,

@@ -31,6 +31,7 @@ class Scope(StrEnum):
     KNOWLEDGE = "Knowledge"
     INBOX = "Inbox"
     PROGRESS = "Plan in the queue"
+    AUDIT = "Audit"
     HELP = "Help"
     SCROLL = "Every pane"
     EVERYWHERE = "Everywhere"
@@ -174,6 +175,13 @@ KEYS = (
     Key(Scope.PROGRESS, "cancel_rest", "X", "take all back", "Take back all that is queued or running; asks first."),
     Key(Scope.PROGRESS, "plan_rest", "P", "plan anew", "Ask the model for a new plan of what is not over."),
     Key(Scope.PROGRESS, "close_progress", "Q,escape,q", "close", "Back to the workbench."),
+    Key(Scope.AUDIT, "open_record", "enter", "replay", "Replay the session of the selected record, at its event."),
+    Key(Scope.AUDIT, "next_view", "v", "view", "List tasks, decisions or costs."),
+    Key(Scope.AUDIT, "filter_status", "s", "status", "Show tasks of all states, failed ones, or done ones."),
+    Key(Scope.AUDIT, "filter_service", "slash,i", "service", "Show what belongs to one service only."),
+    Key(Scope.AUDIT, "filter_intent", "t", "intent", "Show one kind of work only: infra, research or code."),
+    Key(Scope.AUDIT, "filter_days", "d", "days", "Look back over 30 days, 90, one, or seven."),
+    Key(Scope.AUDIT, "close_audit", "U,escape,q", "close", "Back to the workbench."),
     Key(Scope.COMPARISON, "close_comparison", "=,escape,q", "close", "Back to the sessions."),
     Key(Scope.FILE, "close_file", "f,escape,q", "close", "Back to the workbench."),
     Key(Scope.TOUR, "next_page", "enter,right,l,space", "next", "The next page; after the last one, to the workbench."),
@@ -208,6 +216,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "sessions", "S", "sessions", "List the sessions: resume, replay, fork or verify one."),
     Key(Scope.EVERYWHERE, "inbox", "I", "inbox", "Show what waits in all sessions of the repository, and decide it."),
     Key(Scope.EVERYWHERE, "progress", "Q", "queue", "Show the plan in the queue: dispatch, follow and cancel tasks."),
+    Key(Scope.EVERYWHERE, "audit", "U", "audit", "List how tasks ended, who decided what, and what it cost."),
     Key(Scope.EVERYWHERE, "new_tab", "ctrl+t", "new tab", "Start another session in a new tab."),
     Key(Scope.EVERYWHERE, "new_chat", "H", "new chat", "Talk with the model in a new tab; it changes nothing."),
     Key(Scope.EVERYWHERE, "make_task", "Y", "make a task", "Make a task of your newest message in a chat."),

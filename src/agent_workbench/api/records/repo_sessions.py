@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.api.records.audit import audit_costs, audit_decisions, audit_entries
 from agent_workbench.api.records.comparison import compare_sessions
 from agent_workbench.api.records.export import ExportFormat, keep_picture, write_export
 from agent_workbench.api.records.fork import foresee_fork, fork_session
@@ -14,6 +15,14 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
+    from agent_workbench.core.history.audit_records import (
+        AuditPage,
+        AuditQuery,
+        CostPage,
+        CostQuery,
+        DecisionPage,
+        DecisionQuery,
+    )
     from agent_workbench.core.history.comparison import Comparison
     from agent_workbench.core.history.journal_proof import JournalProof
 
@@ -50,6 +59,18 @@ class RepoSessions:
     async def compare(self, first: SessionId, second: SessionId) -> "Comparison":
         """Return two sessions side by side."""
         return await compare_sessions(self._invocation, first, second)
+
+    async def audit_tasks(self, query: "AuditQuery") -> "AuditPage":
+        """Return the ends of tasks that fit."""
+        return await audit_entries(self._invocation, query)
+
+    async def audit_decisions(self, query: "DecisionQuery") -> "DecisionPage":
+        """Return the decisions that fit."""
+        return await audit_decisions(self._invocation, query)
+
+    async def audit_costs(self, query: "CostQuery") -> "CostPage":
+        """Return sums of the costs that fit."""
+        return await audit_costs(self._invocation, query)
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
         """Write the picture into a new file; return the file's name."""

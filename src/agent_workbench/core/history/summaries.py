@@ -9,6 +9,14 @@ from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import QUEUE_FOLDER, TaskStatus
 
 if TYPE_CHECKING:  # listing sessions does not need the modules of a comparison
+    from agent_workbench.core.history.audit_records import (
+        AuditPage,
+        AuditQuery,
+        CostPage,
+        CostQuery,
+        DecisionPage,
+        DecisionQuery,
+    )
     from agent_workbench.core.history.comparison import Comparison
     from agent_workbench.core.history.journal_proof import JournalProof
 
@@ -72,6 +80,15 @@ class PastSessions(Protocol):
 
     async def compare(self, first: SessionId, second: SessionId) -> "Comparison":
         """Return the comparison of two sessions."""
+
+    async def audit_tasks(self, query: "AuditQuery") -> "AuditPage":
+        """Return the ends of tasks that fit."""
+
+    async def audit_decisions(self, query: "DecisionQuery") -> "DecisionPage":
+        """Return the decisions that fit."""
+
+    async def audit_costs(self, query: "CostQuery") -> "CostPage":
+        """Return sums of the costs that fit."""
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
         """Write a picture of the screen at event `seq` into a new file; return its path."""

@@ -152,6 +152,9 @@ class SessionScreen(WorkbenchScreen):
     def action_sessions(self) -> None:
         self._dialogs.records.show_sessions()
 
+    def action_audit(self) -> None:
+        self._dialogs.records.show_audit()
+
     def action_inbox(self) -> None:
         self._dialogs.inbox.show()
 

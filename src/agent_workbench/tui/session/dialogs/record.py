@@ -40,6 +40,22 @@ class RecordDialogs:
 
         window.push_screen(SessionsScreen(window.keymap, window.past, here, self.fork, self._show_comparison), go)
 
+    def show_audit(self) -> None:
+        """List what the sessions record; a chosen record's session is replayed in a tab of its own."""
+        from agent_workbench.tui.screens.audit import AuditScreen
+
+        window = self._window
+        if window.past is None:
+            window.tell(NO_SESSIONS, "warning")
+            return
+        here = window.update_shown.state.session if window.update_shown is not None else SessionId("")
+
+        async def go(request: SessionRequest | None) -> None:
+            if request is not None:
+                await window.open_session(request)
+
+        window.push_screen(AuditScreen(window.keymap, window.past, here), go)
+
     def _show_comparison(self, comparison: "Comparison") -> None:
         from agent_workbench.tui.screens.comparison import ComparisonScreen
 
