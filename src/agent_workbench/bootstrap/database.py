@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.plan.needs import Needs
     from agent_workbench.core.ports.audit_index import AuditProofs
     from agent_workbench.core.ports.shared_state import SessionRefs
+    from agent_workbench.core.ports.spending import Spending
     from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.ports.task_queue import QueuedTask
     from agent_workbench.core.settings import Settings
@@ -106,3 +107,19 @@ async def shared_audit(repo: "SharingRepo", settings: "Settings", proofs: "Audit
     from agent_workbench.adapters.database.audit import DatabaseAuditIndex
 
     return DatabaseAuditIndex(shared_database(repo, settings.database), await repository_key(repo), proofs)
+
+
+def shared_spending(repo: "SharingRepo", settings: "Settings") -> "Spending | None":
+    """Return the ledger of the day's cap for all machines, None without a database or a paid endpoint.
+
+    Raises `ConfigError` for a database without an address.
+    """
+    paid = any(not each.dollars_per_million_tokens.is_free for _, each in settings.endpoints)
+    if not paid or not settings.database.active:
+        return None
+    from agent_workbench.adapters.database.spending import DatabaseSpending
+    from agent_workbench.adapters.llama_cpp.routing.spending_ledger import LocalSpending, SpendingLedger
+    from agent_workbench.system.user_dirs import state_dir
+
+    own = LocalSpending(SpendingLedger(state_dir()))
+    return DatabaseSpending(shared_database(repo, settings.database), own, machine_name(settings))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell
-from agent_workbench.bootstrap.database import share_tasks
+from agent_workbench.bootstrap.database import share_tasks, shared_spending
 from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.playbooks import playbooks
@@ -191,15 +191,9 @@ class RepoContext:
         from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
         from agent_workbench.system.user_dirs import state_dir
 
-        spending = None
-        paid = any(not each.dollars_per_million_tokens.is_free for _, each in settings.endpoints)
-        if paid and settings.database.active:
-            from agent_workbench.bootstrap.worker import shared_spending
-
-            spending = shared_spending(self, settings)
-        return ModelRegistry(
-            settings, self.invocation.environ, self.model_log, state_dir(), say, self.shared.models, spending
-        )
+        environ, shared = self.invocation.environ, self.shared.models
+        spending = shared_spending(self, settings)
+        return ModelRegistry(settings, environ, self.model_log, state_dir(), say, shared, spending)
 
     def model(self, settings: "Settings", say: Say) -> "Model":
         """Return the model of all roles; in the demo its answers are scripted."""

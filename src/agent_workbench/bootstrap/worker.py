@@ -7,9 +7,6 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.queue.report_outbox import ReportOutbox
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
     from agent_workbench.bootstrap.repo_context import RepoContext
-    from agent_workbench.bootstrap.shared_resources import SharingRepo
-    from agent_workbench.core.ports.spending import Spending
-    from agent_workbench.core.settings import Settings
 
 
 def worker_files(repo: "RepoContext", project: str) -> "WorkerFiles":
@@ -34,13 +31,3 @@ def spending() -> "SpendingLedger":
     from agent_workbench.system.user_dirs import state_dir
 
     return SpendingLedger(state_dir())
-
-
-def shared_spending(repo: "SharingRepo", settings: "Settings") -> "Spending":
-    """Return the ledger of the day's cap for all machines of the database; raise `ConfigError` without an address."""
-    from agent_workbench.adapters.database.spending import DatabaseSpending
-    from agent_workbench.adapters.llama_cpp.routing.spending_ledger import LocalSpending
-    from agent_workbench.bootstrap.database import machine_name, shared_database
-
-    own = LocalSpending(spending())
-    return DatabaseSpending(shared_database(repo, settings.database), own, machine_name(settings))
