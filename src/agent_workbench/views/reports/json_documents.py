@@ -63,6 +63,8 @@ def row_document(row: InboxRow) -> JsonObject:
         "expires": row.item.expires,
         "holder": row.item.holder,
         "decided": row.item.decided.verdict if row.item.decided is not None else "",
+        "worker": row.item.worker,
+        "refused": list(row.item.refused),
     }
 
 
