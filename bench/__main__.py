@@ -15,6 +15,7 @@ from bench import (
     diff_faults,
     edits,
     first_paint,
+    fleet,
     index_scale,
     journal,
     knowledge,
@@ -48,6 +49,7 @@ BENCHES: dict[str, Measure] = {
     "knowledge": knowledge.measure,
     "audit": audit.measure,
     "night": night.measure,
+    "fleet": fleet.measure,
 }
 # The same at sizes that take a few seconds in all; good for seeing that they work, and for little else.
 QUICK: dict[str, Measure] = {
@@ -67,6 +69,7 @@ QUICK: dict[str, Measure] = {
     "knowledge": lambda: knowledge.measure(notes=200, rounds=2),
     "audit": lambda: audit.measure(sessions=20, steps=4, rounds=1),
     "night": lambda: night.measure(night.SHORT, night.SHORT_CHAOS, tasks=3),
+    "fleet": lambda: fleet.measure(fleet.SMALL, fleet.SMALL_CHAOS, 4.0, queued=200, workers=(1, 2)),
 }
 
 

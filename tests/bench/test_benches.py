@@ -10,6 +10,7 @@ from bench import (
     code_search,
     edits,
     first_paint,
+    fleet_dispatch,
     index_scale,
     journal,
     patches,
@@ -38,6 +39,12 @@ def test_start_up_takes_longer_than_nothing() -> None:
 
 def test_the_audit_answers_what_the_journals_hold() -> None:
     assert by_name(audit.measure(sessions=6, steps=2, rounds=1))["rebuild and query"] > 0
+
+
+def test_a_queue_in_a_database_hands_out_its_tasks() -> None:
+    found = by_name(fleet_dispatch.measure(tasks=3, dispatched=4, queued=6, workers=(1, 2)))
+    assert found["put to start, beside bare Procrastinate"] > 0
+    assert found["dispatches a second: 6 queued, 2 workers"] > 0
 
 
 def test_the_journal_is_written_and_read() -> None:

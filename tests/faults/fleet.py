@@ -121,6 +121,12 @@ class Fleet:
         found = self.rows("SELECT id FROM agent_tasks WHERE state = 'claimed' AND worker = %s", name)
         return [str(task) for (task,) in found]
 
+    def _taken_over(self, tasks: list[str], name: str) -> bool:
+        found = self.rows(
+            "SELECT count(*) FROM agent_tasks WHERE id = ANY(%s) AND worker <> %s AND state <> 'queued'", tasks, name
+        )
+        return int(found[0][0]) == len(tasks)
+
     def _kill_one(self, dice: random.Random) -> Callable[[], None]:
         name = dice.choice(list(self.scene.workers))
 
@@ -148,7 +154,7 @@ class Fleet:
             stopped = time.monotonic()
             tasks = self._claimed_by(name)
             try:
-                self._until(lambda: not set(tasks) & set(self._claimed_by(name)), f"the tasks of {name} are free")
+                self._until(lambda: self._taken_over(tasks, name), f"others have the tasks of {name}")
             finally:
                 process.send_signal(signal.SIGCONT)
             if tasks:
