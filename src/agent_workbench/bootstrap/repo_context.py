@@ -191,9 +191,8 @@ class RepoContext:
         from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
         from agent_workbench.system.user_dirs import state_dir
 
-        environ, shared = self.invocation.environ, self.shared.models
-        spending = shared_spending(self, settings)
-        return ModelRegistry(settings, environ, self.model_log, state_dir(), say, shared, spending)
+        spending, shared = shared_spending(self, settings), self.shared.models
+        return ModelRegistry(settings, self.invocation.environ, self.model_log, state_dir(), say, shared, spending)
 
     def model(self, settings: "Settings", say: Say) -> "Model":
         """Return the model of all roles; in the demo its answers are scripted."""
