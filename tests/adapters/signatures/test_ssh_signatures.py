@@ -327,3 +327,24 @@ class TestJudgements:
         assert await here.signatures.signer(DECISION, b"text", signature) == "ada@test"
         here.allowed.write_text("")
         assert await here.signatures.signer(DECISION, b"text", signature) == ""
+
+
+def test_a_limit_that_passed_while_this_process_was_frozen_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    communicate = subprocess.Popen.communicate
+    calls: list[float | None] = []
+
+    def frozen(
+        process: "subprocess.Popen[bytes]", given: bytes | None = None, timeout: float | None = None
+    ) -> tuple[bytes, bytes]:
+        calls.append(timeout)
+        if len(calls) == 1:  # the program has ended long ago when this process may look again
+            process.wait()
+            raise subprocess.TimeoutExpired("ssh-keygen", 10)
+        return communicate(process, given, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", frozen)
+    out, problem = SshKeygen(ENVIRON).run(["-l", "-f", str(tmp_path / "none")])
+    assert (out, len(calls)) == (b"", 2)
+    assert "No such file" in problem

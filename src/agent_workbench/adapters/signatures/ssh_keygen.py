@@ -50,7 +50,7 @@ class SshKeygen:
                 start_new_session=True,  # without a terminal nothing can be asked
             ) as process:
                 try:
-                    out, err = process.communicate(stdin, timeout=self._seconds)
+                    out, err = self._communicate(process, stdin)
                 except subprocess.TimeoutExpired:
                     with suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
@@ -63,6 +63,13 @@ class SshKeygen:
             raise SigningError(f"{program} could not be started: {error.strerror}", advice=_INSTALL) from error
         return out, "" if process.returncode == 0 else _last_line(err) or f"exit code {process.returncode}"
 
+    def _communicate(self, process: "subprocess.Popen[bytes]", stdin: bytes) -> tuple[bytes, bytes]:
+        """Return what a process printed; where this one was frozen for the whole time, look once more."""
+        try:
+            return process.communicate(stdin, timeout=self._seconds)
+        except subprocess.TimeoutExpired:
+            return process.communicate(timeout=min(self._seconds, 1.0))
+
     def _program(self) -> str:
         if not self._found:
             self._found = find_program("ssh-keygen", self._path, *self._forbidden) or ""
@@ -73,4 +80,4 @@ class SshKeygen:
 
 def _last_line(err: bytes) -> str:
     lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
-    return quoted(lines[-1].strip()[:_MOST_ERROR_CHARS]) if lines else ""
+    return quoted(lines[-1].strip(), _MOST_ERROR_CHARS) if lines else ""
