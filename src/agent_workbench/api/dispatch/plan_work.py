@@ -176,7 +176,9 @@ class LocalPlanWork:
         if not needy:
             return []
         workers = await opened.capable()
-        problems = ((each.task.id, unmet_needs(each.task.needs, workers)) for each in needy)
+        # Which models answer here is found out by the worker alone.
+        unknown = {} if opened.settings.database.active else {"models": ()}
+        problems = ((each.task.id, unmet_needs(replace(each.task.needs, **unknown), workers)) for each in needy)
         return [TaskRemark(task, problem) for task, problem in problems if problem]
 
     async def _record(self, opened: "_Opened", event: "PlanEvent") -> None:
