@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_host import LocalSessionHost
-from agent_workbench.api.trusted_repo import repo_or_folder
-from agent_workbench.bootstrap.repo_context import Say
+from agent_workbench.api.trusted_repo import repo_or_folder, require_trust, say_nothing
+from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.stores import decider
 from agent_workbench.core.errors import ModelError, PlanError
 from agent_workbench.core.events import ActionFinished, TroubleMet
@@ -44,6 +44,12 @@ async def request_plan(
     """
     request = SessionRequest(OpenMode.NEW, preflight=False)
     return await _follow(invocation, request, wanted, report, say, approve=approve)
+
+
+async def park_plan(invocation: Invocation, goal: str) -> PlanRequestState:
+    """Ask the model for a plan that waits for a person; raise `TrustError` for a repository without trust, and as above."""
+    await require_trust(await find_repo(invocation))
+    return await request_plan(invocation, ProposePlan(goal), approve=False, report=lambda _: None, say=say_nothing)
 
 
 async def answer_plan(

@@ -84,15 +84,10 @@ async def _plan_status(invocation: Invocation, _: Arguments) -> JsonObject:
 
 
 async def _plan_new(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.sessions.plan_requests import request_plan
-    from agent_workbench.api.trusted_repo import require_trust, say_nothing
-    from agent_workbench.bootstrap.repo_context import find_repo
-    from agent_workbench.core.intents.plan import ProposePlan
+    from agent_workbench.api.sessions.plan_requests import park_plan
     from agent_workbench.views.reports.plan_documents import proposed_plan_document
 
-    await require_trust(await find_repo(invocation))
-    wanted = ProposePlan(arguments.text("goal").strip())
-    asked = await request_plan(invocation, wanted, approve=False, report=lambda _: None, say=say_nothing)
+    asked = await park_plan(invocation, arguments.text("goal").strip())
     if asked.proposal is None or asked.proposal.plan is None:
         return {"session": asked.session, "state": "decided", "outcome": asked.outcome}
     document = proposed_plan_document(asked.session, asked.proposal, asked.proposal.plan)
