@@ -47,7 +47,7 @@ async def request_plan(
 
 
 async def park_plan(invocation: Invocation, goal: str) -> PlanRequestState:
-    """Ask the model for a plan that waits for a person; raise `TrustError` for a repository without trust, and as above."""
+    """Ask the model for a plan that waits for a person; raise as above, and `TrustError` without trust."""
     await require_trust(await find_repo(invocation))
     return await request_plan(invocation, ProposePlan(goal), approve=False, report=lambda _: None, say=say_nothing)
 
