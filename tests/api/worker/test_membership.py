@@ -240,11 +240,11 @@ async def test_models_that_answer_are_told_with_the_median_of_their_recorded_spe
         (WorkerEndpoint("near"), WorkerEndpoint("far"), WorkerEndpoint("model", "own", "own.gguf")),
         models.__getitem__,  # type: ignore[arg-type]  # a part of a model
         no_end,
+        lambda: [replace(answer, figures=replace(figures, answer_seconds=10.0))],
     )
     figures = AnswerFigures(1100, 100, 50, 2.0, 1.0)
     answer = ModelAnswered(1, "", figures, "near (http://near)", "near.gguf")
-    slow = replace(answer, figures=replace(figures, answer_seconds=10.0))
-    served.measure([answer, answer, slow])
+    served.measure([answer, answer])
     served.measure([replace(answer, endpoint="own", model="own.gguf", figures=AnswerFigures(5, 0, 5, 1.0, 1.0))])
     await served.find()
     assert served.models == (

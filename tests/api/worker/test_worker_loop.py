@@ -87,6 +87,8 @@ class Bench:
         self.bad: list[tuple[str, str]] = []
         self.without_model: set[str] = set()
         self.told: list[tuple[str, str]] = []
+        self.refusal = ""
+        self.refused_until = float("inf")
         self.refused = RefusedFiles(self.take_bad, self.tell, self.log)
         parts = LoopParts(
             self.dispatcher,
@@ -99,6 +101,7 @@ class Bench:
             lambda due: None,
             lambda: None,
             self.refused,
+            lambda: self.refusal if self.clock.seconds < self.refused_until else "",
         )
         self.loop = WorkerLoop(parts, UTC)
 
@@ -270,3 +273,16 @@ async def test_a_file_that_is_no_task_is_told_of_once_and_fails_a_worker_that_ha
     bench.bad = [("b.yaml", "empty")]
     await bench.run_until(60)
     assert [name for name, _ in bench.told] == ["a.yaml", "b.yaml"]
+
+
+async def test_without_capacity_what_was_begun_goes_on_and_new_tasks_begin_once_it_is_back() -> None:
+    bench = Bench("b")
+    await bench.queue.put(QueuedTask("a", ""))
+    claim = await bench.queue.claim("x", 60)
+    assert claim is not None
+    await bench.queue.renew(claim, 60, SESSION)
+    bench.refusal, bench.refused_until = "waiting for capacity", 600
+    bench.clock.seconds += 60
+    assert (await bench.loop.once()).reason == "a done; nothing new is begun: waiting for capacity"
+    await bench.run_until(700)
+    assert bench.began == [("a", 1), ("b", 10)]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,8 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
     worker = WorkerRecord(name, instance=entry.instance, tags=settings.worker.tags, most_jobs=entry.most_jobs)
     endpoints = await asyncio.to_thread(repo.endpoints, settings, lambda _: None)
     known = await asyncio.to_thread(lambda: tuple(_endpoints(repo, settings)))
-    models = ServedModels(known, endpoints.looked_at, endpoints.close)
-    models.measure(await asyncio.to_thread(recorded_answers, repo, settings))
+    past = partial(recorded_answers, repo, settings)
+    models = ServedModels(known, endpoints.looked_at, endpoints.close, past)
     registry = await worker_registry(repo, settings, project)
     parts = MembershipParts(registry, local_machine(repo), models, settings.worker, entry.pauses, entry.log)
     membership = Membership(parts, worker)

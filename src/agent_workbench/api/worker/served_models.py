@@ -34,17 +34,22 @@ class WorkerEndpoint(Struct, frozen=True):
 
 
 class ServedModels:
-    """Models of a worker's endpoints. `looked_at` returns one for inspection, and blocks."""
+    """Models of a worker's endpoints.
+
+    `looked_at` returns one for inspection, `past` the recorded answers, the oldest first; both block.
+    """
 
     def __init__(
         self,
         endpoints: Sequence[WorkerEndpoint],
         looked_at: Callable[[str], Model | None],
         close: Callable[[], Awaitable[None]],
+        past: Callable[[], Iterable[ModelAnswered]] = tuple,
     ) -> None:
         self._endpoints = endpoints
         self._looked_at = looked_at
         self.close = close
+        self._past: Callable[[], Iterable[ModelAnswered]] | None = past
         self._read: defaultdict[tuple[str, str], deque[float]] = defaultdict(lambda: deque(maxlen=_MOST_ANSWERS))
         self._wrote: defaultdict[tuple[str, str], deque[float]] = defaultdict(lambda: deque(maxlen=_MOST_ANSWERS))
         self._found: tuple[tuple[str, str, str], ...] = ()
@@ -69,7 +74,10 @@ class ServedModels:
                 self._wrote[key].append(figures.tokens_per_second)
 
     async def find(self) -> None:
-        """Ask each endpoint for its model; one that does not answer in time has none."""
+        """Ask each endpoint for its model; one that does not answer in time has none. The first call reads the past."""
+        past, self._past = self._past, None
+        if past is not None:
+            self.measure(await asyncio.to_thread(past))
         found = await asyncio.gather(*(self._model_of(each) for each in self._endpoints))
         self._found = tuple(each for each in found if each is not None)
 

@@ -10,7 +10,7 @@ from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.views.inbox import age_text
 
 _TEXT_CHARS = 60
-_MOST_MODELS = 5
+_MOST_NAMED = 8
 
 
 def fleet_lines(fleet: Fleet, workers: Sequence[WorkerRecord]) -> tuple[str, ...]:
@@ -42,7 +42,11 @@ def pause_text(pause: DispatchPause) -> str:
 
 def _worker(worker: WorkerRecord, now: str) -> Iterator[str]:
     found, presence = worker.resources, worker.presence(now)
-    tags = f"  tags {', '.join(sanitize_line(each, _TEXT_CHARS) for each in worker.tags)}" if worker.tags else ""
+    tags = (
+        f"  tags {', '.join(sanitize_line(each, _TEXT_CHARS) for each in worker.tags[:_MOST_NAMED])}"
+        if worker.tags
+        else ""
+    )
     beat = f", last heartbeat {age_text(worker.last_beat, now)} ago" if worker.last_beat else ""
     yield (
         f"{sanitize_line(worker.name, _TEXT_CHARS)}  {presence}{beat}  "
@@ -53,10 +57,10 @@ def _worker(worker: WorkerRecord, now: str) -> Iterator[str]:
         f"  {found.cores_available:g} of {found.cores} cores free, load {load}, "
         f"{found.memory_available_gb:g} of {found.memory_total_gb:g} GiB of memory free"
     )
-    for gpu in found.gpus:
+    for gpu in found.gpus[:_MOST_NAMED]:
         name = sanitize_line(gpu.name, _TEXT_CHARS)
         yield f"  GPU {name}: {gpu.vram_free_gb:g} of {gpu.vram_total_gb:g} GiB free"
-    for model in worker.models[:_MOST_MODELS]:
+    for model in worker.models[:_MOST_NAMED]:
         yield f"  model {_model(model)}"
 
 
