@@ -1,5 +1,6 @@
 """A remote that is down, slow, full or lies: refused with a sentence, and nothing of the user's changes."""
 
+import asyncio
 import os
 import shutil
 import socket
@@ -257,6 +258,19 @@ async def test_a_remote_that_never_answers_costs_a_bounded_time(
         url = f"http://127.0.0.1:{server.getsockname()[1]}/x.git"
         with pytest.raises(StorageError, match="did not end within"):
             await here.repository.session_refs(url, here.signatures, "here").push(await here.head(pushed, 3, 1))
+
+
+async def test_a_push_that_is_cancelled_does_not_wait_for_the_remote(here: Machine, pushed: Journal) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/x.git"
+        refs = here.repository.session_refs(url, here.signatures, "here")
+        pushing = asyncio.create_task(refs.push(await here.head(pushed, 3, 1)))
+        connection, _ = await asyncio.to_thread(server.accept)
+        pushing.cancel()
+        async with asyncio.timeout(10):
+            with pytest.raises(asyncio.CancelledError):
+                await pushing
+        connection.close()
 
 
 @pytest.mark.usefixtures("unchanged")

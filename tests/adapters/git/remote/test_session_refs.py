@@ -89,7 +89,7 @@ async def test_of_two_that_take_over_at_once_one_gets_the_session(
         return_exceptions=True,
     )
     assert sum(each is None for each in taken) == 1
-    assert sum(isinstance(each, LockedError) for each in taken) == 1
+    assert sum(isinstance(each, LockedError) for each in taken) == 1, taken
     assert len(remote.git("rev-list", AUDIT).splitlines()) == 2
 
 

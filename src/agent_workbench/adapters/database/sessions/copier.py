@@ -12,7 +12,7 @@ from agent_workbench.adapters.database.sessions.journal_rows import lease_lost
 from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS, RENEW_SECONDS
 from agent_workbench.core.background import in_background
 from agent_workbench.core.backlog import Backlog
-from agent_workbench.core.errors import LockedError, WorkbenchError, error_text
+from agent_workbench.core.errors import DatabaseDownError, LockedError, WorkbenchError, error_text
 from agent_workbench.core.history.signed_heads import SignedHead
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.journal_copies import StoredLine
@@ -186,9 +186,18 @@ class SessionCopier:
         return True
 
     async def _push(self, *, if_missing: bool = False) -> None:
-        """Push what the journal names, with the newest head that the database has."""
-        if self._tools.refs is not None and self._head is not None:
-            await self._tools.refs.push(self._head, if_missing=if_missing)
+        """Push what the journal names, with the newest head that the database has; the lease is kept meanwhile."""
+        if self._tools.refs is None or self._head is None:
+            return
+        pushing = asyncio.ensure_future(self._tools.refs.push(self._head, if_missing=if_missing))
+        try:
+            while not (await asyncio.wait({pushing}, timeout=RENEW_SECONDS))[0]:
+                with suppress(DatabaseDownError):
+                    await self._renew()
+            pushing.result()
+        finally:
+            pushing.cancel()
+            await asyncio.gather(pushing, return_exceptions=True)
 
     async def _renew(self) -> None:
         if await self._tools.leases.renew(self._session, self._state.fence):

@@ -57,6 +57,7 @@ class DetachedGit:
         self._program = program
         self._paths = paths
         self.git_dir = folder / "repo.git"
+        self._running: set[subprocess.Popen[bytes]] = set()
         self._environment = _environment(folder, paths, protocol, (*_SETTINGS, *settings), variables or {})
 
     def prepare(self) -> None:
@@ -76,7 +77,7 @@ class DetachedGit:
         with tempfile.TemporaryDirectory(dir=self.git_dir.parent) as folder:
             made = Path(folder) / "repo.git"
             words = ("init", "--quiet", "--bare", "--template=", f"--object-format={self._paths.algorithm}", str(made))
-            result = _run([self._program.path, *words], "init", self._environment, None, 30.0, _MAX_ERROR_BYTES)
+            result = self._run([self._program.path, *words], "init", None, 30.0, _MAX_ERROR_BYTES)
             if result.status:
                 raise StorageError(f"{made} cannot be made: {result.err.strip()[:300]}")
             try:
@@ -101,7 +102,20 @@ class DetachedGit:
         words = [self._program.path, f"--git-dir={self.git_dir}", *arguments]
         if max_file:  # a limit of the shell also holds for all programs that git starts
             words = ["/bin/sh", "-c", f'ulimit -f {max_file // 512} && exec "$@"', "sh", *words]
-        return _run(words, arguments[0], self._environment, stdin, seconds, max_output)
+        return self._run(words, arguments[0], stdin, seconds, max_output)
+
+    def stop(self) -> None:
+        """End what runs now; whoever waits for it gets a result with a negative status."""
+        for process in tuple(self._running):
+            _kill(process)
+
+    def _run(self, words: list[str], command: str, stdin: bytes | None, seconds: float, max_output: int) -> GitResult:
+        process = _start(words, self._environment, stdin)
+        self._running.add(process)
+        try:
+            return _result(process, command, stdin, seconds, max_output)
+        finally:
+            self._running.discard(process)
 
 
 def _environment(
@@ -133,9 +147,7 @@ def _environment(
     return environment
 
 
-def _run(
-    words: list[str], command: str, environment: Mapping[str, str], stdin: bytes | None, seconds: float, max_output: int
-) -> GitResult:
+def _start(words: list[str], environment: Mapping[str, str], stdin: bytes | None) -> "subprocess.Popen[bytes]":
     try:
         process = subprocess.Popen(
             words,
@@ -147,9 +159,15 @@ def _run(
             start_new_session=True,
             restore_signals=False,
         )
-        limit_memory(process.pid)
     except OSError as error:
         raise RepoError(f"git could not be started ({words[0]}): {error}") from error
+    limit_memory(process.pid)
+    return process
+
+
+def _result(
+    process: "subprocess.Popen[bytes]", command: str, stdin: bytes | None, seconds: float, max_output: int
+) -> GitResult:
     if process.stdout is None or process.stderr is None:
         raise RepoError("git was started without pipes")
     with process:

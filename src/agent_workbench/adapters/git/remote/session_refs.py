@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec, TypeVar
 
 from msgspec import Struct, field
 
@@ -18,6 +19,8 @@ from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.signed import SignedPurpose
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _HEADS = "refs/heads/"
 
 
@@ -61,7 +64,7 @@ class GitSessionRefs:
             if newest is not None and (newest.fence > head.fence or _other_writer(newest, head)):
                 raise _lost(head.session, newest)
             if newest != head:
-                await asyncio.to_thread(_move_audit, tools, head, known[0])
+                await self._do(_move_audit, tools, head, known[0])
             self._pushed.pop(head.session, None)
 
     async def fetch(self, session: SessionId, recorded: Sequence[Recorded]) -> SignedHead | None:
@@ -69,7 +72,7 @@ class GitSessionRefs:
             tools = await self._ready()
             _, heads = await self._seen(tools, session)
             self._check_fits(tools, heads, recorded)
-            await asyncio.to_thread(_fetch, tools, session, git_objects(recorded))
+            await self._do(_fetch, tools, session, git_objects(recorded))
             return heads[-1] if heads else None
 
     async def heads(self, session: SessionId) -> tuple[SignedHead, ...]:
@@ -78,7 +81,7 @@ class GitSessionRefs:
             try:
                 _, found = await self._seen(tools, session)
             except StorageError:
-                found = await asyncio.to_thread(_local_heads, tools, session)
+                found = await self._do(_local_heads, tools, session)
             # The newest head of a lease covers the events of those before it.
             newest = {each.fence: each for each in found}
             return tuple([each for each in newest.values() if await self._counts(each)])
@@ -86,11 +89,22 @@ class GitSessionRefs:
     async def remove(self, session: SessionId, refs: Mapping[str, str]) -> None:
         async with self._turn(session):
             tools = await self._ready()
-            heads = await asyncio.to_thread(_local_heads, tools, session)
+            heads = await self._do(_local_heads, tools, session)
             if heads and heads[-1].worker != self._worker:
                 raise _elsewhere(session)
-            await asyncio.to_thread(_remove, tools, session, refs)
+            await self._do(_remove, tools, session, refs)
             self._pushed.pop(session, None)
+
+    async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do blocking work in a thread; a cancelled call ends git, so that no thread outlives it for long."""
+        doing = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            if self._tools is not None:
+                self._tools.transport.stop()
+            await asyncio.wait({doing})
+            raise
 
     def _turn(self, session: SessionId) -> asyncio.Lock:
         return self._turns.setdefault(session, asyncio.Lock())
@@ -102,7 +116,7 @@ class GitSessionRefs:
                     self._tools = self._open_tools()
                 return self._tools
 
-        return await asyncio.to_thread(ready)
+        return await self._do(ready)
 
     async def _counts(self, head: SignedHead) -> bool:
         return bool(await self._signatures.signer(SignedPurpose.JOURNAL, head.message, head.signature))
@@ -114,7 +128,7 @@ class GitSessionRefs:
             pushed = self._pushed.get(head.session)
             if pushed is None:
                 pushed = await self._learn(tools, head)
-            rejected, notes = await asyncio.to_thread(_push, tools, pushed, head, if_missing=if_missing)
+            rejected, notes = await self._do(_push, tools, pushed, head, if_missing=if_missing)
             if not rejected:
                 self._pushed[head.session] = pushed
                 return notes
@@ -131,7 +145,7 @@ class GitSessionRefs:
         if newest is not None and (newest.fence > head.fence or _other_writer(newest, head)):
             raise _lost(head.session, newest)
         patterns = (f"refs/agent/{head.session}/*", f"{_HEADS}agent/*")
-        refs = await asyncio.to_thread(tools.transport.list, *patterns)
+        refs = await self._do(tools.transport.list, *patterns)
         if tip is not None:
             refs[audit_ref(head.session)] = tip
         return _Pushed(refs, newest)
@@ -155,12 +169,13 @@ class GitSessionRefs:
                 raise _rolled_back(tools, session)
             with tools.transport.fetch(f"{ref}*") as found:
                 heads = _heads(tools, session, found)
-                if found.refs.get(ref) != tip or (known is not None and not _continues(found, known, tip)):
+                tip = found.refs.get(ref)  # another machine may have moved it meanwhile
+                if tip is None or (known is not None and not _continues(found, known, tip)):
                     raise _rolled_back(tools, session)
                 tools.transport.adopt(found)
             return known, CommitId(tip), heads
 
-        known, tip, heads = await asyncio.to_thread(see)
+        known, tip, heads = await self._do(see)
         if tip is None:
             return known, heads
         if not await self._counts(heads[-1]):
@@ -169,7 +184,7 @@ class GitSessionRefs:
                 f"{audit_ref(session)} at {tools.transport.name} does not count: {problem}",
                 advice="allow the worker's key on this machine, or remove the forged ref from the remote",
             )
-        await asyncio.to_thread(tools.local.set_audit, session, tip)
+        await self._do(tools.local.set_audit, session, tip)
         return tip, heads
 
     def _check_fits(self, tools: RemoteTools, heads: Sequence[SignedHead], recorded: Sequence[Recorded]) -> None:

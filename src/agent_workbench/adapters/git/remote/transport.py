@@ -53,6 +53,7 @@ class Transport:
         self._git = self._detached(folder)
         self._prepared = False
         self._preparing = threading.Lock()
+        self._fetching: set[DetachedGit] = set()
 
     def _detached(self, folder: Path) -> DetachedGit:
         variables = remote_variables(self.address, self._paths)
@@ -107,8 +108,9 @@ class Transport:
             folder = Path(tempfile.mkdtemp(prefix="fetch-", dir=self._folder))
         except OSError as error:
             raise storage_error(f"{self._folder} cannot be written", error) from error
+        git = self._detached(folder)
+        self._fetching.add(git)
         try:
-            git = self._detached(folder)
             git.prepare()
             specs = [f"+{each}:{each}" for each in patterns]
             words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-prune")
@@ -128,6 +130,7 @@ class Transport:
                 raise JournalError(f"{self.name} has more than {MAX_REFS:,} refs of one session")
             yield Quarantine(refs, plumbing, git.git_dir)
         finally:
+            self._fetching.discard(git)
             shutil.rmtree(folder, ignore_errors=True)
 
     def adopt(self, quarantine: Quarantine) -> None:
@@ -142,6 +145,11 @@ class Transport:
             sync_directory(target)
         except OSError as error:
             raise storage_error(f"the fetched objects cannot be stored in {target}", error) from error
+
+    def stop(self) -> None:
+        """End what runs now, which fails with `StorageError` and can be done again."""
+        for git in (self._git, *self._fetching):
+            git.stop()
 
     @property
     def name(self) -> str:
