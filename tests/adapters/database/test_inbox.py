@@ -31,7 +31,10 @@ class Place:
         if own in PEOPLE:
             self.signatures.allowed[own] = PEOPLE[own]
         self.database, self.local = Database(url), MemoryInbox()
-        self.inbox = DatabaseInbox(self.database, self.signatures, self.local, self._elsewhere)
+        self.seconds = 0.0
+        self.inbox = DatabaseInbox(
+            self.database, self.signatures, self.local, self._elsewhere, lambda: monotonic() + self.seconds
+        )
 
     async def _elsewhere(self, session: SessionId) -> bool:
         return session != HERE
@@ -207,6 +210,23 @@ class TestTwoInboxes:
         kept = await ada.inbox.put(decision())
         await worker.inbox._notifications.wait(SESSION, look.news, 10)
         assert await worker.inbox.pending(SESSION) == (kept,)
+
+
+async def test_a_recorded_decision_is_removed_when_the_database_is_back(
+    worker: Place, ada: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ada.inbox.put(decision())
+    (kept,) = await worker.inbox.pending(SESSION)
+    with monkeypatch.context() as cut:
+        cut.setattr(worker.inbox, "_database", Database("postgresql://localhost:1/none"))
+        await worker.inbox.remove(kept)
+        assert await worker.inbox.pending(SESSION) == ()
+        assert "are not seen" in worker.inbox.refused(SESSION)[0]
+    worker.seconds += 60
+    assert await worker.inbox.wait(SESSION) == (kept,)
+    await worker.inbox.remove(kept)
+    assert await worker.inbox.pending(SESSION) == ()
+    assert worker.inbox.refused(SESSION) == ()
 
 
 async def test_without_the_database_this_machine_s_decisions_count_and_it_is_told() -> None:

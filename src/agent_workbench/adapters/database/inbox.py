@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from time import monotonic
 
 from msgspec import Struct
 
 from agent_workbench.adapters.database.connection import Connection, Database
 from agent_workbench.adapters.database.notifications import Notifications
-from agent_workbench.core.errors import DecisionRefused, SigningError, StorageError, error_text
+from agent_workbench.core.errors import DatabaseDownError, DecisionRefused, SigningError, StorageError, error_text
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
 from agent_workbench.core.inbox.signed_decisions import decision_message, decision_text, read_decision, signed_decision
@@ -117,9 +118,11 @@ class DatabaseInbox:
             await self._local.remove(decision)
             return
         reference = decision.reference
-        async with self._database.connection() as connection:
-            await connection.execute(_REMOVE, (reference.session, reference.proposal, reference.digest))
-            await connection.execute(_NOTIFY, (CHANNEL, reference.session))
+        self._looks.pop(reference.session, None)
+        with suppress(DatabaseDownError):  # it is found again when the database answers, and known as recorded
+            async with self._database.connection() as connection:
+                await connection.execute(_REMOVE, (reference.session, reference.proposal, reference.digest))
+                await connection.execute(_NOTIFY, (CHANNEL, reference.session))
         self._looks.pop(reference.session, None)
 
     async def close(self) -> None:
