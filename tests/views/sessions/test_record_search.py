@@ -2,9 +2,12 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from agent_workbench.core.events import Recorded, ScratchpadChanged, UserSaid
+from agent_workbench.core.events import Recorded, ScratchpadChanged, TaskStarted, UserSaid
 from agent_workbench.core.events.plan import Author
+from agent_workbench.core.plan.needs import Intent
+from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.views.sessions.record_search import (
     LINE_CHARS,
     MAX_MATCHES,
@@ -34,6 +37,14 @@ def test_thoughts_diffs_outputs_results_words_notes_and_code_are_searched() -> N
     assert kinds("cost 360, not 123") == {"reflexion"}
     assert kinds("Complete T-1") == {"commit"}
     assert "code" in kinds("def total")
+
+
+def test_a_task_is_found_by_its_service_and_its_kind_of_work() -> None:
+    task = replace(runs.TASK_1, service="till-service", intent=Intent.INFRA)
+    started = TaskStarted(task.id, task, WorkspaceFacts("/w", "agent/T-1", runs.BASE, "t" * 40), ("true",))
+    for asked in ("till-service", "infra"):
+        (match,) = search_events((Recorded(0, "", started),), asked).matches
+        assert (match.kind, match.line) == ("task", "till-service infra")
 
 
 def test_capitals_count_where_some_were_asked_for() -> None:

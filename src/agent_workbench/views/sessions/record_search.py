@@ -142,7 +142,9 @@ def _done(event: Event) -> Iterable[tuple[str, str]]:
             return (("invalid answer", event.reason),)
         case TaskStarted():
             task = event.definition
-            return (("task", "\n".join((f"{task.id}  {task.description}", task.goal, task.suggested_approach))),)
+            about = " ".join(filter(None, (task.service, task.intent)))
+            texts = (f"{task.id}  {task.description}", task.goal, task.suggested_approach, about)
+            return (("task", "\n".join(texts)),)
         case KnowledgeFound():
             return tuple(("knowledge", f"{note.path}\n{note.symbol}\n{note.text}") for note in event.notes)
         case CodeRetrieved():
