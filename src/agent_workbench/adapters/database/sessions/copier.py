@@ -158,6 +158,7 @@ class SessionCopier:
             self._waiting = ()
             self._head = await tools.signed(session, at.seq, at.hash, fence)
             await tools.rows.copy(self._head)
+            await asyncio.to_thread(tools.states.put, session, self._state)
         except BaseException:
             with suppress(WorkbenchError):
                 await tools.leases.release(session, fence)
