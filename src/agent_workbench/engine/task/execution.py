@@ -11,6 +11,7 @@ from agent_workbench.core.events import (
     Author,
     CheckpointTaken,
     PatchApplied,
+    PlaybookFinished,
     TroubleMet,
 )
 from agent_workbench.core.patch.diff_text import render_changes
@@ -65,7 +66,8 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
     kept, told = await _take_changes(session, context) if proposal.kind in RUNS_PROGRAMS else (None, "")
     for effect in outcome.effects:
         await session.record(effect)
-    if any(isinstance(effect, PatchApplied) for effect in outcome.effects):
+    # What a playbook did is in no commit: its checkpoint proves who approved it.
+    if any(isinstance(effect, PatchApplied | PlaybookFinished) for effect in outcome.effects):
         await take_checkpoint(session)
     seconds = session.ports.clock.monotonic_seconds() - started
     observation = user_change_note(proposal) + outcome.observation + told
