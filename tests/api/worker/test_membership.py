@@ -1,6 +1,7 @@
 """Membership of a worker in a real registry: heartbeats, orders, and the pause, by a clock that only pauses move."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Callable
 
 import pytest
@@ -181,6 +182,18 @@ async def test_the_older_of_two_with_one_name_takes_nothing_new(database: Databa
     await registry(database).beat(WorkerRecord("box", instance="newer"))
     await bench.until(lambda: "a newer process works as box" in bench.membership.refusal)
     assert (await registered(database))["box"].instance == "newer"
+
+
+async def test_a_driver_that_hangs_delays_no_heartbeat() -> None:
+    bench = Bench(away := AwayRegistry(MovedClock()))
+    away.clock = bench.clock
+    released = threading.Event()
+    bench.machine.find_gpus = released.wait  # type: ignore[method-assign,assignment]  # until the test ends
+    await bench.membership.begin()
+    try:
+        await bench.until(lambda: len(away.beats) > 5)
+    finally:
+        released.set()
 
 
 async def test_a_change_of_the_jobs_is_told_at_once(database: Database) -> None:

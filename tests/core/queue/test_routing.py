@@ -100,6 +100,11 @@ def test_a_task_without_needs_leaves_the_gpu_to_others_and_one_with_needs_takes_
     assert decide(Needs(gpu_vram_gb=8), *fleet).worker == "small"
 
 
+def test_a_worker_whose_models_do_not_answer_comes_last() -> None:
+    fleet = (worker("a"), worker("b", models=(ServedModel("m"),)))
+    assert decide(Needs(), *fleet).worker == "b"
+
+
 def test_the_faster_model_decides_between_equals() -> None:
     slow, fast = (
         worker(name, models=(ServedModel("m", "box", 100, speed),)) for name, speed in (("a", 8.0), ("b", 40.0))

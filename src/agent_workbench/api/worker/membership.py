@@ -83,22 +83,24 @@ class Membership:
     async def kept(self) -> AsyncGenerator[None]:
         """Keep the membership during the block, or until the worker is to stop; a defect of it is raised at the end."""
         self._ended.clear()
-        keeping = asyncio.create_task(self._run())
+        keeping, finding = (asyncio.create_task(each) for each in (self._run(), self._finds()))
         try:
             yield
         finally:
             self._ended.set()
             self._sooner.set()
+            finding.cancel()
             # A request to the database is not cut off; only one that waits for an answer is.
             await asyncio.wait({keeping}, timeout=END_SECONDS)
             keeping.cancel()
-            with suppress(asyncio.CancelledError):
-                await keeping
+            for each in (keeping, finding):
+                with suppress(asyncio.CancelledError):
+                    await each
 
     async def _run(self) -> None:
         """Send heartbeats and look at the fleet until the worker is to stop."""
         async with asyncio.TaskGroup() as group:
-            for each in (self._beats(), self._looks(), self._finds()):
+            for each in (self._beats(), self._looks()):
                 group.create_task(each)
 
     async def end(self) -> None:

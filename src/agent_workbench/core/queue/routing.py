@@ -20,6 +20,8 @@ _TEXT_CHARS = 300
 _UNKNOWN_SPEED = 0.5
 # A GPU that the task does not need is left to tasks that do.
 _UNUSED_GPU = 0.5
+# Its roles' endpoints do not answer now: a task that asks a model would wait there.
+_NO_MODEL = 0.5
 
 
 class RoutableTask(Struct, frozen=True):
@@ -192,6 +194,8 @@ class _Fleet:
             capability = min(1.0, needs.gpu_vram_gb / (worker.resources.freest_gpu or 1.0))
         else:
             capability = _UNUSED_GPU if worker.resources.gpus else 1.0
+        if not worker.models:
+            capability *= _NO_MODEL
         now = replace(worker, jobs=self._jobs[worker.name])
         free = (now.free_jobs + now.free_cores) / 2
         speed = _speed(needs, worker)
