@@ -28,6 +28,7 @@ from agent_workbench.core.errors import (
     LockedError,
     ModelError,
     PlanError,
+    SigningError,
     StorageError,
     UsageError,
     WorkbenchError,
@@ -134,7 +135,7 @@ class ClaimedTask:
                     return await self._attempt(last=attempt + 1 >= MOST_ATTEMPTS)
             except _Stopped as found:
                 stopped = found
-            except StorageError as error:
+            except (StorageError, SigningError) as error:
                 stopped = _stopped(error)
             if self._stopping.is_set():
                 break
@@ -317,6 +318,7 @@ def _stopped(error: WorkbenchError) -> _Stopped:
     kinds = (
         (ModelError, Cause.MODEL),
         (DatabaseDownError, Cause.DATABASE),
+        (SigningError, Cause.KEY),
         (StorageError, Cause.DISK),
         (LockedError, Cause.LOCK),
     )

@@ -9,7 +9,7 @@ from hashlib import sha256
 from msgspec import Struct, field
 
 from agent_workbench.api.worker.worker_log import WorkerLog
-from agent_workbench.core.errors import DatabaseDownError, error_text
+from agent_workbench.core.errors import DatabaseDownError, SigningError, StorageError, error_text
 
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 60.0
@@ -26,6 +26,14 @@ class Cause(StrEnum):
     DISK = "disk"
     LOCK = "lock"
     DATABASE = "database"
+    KEY = "signing key"
+
+
+def cause_of(error: StorageError | SigningError) -> Cause:
+    """Return what keeps the queue from answering."""
+    if isinstance(error, SigningError):
+        return Cause.KEY
+    return Cause.DATABASE if isinstance(error, DatabaseDownError) else Cause.DISK
 
 
 class Pauses:

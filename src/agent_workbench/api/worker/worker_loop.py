@@ -7,11 +7,11 @@ from datetime import datetime, tzinfo
 from msgspec import Struct
 
 from agent_workbench.api.worker.dispatcher import Dispatcher
-from agent_workbench.api.worker.outages import Cause, Outages, Pauses
+from agent_workbench.api.worker.outages import Cause, Outages, Pauses, cause_of
 from agent_workbench.api.worker.parked_tasks import ParkedTasks
 from agent_workbench.api.worker.refused_files import RefusedFiles
 from agent_workbench.api.worker.worker_log import WorkerLog
-from agent_workbench.core.errors import DatabaseDownError, ExitCode, StorageError, error_text
+from agent_workbench.core.errors import ExitCode, SigningError, StorageError, error_text
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.queue.schedule import Schedule
 from agent_workbench.core.session_end import SessionEnd
@@ -132,14 +132,14 @@ class WorkerLoop:
                 self._looked = now
             empty = await parts.dispatcher.take(new=new and not refusal) if resumed or thorough else False
             parts.refused.take()
-        except StorageError as error:
-            cause = Cause.DATABASE if isinstance(error, DatabaseDownError) else Cause.DISK
+        except (StorageError, SigningError) as error:
+            cause = cause_of(error)
             await parts.outages.wait(cause, error_text(error), self._attempt)
             self._attempt += 1
             return False
         if self._attempt:
             self._attempt = 0
-            parts.outages.over(Cause.DISK, Cause.DATABASE)
+            parts.outages.over(Cause.DISK, Cause.DATABASE, Cause.KEY)
         return empty
 
     def _now(self) -> datetime:

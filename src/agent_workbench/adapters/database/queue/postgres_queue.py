@@ -6,6 +6,7 @@ Procrastinate job takes a task to the worker that was chosen for it, and wakes t
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 from psycopg.sql import SQL
@@ -21,7 +22,7 @@ from agent_workbench.adapters.database.queue.task_claims import TaskClaims
 from agent_workbench.adapters.database.queue.task_ends import TaskEnds
 from agent_workbench.adapters.database.queue.task_rows import COLUMNS, TaskRow, select
 from agent_workbench.adapters.database.queue.wake_up import WakeUp
-from agent_workbench.core.errors import StorageError, UsageError
+from agent_workbench.core.errors import LockedError, SigningError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId, task_id
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.machine import Clock
@@ -51,10 +52,17 @@ _WITHDRAW = SQL(
     " fence = fence + 1, changed_at = {now}"
     " WHERE queue = %(queue)s AND id = %(task)s AND state IN ('queued', 'claimed', 'parked') RETURNING job"
 ).format(now=_NOW)
+# The server counts, so that a flooded table does not come here.
 _LIST = SQL(
-    "SELECT {columns} FROM agent_tasks WHERE queue = %(queue)s"
-    " AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s)) ORDER BY priority DESC, id"
+    "SELECT {columns} FROM ("
+    "  SELECT *, sum(octet_length(body) + 1000) OVER (ORDER BY priority DESC, id) AS size FROM agent_tasks"
+    "  WHERE queue = %(queue)s AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s))"
+    " ) AS found WHERE size <= %(most)s ORDER BY priority DESC, id"
 ).format(columns=COLUMNS)
+_SIZE = SQL(
+    "SELECT sum(octet_length(body) + 1000) > %(most)s FROM agent_tasks"
+    " WHERE queue = %(queue)s AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s))"
+)
 _WITHDREW = SQL(
     "SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s AND session = %(session)s"
     " AND state = 'withdrawn'"
@@ -86,7 +94,8 @@ class PostgresQueue:
         self._complete = complete
         self._waits_seconds = 2 * poll_seconds + 5
         self._asked: set[str] = set()
-        self._refused: list[tuple[str, str]] = []
+        self._refused: list[tuple[TaskClaim, str]] = []
+        self._told: list[tuple[TaskClaim, str]] = []
         self._wake_up = WakeUp(database, poll_seconds)
 
     @property
@@ -128,6 +137,7 @@ class PostgresQueue:
         return bool(rows)
 
     async def claim(self, worker: str, lease_seconds: float, *, begun: bool = False) -> TaskClaim | None:
+        await self._end_refused()
         request = Request(worker, lease_seconds, begun)
         for _ in range(MOST_REFUSED):
             row = await self._take(request)
@@ -135,12 +145,15 @@ class PostgresQueue:
                 return None
             claim = TaskClaim(row.task, worker, row.fence, _decision(row))
             self._claims.add(claim)
-            problem = await self._problem(row)
+            try:
+                problem = await self._problem(row)
+            except BaseException:
+                await self._claims.free([claim])
+                raise
             if not problem:
                 return claim
-            reason = f"it does not count: {problem}"
-            await self.finish(claim, QueueState.FAILED, reason)
-            self._refused.append((row.id, reason))
+            self._refused.append((claim, f"it does not count: {problem}"))
+            self._wake_up.tell()  # the next claim ends it
         return None
 
     async def renew(self, claim: TaskClaim, lease_seconds: float, session: SessionId = NO_SESSION) -> None:
@@ -176,16 +189,11 @@ class PostgresQueue:
 
     async def tasks(self, *states: QueueState) -> tuple[QueuedTask, ...]:
         parameters = {**self._context.parameters(), "states": [str(each) for each in states] or None}
-        tasks, size = [], 0
-        async with self._context.database.connection() as connection, connection.cursor(name="tasks") as cursor:
-            await cursor.execute(_LIST, parameters)
-            async for values in cursor:
-                row = TaskRow.of(values)
-                size += len(row.body or b"") + len(row.reason) + len(row.routing)
-                if size > MOST_LISTED_BYTES:
-                    raise StorageError(f"{self.path} has more than {MOST_LISTED_BYTES:,} bytes of tasks")
-                tasks.append(row.task)
-        return tuple(tasks)
+        parameters["most"] = MOST_LISTED_BYTES
+        async with self._context.database.connection() as connection:
+            if (await (await connection.execute(_SIZE, parameters)).fetchone()) == (True,):
+                raise StorageError(f"{self.path} has more than {MOST_LISTED_BYTES:,} bytes of tasks")
+            return tuple(row.task for row in await select(connection, _LIST, parameters))
 
     async def result(self, task: str) -> TaskResult | None:
         """Return the result of an ended task, None if it has none; raise `StorageError` if it does not count."""
@@ -202,15 +210,29 @@ class PostgresQueue:
             return await (await connection.execute(_WITHDREW, parameters)).fetchone() is not None
 
     def refused(self) -> tuple[tuple[str, str], ...]:
-        """Return the tasks that did not count, each with the reason: those since the last call."""
-        found, self._refused = tuple(self._refused), []
-        return found
+        """Return the tasks that do not count, each with the reason: those since the last call.
+
+        They end as failed with the next `claim` or `close`, so that none ends untold.
+        """
+        found, self._refused = self._refused, []
+        self._told += found
+        return tuple((claim.task.id, reason) for claim, reason in found)
 
     async def close(self) -> None:
         """Free the claims of this object and end the wait for news."""
         await self._wake_up.close()
-        if self._asked:
-            await self._claims.free(self._asked)
+        with suppress(StorageError, SigningError):  # then the leases run out
+            await self._end_refused()
+            if self._asked:
+                await self._claims.free_all(self._asked)
+
+    async def _end_refused(self) -> None:
+        """End the tasks that do not count, after they were told of."""
+        while self._told:
+            claim, reason = self._told[-1]
+            with suppress(LockedError):
+                await self.finish(claim, QueueState.FAILED, reason)
+            self._told.pop()
 
     async def _problem(self, row: TaskRow) -> str:
         """Return why a claimed task may not run, empty if it may."""

@@ -1,11 +1,13 @@
 """Changes by the holder of a claim: each checks worker, fence and lease in the statement that changes the row."""
 
+from collections.abc import Iterable
+
 from psycopg.sql import SQL
 
 from agent_workbench.adapters.database.connection import Connection
 from agent_workbench.adapters.database.queue.queue_context import QueueContext, end_job, stored
 from agent_workbench.adapters.database.queue.task_rows import COLUMNS, select
-from agent_workbench.core.errors import LockedError, StorageError
+from agent_workbench.core.errors import LockedError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import QueueState, TaskClaim
 
@@ -87,21 +89,24 @@ class TaskClaims:
                     await dispatch.offer(await select(connection, _READY, done), free=claim.worker)
         self._held.pop((claim.task.id, claim.fence), None)
 
-    async def free(self, workers: set[str]) -> None:
-        """Give back all claims, and what was chosen for these workers, so that others get them at once."""
-        try:
-            async with self._context.dispatch() as (connection, dispatch):
-                await dispatch.lock(exclusive=False)
-                for claim in self._held.values():
-                    rows = await select(connection, _FREE, self._context.of_claim(claim))
-                    for row in rows:
-                        await end_job(connection, row.job)
-                    await dispatch.offer(rows)
-                for worker in workers:
-                    await dispatch.leave(worker)
-        except StorageError:
-            return  # the leases run out
-        self._held.clear()
+    async def free(self, claims: Iterable[TaskClaim]) -> None:
+        """Give claims back, so that others get the tasks at once."""
+        async with self._context.dispatch() as (connection, dispatch):
+            await dispatch.lock(exclusive=False)
+            for claim in claims:
+                rows = await select(connection, _FREE, self._context.of_claim(claim))
+                for row in rows:
+                    await end_job(connection, row.job)
+                await dispatch.offer(rows)
+                self._held.pop((claim.task.id, claim.fence), None)
+
+    async def free_all(self, workers: set[str]) -> None:
+        """Give back all claims, and what was chosen for these workers."""
+        await self.free(tuple(self._held.values()))
+        async with self._context.dispatch() as (_, dispatch):
+            await dispatch.lock(exclusive=False)
+            for worker in workers:
+                await dispatch.leave(worker)
 
     async def _lost(self, connection: Connection, claim: TaskClaim) -> LockedError:
         query = SQL("SELECT left(worker, 200) FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s")

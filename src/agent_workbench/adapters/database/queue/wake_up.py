@@ -40,11 +40,12 @@ class WakeUp:
                 async with self._database.listener(first) as connection:
                     for each in others:
                         await connection.execute(SQL("LISTEN {}").format(Identifier(each)))
-                    self._tell()  # what came before is not told again
+                    self.tell()  # what came before is not told again
                     async for _ in connection.notifies():
-                        self._tell()
+                        self.tell()
             await asyncio.sleep(self._poll_seconds)
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Say that a look is worth it."""
         self.count += 1
         self.news.set()
