@@ -108,6 +108,15 @@ def states(plan: Plan, rows: tuple[QueuedTask, ...], paused: str = "") -> list[t
     return [(each.task.id, each.state, each.depth) for each in plan_progress(plan, facts)]
 
 
+def test_a_queue_that_does_not_answer_is_not_an_empty_one() -> None:
+    plan, _ = queued(CHAIN, prepared(CHAIN))
+    silent = ProgressFacts({}, {}, {}, {}, answered=False)
+    assert {each.state for each in plan_progress(plan, silent)} == {TaskState.QUEUED}
+    assert {each.why for each in plan_progress(plan, replace(silent, answered=True))} == {
+        "the queue does not have it; dispatch again"
+    }
+
+
 def test_progress_is_a_tree_of_states() -> None:
     plan, rows = queued(CHAIN, prepared(CHAIN))
     assert states(CHAIN, ()) == [(T1, "planned", 0), (T2, "planned", 1), (T3, "planned", 2)]

@@ -100,8 +100,11 @@ async def withdraw_tasks(
 ) -> "Sequence[str]":
     """Take tasks back from the queue of the default project; return those that had ended. Raises `StorageError`."""
     queue = await project_queue(repo, settings)
-    known = {each.id for each in await queue.tasks()}
-    return [name for name in names if name in known and not await queue.withdraw(name, reason)]
+    try:
+        known = {each.id for each in await queue.tasks()}
+        return [name for name in names if name in known and not await queue.withdraw(name, reason)]
+    finally:
+        await queue.close()
 
 
 def _place(root: Path, folder: Path | None, standard: str) -> tuple[Path, tuple[str, ...]]:

@@ -29,6 +29,7 @@ from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
 
 if TYPE_CHECKING:  # adapters are loaded by the calls that need them
+    from agent_workbench.api.sessions.inbox import RepoInbox
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import PlanEvent
     from agent_workbench.core.ports.repo_files import Plans
@@ -215,6 +216,7 @@ class _Opened:
         self.queue = queue
         self.store = store
         self._registry: WorkerRegistry | None = None
+        self._inbox: RepoInbox | None = None
         self.plans: Plans = repo.plans(settings)
         self.approvals = PlanApprovals(store)
         self.costs = SessionCosts(store)
@@ -267,10 +269,12 @@ class _Opened:
         from agent_workbench.api.sessions.inbox import repo_inbox
         from agent_workbench.views.inbox import view_inbox
 
-        inbox = await repo_inbox(self.repo.invocation)
+        if self._inbox is None:
+            self._inbox = await repo_inbox(self.repo.invocation, self.repo.shared)
+        inbox = self._inbox
         waiting = [each for each in await inbox.items(InboxFilter()) if each.session in sessions]
         return {row.item.session: (row.id, f"{row.kind}: {row.effect}") for row in view_inbox(waiting, inbox.now())}
 
 
 def _no_facts() -> ProgressFacts:
-    return ProgressFacts({}, {}, {}, {})
+    return ProgressFacts({}, {}, {}, {}, answered=False)

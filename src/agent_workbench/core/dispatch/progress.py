@@ -77,7 +77,7 @@ class PlanProgress(Struct, frozen=True):
 class ProgressFacts(Struct, frozen=True):
     """Facts about the tasks of a plan: rows of the queue by name, and by session costs and waiting proposals.
 
-    `items` have the id and the text of what waits.
+    `items` have the id and the text of what waits. `answered`: the queue did.
     """
 
     rows: Mapping[str, QueuedTask]
@@ -85,6 +85,7 @@ class ProgressFacts(Struct, frozen=True):
     items: Mapping[SessionId, tuple[str, str]]
     estimates: Mapping[TaskId, Estimate]
     paused: str = ""
+    answered: bool = True
 
 
 def plan_progress(plan: Plan, facts: ProgressFacts) -> tuple[TaskProgress, ...]:
@@ -102,7 +103,10 @@ def _progress(plan: Plan, task: Task, depth: int, done: set[TaskId], facts: Prog
     row = facts.rows.get(task.queued_as) if task.queued_as else None
     session = row.session if row is not None else NO_SESSION
     item, what = facts.items.get(session, ("", "")) if session else ("", "")
-    state, why = _state(task, row, [each for each in task.depends_on if each not in done], facts.paused)
+    if row is None and task.status is TaskStatus.QUEUED and not facts.answered:
+        state, why = TaskState.QUEUED, "the queue does not say how far it is"
+    else:
+        state, why = _state(task, row, [each for each in task.depends_on if each not in done], facts.paused)
     return TaskProgress(
         task,
         state,

@@ -46,6 +46,8 @@ def summary_line(progress: PlanProgress) -> str:
 def why_text(task: TaskProgress) -> str:
     """Return why a task is in its state: who works on it, what waits, or what it waits for."""
     why = sanitize_line(task.why, WHY_CHARS)
+    if task.state is TaskState.NO_CAPACITY:
+        return ""  # said once, of all tasks
     if task.state is TaskState.RUNNING and task.worker:
         return f"on {sanitize_line(task.worker, 60)}"
     if task.state is TaskState.PARKED and task.item:
