@@ -94,7 +94,7 @@ def sites(tmp_path: Path, migrated_url: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_parked_session_continues_on_another_machine_and_its_commit_is_proved_on_both(
-    sites: tuple[Site, Site],
+    sites: tuple[Site, Site], tmp_path: Path
 ) -> None:
     here, there = sites
     before = fingerprint(there.user.root, BESIDES)
@@ -114,6 +114,11 @@ def test_a_parked_session_continues_on_another_machine_and_its_commit_is_proved_
         assert (proof["proof"], trailer["worker"], bool(trailer["signer"])) == ("green", "gpubox", True)
         assert trailer["approvals"][-1]["signer"] == trailer["signer"]
     assert fingerprint(there.user.root, BESIDES) == before
+    session = waiting["session"]
+    there.agent("clean", "--yes", "agent/greet", f"refs/agent/{session}", session)
+    left = User(tmp_path / "remote.git").git("for-each-ref", "--format=%(refname)").split()
+    assert left == [f"refs/agent/audit/{session}", "refs/heads/main"]
+    assert here.proof(commit)["proof"] == "green"
 
 
 class Change(Struct, frozen=True):

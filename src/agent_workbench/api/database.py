@@ -6,14 +6,22 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
-from agent_workbench.bootstrap.database import database_queue, shared_database
+from agent_workbench.bootstrap.database import database_queue, session_refs, shared_database
 from agent_workbench.bootstrap.shared_sessions import copy_backlog
 from agent_workbench.bootstrap.signatures import allowed_signers, shared_signatures
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
 from agent_workbench.core.database_report import MOST_SECONDS_APART, DatabaseReport
-from agent_workbench.core.errors import ConfigError, SigningError, StorageError, error_text
+from agent_workbench.core.errors import (
+    ConfigError,
+    JournalError,
+    SigningError,
+    StorageError,
+    WorkspaceError,
+    error_text,
+)
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES
+from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:  # loaded only where a database is set
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -46,7 +54,18 @@ async def check_database(invocation: Invocation, project: str = "") -> DatabaseR
     finally:
         await repo.shared.close()
     backlog = await asyncio.to_thread(copy_backlog, repo, repo.sessions_dir(settings))
-    return await _with_keys(repo, settings, replace(report, backlog=backlog, remote=settings.database.remote))
+    report = await _with_remote(repo, settings, replace(report, backlog=backlog))
+    return await _with_keys(repo, settings, report)
+
+
+async def _with_remote(repo: "RepoContext", settings: "Settings", report: DatabaseReport) -> DatabaseReport:
+    """Add the name of the git remote, and what it answers."""
+    name = settings.database.remote
+    try:
+        sessions = await session_refs(repo, settings).check()
+    except (ConfigError, StorageError, JournalError, WorkspaceError) as error:
+        return replace(report, remote=name, problems=(*report.problems, error_text(error)))
+    return replace(report, remote=f"{name}: answers, with {counted_text(sessions, 'session')}")
 
 
 async def _with_database(invocation: Invocation) -> "tuple[RepoContext, Settings]":

@@ -46,6 +46,9 @@ class SessionRefs(Protocol):
     full, or has no place for the refs, and `JournalError` for what it has and cannot be right.
     """
 
+    async def check(self) -> int:
+        """Return the number of sessions at the remote, after it was asked; raise `ConfigError` for its address."""
+
     async def push(self, head: SignedHead, *, if_missing: bool = False) -> tuple[str, ...]:
         """Push all that this machine has of the head's session, and the head: all of it or nothing.
 

@@ -32,6 +32,9 @@ class RefsInMemory:
         self.pushed: list[SignedHead] = []
         self.down = False
 
+    async def check(self) -> int:
+        return len(self.pushed)
+
     async def push(self, head: SignedHead, *, if_missing: bool = False) -> tuple[str, ...]:
         if self.down:
             raise StorageError("the remote does not answer")

@@ -1,6 +1,7 @@
 """Copier of one session: its lines go to the database in order, in the background, after they are durable here."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -188,17 +189,8 @@ class SessionCopier:
 
     async def _push(self, *, if_missing: bool = False) -> None:
         """Push what the journal names, with the newest head that the database has; the lease is kept meanwhile."""
-        if self._tools.refs is None or self._head is None:
-            return
-        pushing = asyncio.ensure_future(self._tools.refs.push(self._head, if_missing=if_missing))
-        try:
-            while not (await asyncio.wait({pushing}, timeout=RENEW_SECONDS))[0]:
-                with suppress(DatabaseDownError):
-                    await self._renew()
-            pushing.result()
-        finally:
-            pushing.cancel()
-            await asyncio.gather(pushing, return_exceptions=True)
+        if self._tools.refs is not None and self._head is not None:
+            await _renewing(self._tools.refs.push(self._head, if_missing=if_missing), self._renew)
 
     async def _renew(self) -> None:
         if await self._tools.leases.renew(self._session, self._state.fence):
@@ -233,3 +225,16 @@ class SessionCopier:
         self._state = replace(self._state, cause=cause, fenced=fenced)
         with suppress(WorkbenchError):  # a full disk stops the session itself
             await asyncio.to_thread(self._tools.states.put, self._session, self._state)
+
+
+async def _renewing(pushing: Coroutine[None, None, object], renew: Callable[[], Awaitable[None]]) -> None:
+    """Wait for a push, which may be slow, and renew the lease as often as it is due."""
+    push = asyncio.ensure_future(pushing)
+    try:
+        while not (await asyncio.wait({push}, timeout=RENEW_SECONDS))[0]:
+            with suppress(DatabaseDownError):
+                await renew()
+        push.result()
+    finally:
+        push.cancel()
+        await asyncio.gather(push, return_exceptions=True)

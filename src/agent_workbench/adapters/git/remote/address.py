@@ -52,7 +52,7 @@ def remote_address(text: str, plumbing: Plumbing, paths: RepoPaths) -> RemoteAdd
             advice="remove them; git's credential helpers in your own git settings, and SSH keys, are used",
         )
     if protocol == "http" and not is_loopback((address.hostname if address else "") or ""):
-        raise ConfigError(f"{shown(url)} would send code unencrypted", advice="use https or ssh in database.remote")
+        raise ConfigError(f"{shown(url)} would send code unencrypted", advice="use https or ssh for the remote")
     return RemoteAddress(url, protocol)
 
 
@@ -63,7 +63,7 @@ def _configured(name: str, plumbing: Plumbing) -> str:
             return url
     raise ConfigError(
         f"the repository has no remote {shown(name)}, through which machines share checkpoints",
-        advice="add it with `git remote add`, or set database.remote to a remote, URL or path",
+        advice="add it with `git remote add`, or name another one in database.remote",
     )
 
 
@@ -75,7 +75,7 @@ def _protocol(url: str) -> str:
     if scheme not in _PROTOCOLS or helper or not url or url.startswith("-") or any(ord(each) < 32 for each in url):
         raise ConfigError(
             f"{shown(url)} is no address that checkpoints are pushed to",
-            advice=f"database.remote is a path, or an address with {', '.join(_PROTOCOLS)}",
+            advice=f"set the remote of database.remote to a path, or an address with {', '.join(_PROTOCOLS)}",
         )
     return scheme
 

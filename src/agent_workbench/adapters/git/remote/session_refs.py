@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 from msgspec import Struct, field
 
 from agent_workbench.adapters.git.commands.objects import GitObjects as Objects
-from agent_workbench.adapters.git.remote.audit_commits import audit_ref, read_audit_heads, write_audit_commit
+from agent_workbench.adapters.git.remote.audit_commits import AUDIT, audit_ref, read_audit_heads, write_audit_commit
 from agent_workbench.adapters.git.remote.local_refs import LocalRefs
 from agent_workbench.adapters.git.remote.transport import Quarantine, Transport
 from agent_workbench.core.errors import JournalError, LockedError, StorageError
@@ -50,6 +50,10 @@ class GitSessionRefs:
         self._opening = threading.Lock()
         self._pushed: dict[SessionId, _Pushed] = {}
         self._turns: dict[SessionId, asyncio.Lock] = {}
+
+    async def check(self) -> int:
+        tools = await self._ready()
+        return len(await self._do(tools.transport.list, f"{AUDIT}*"))
 
     async def push(self, head: SignedHead, *, if_missing: bool = False) -> tuple[str, ...]:
         async with self._turn(head.session):

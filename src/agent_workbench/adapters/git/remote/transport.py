@@ -24,7 +24,7 @@ from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, sync_file
 
-LIST_SECONDS, PUSH_SECONDS, FETCH_SECONDS = 60.0, 120.0, 300.0
+LIST_SECONDS, PUSH_SECONDS, FETCH_SECONDS = 30.0, 120.0, 300.0
 MAX_PACK_BYTES = 2_000_000_000
 MAX_REFS = 20_000
 _MAX_OBJECTS_BYTES = 8_000_000_000
