@@ -17,6 +17,17 @@ from tests.contracts.clocks import SetClock
 RESULT = TaskResult("a", TaskStatus.DONE, "committed", 0, source="gitea:owner/repo#7")
 
 
+def test_a_second_living_worker_gets_a_number_and_a_name_is_free_after_its_end(tmp_path: Path) -> None:
+    first, second, third = (WorkerFiles(tmp_path / "workers") for _ in range(3))
+    first.begin("one")
+    assert (first.take_name("box"), second.take_name("box")) == ("box", "box-2")
+    assert [each.name for each in third.living()] == []
+    first.end()
+    assert third.take_name("box") == "box"
+    second.end()
+    third.end()
+
+
 def test_a_worker_is_alive_while_it_holds_its_lock(tmp_path: Path) -> None:
     folder = tmp_path / "workers"
     first, second = WorkerFiles(folder), WorkerFiles(folder)

@@ -1,7 +1,7 @@
 """Entry of a worker into the fleet that shares its queue, where a database is set."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,7 +43,7 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
     name = await asyncio.to_thread(entry.files.take_name, machine_name(settings))
     worker = WorkerRecord(name, instance=entry.instance, tags=settings.worker.tags, most_jobs=entry.most_jobs)
     endpoints = await asyncio.to_thread(repo.endpoints, settings, lambda _: None)
-    known = await asyncio.to_thread(lambda: tuple(_endpoints(repo, settings)))
+    known = await asyncio.to_thread(lambda: tuple(worker_endpoints(settings, repo.invocation.environ)))
     past = partial(recorded_answers, repo, settings)
     models = ServedModels(known, endpoints.looked_at, endpoints.close, past)
     registry = await worker_registry(repo, settings, project)
@@ -53,11 +53,11 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
     return membership
 
 
-def _endpoints(repo: "RepoContext", settings: "Settings") -> Iterator[WorkerEndpoint]:
-    """Yield the endpoints of all roles that this machine could use: those with a missing key or file are left out."""
+def worker_endpoints(settings: "Settings", environ: Mapping[str, str]) -> Iterator[WorkerEndpoint]:
+    """Yield the endpoints of all roles that this machine could use; those without their key or file are left out."""
     from agent_workbench.bootstrap.fleet import EMBEDDED
 
-    for line in {each.name: each for each in endpoint_lines(settings, repo.invocation.environ)}.values():
+    for line in {each.name: each for each in endpoint_lines(settings, environ)}.values():
         is_file = not line.where.startswith(("http://", "https://"))
         if (line.key_variable and not line.key_set) or not line.where:
             continue
