@@ -104,9 +104,12 @@ class IndexFile:
                 why = "it is the file of another program"
                 break
         notes.append(f"the audit index {self._path} was not used ({why}); all journals were read instead")
-        with closing(_connect(":memory:")) as connection:
-            _create(connection)
-            return work(connection, True)
+        try:
+            with closing(_connect(":memory:")) as connection:
+                _create(connection)
+                return work(connection, True)
+        except sqlite3.Error as error:
+            raise StorageError(f"the journals could not be indexed: {error}") from error
 
     def _on_file(self, work: Use[Answer], notes: list[str]) -> Answer:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -13,9 +13,10 @@ from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, Sta
 from agent_workbench.adapters.llama_cpp.routing.endpoint_order import LEAST_QUOTA, order_links
 from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import FILE, SpendingLedger
-from agent_workbench.core.errors import ModelError
+from agent_workbench.core.errors import DatabaseDownError, ModelError
 from agent_workbench.core.model import ChoiceReason, EndpointChoice, Purpose
 from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.ports.spending import Reservation, Spending
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, RoleSettings, TokenPrice
 from tests.adapters.llama_cpp.answers import ask
@@ -38,14 +39,22 @@ def server(*answers: object) -> FaultyServer:
 class Place:
     """A chain of a local and a paid endpoint, with the day's spending."""
 
-    def __init__(self, folder: Path, local: FaultyServer, paid: FaultyServer, chain: tuple[str, ...], cap: float):
+    def __init__(
+        self,
+        folder: Path,
+        local: FaultyServer,
+        paid: FaultyServer,
+        chain: tuple[str, ...],
+        cap: float,
+        spending: Spending | None = None,
+    ) -> None:
         self.folder, self.local, self.paid = folder, local, paid
         endpoints = {
             "local": EndpointSettings(url=local.url),
             "paid": EndpointSettings(url=paid.url, dollars_per_million_tokens=PRICE),
         }
         settings = Settings(endpoints=tuple(endpoints.items()), roles=RoleSettings(executor=chain), cost_cap_daily=cap)
-        self.model = ModelRegistry(settings, {}, folder / "log", folder, lambda _: None).for_roles()
+        self.model = ModelRegistry(settings, {}, folder / "log", folder, lambda _: None, None, spending).for_roles()
 
     async def spent(self, dollars: float) -> None:
         await asyncio.to_thread(SpendingLedger(self.folder).reserve, "elsewhere", dollars, 1_000.0)
@@ -73,10 +82,14 @@ class Place:
 
 @contextlib.asynccontextmanager
 async def place(
-    folder: Path, chain: tuple[str, ...] = LOCAL_FIRST, cap: float = 1.0, paid: FaultyServer | None = None
+    folder: Path,
+    chain: tuple[str, ...] = LOCAL_FIRST,
+    cap: float = 1.0,
+    paid: FaultyServer | None = None,
+    spending: Spending | None = None,
 ) -> AsyncIterator[Place]:
     async with server() as local, paid or server() as dear:
-        found = Place(folder, local, dear, chain, cap)
+        found = Place(folder, local, dear, chain, cap, spending)
         try:
             yield found
         finally:
@@ -159,6 +172,40 @@ async def test_the_third_tier_is_an_error_that_names_both(tmp_path: Path) -> Non
         there.local.chat(error(500, "out of memory"))
         with pytest.raises(ModelError, match=r"paid: .*out of luck.*local: .*out of memory"):
             await there.choices(Complexity.COMPLEX)
+
+
+class Away:
+    """`core.ports.spending.Spending` of a database that does not answer."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def spent_today(self) -> float:
+        self.asked += 1
+        raise DatabaseDownError("the database at db:5432 does not answer")
+
+    async def reserve(self, endpoint: str, dollars: float, cap: float) -> Reservation:
+        raise DatabaseDownError("the database at db:5432 does not answer")
+
+    async def settle(self, reservation: Reservation, dollars: float) -> None:
+        raise AssertionError("nothing was reserved")
+
+
+@pytest.mark.parametrize("complexity", Complexity)
+async def test_while_the_database_is_away_local_ones_go_on_and_nothing_that_costs_is_asked(
+    tmp_path: Path, complexity: Complexity
+) -> None:
+    away = Away()
+    async with place(tmp_path, PAID_FIRST, spending=away) as there:
+        for _ in range(3):
+            (choice,) = await there.choices(complexity)
+            assert (choice.paid, choice.quota) == (False, None)
+        assert there.paid.requests == []
+        assert away.asked == 1, "a database that is away is not waited for at each step"
+    async with place(tmp_path, ("paid",), spending=away) as there:
+        with pytest.raises(ModelError, match="paid is not asked: the database at db:5432 does not answer"):
+            await there.choices(complexity)
+        assert there.paid.requests == []
 
 
 def _link(name: str, *, paid: bool) -> ChainLink:

@@ -1,5 +1,6 @@
 """Order in which the endpoints of a chain are asked, by the task's complexity and what is left of the day's cap."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
@@ -12,6 +13,9 @@ from agent_workbench.core.ports.spending import Spending
 
 LEAST_QUOTA = 0.2
 """Part of the day's cap below which a task that is not complex begins with the endpoints that cost nothing."""
+
+UNKNOWN_SECONDS = 10.0
+"""Time after which a sum that was not known is asked for again: a database that is away may take seconds to say so."""
 
 Quota = Callable[[], Awaitable[float | None]]
 """Returns the part of the day's cap that is left, from 0.0 to 1.0; None if it is unknown."""
@@ -47,12 +51,19 @@ def order_links(links: tuple[ChainLink, ...], complexity: Complexity, quota: flo
 def quota_of(spending: Spending, cap: float) -> Quota:
     """Return the question for what is left of a day's cap; with a cap of 0 nothing is."""
 
+    unknown_until = 0.0
+
     async def left() -> float | None:
+        nonlocal unknown_until
         if cap <= 0:
             return 0.0
+        clock = asyncio.get_running_loop()
+        if clock.time() < unknown_until:
+            return None
         try:
             spent = await spending.spent_today()
         except StorageError:
+            unknown_until = clock.time() + UNKNOWN_SECONDS
             return None
         return min(1.0, max(0.0, round(1.0 - spent / cap, 4)))
 
