@@ -24,14 +24,17 @@ def command_shell(
 ) -> "SandboxedShell":
     """Return the runner of commands of the repo at `root`; unless they are `confined`, without a sandbox.
 
-    No command sees the user's folder of secrets, a key that signs, the state that workers share, nor the repo's `.env`
-    if its key is in force. Blocks.
+    No command sees the user's folder of secrets, a key that signs or is named for playbooks, the state that workers
+    share, nor the repo's `.env` if its key is in force. Blocks.
     """
     from agent_workbench.adapters.shell.shell import SandboxedShell
     from agent_workbench.config.env_file import API_KEY, ENV_FILE
+    from agent_workbench.core.settings.infrastructure import expand_home
     from agent_workbench.system.user_dirs import config_dir, state_dir
 
     hidden = [str(config_dir() / SECRETS), *(str(state_dir() / each) for each in SHARED_STATE), *signing_keys(settings)]
+    home = invocation.environ.get("HOME", "")
+    hidden += [expand_home(each, home) for each in settings.infrastructure.ssh_keys]
     if API_KEY in invocation.environ and ENV_FILE not in settings.workspace.link:
         hidden.append(str(root / ENV_FILE))
     return SandboxedShell(settings.sandbox, str(root), invocation.environ, hidden=tuple(hidden), confined=confined)

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.bootstrap.commands import KEYS, command_shell, held_credentials
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.settings import SandboxSettings, Settings
 from agent_workbench.core.settings.database import DatabaseSettings
+from agent_workbench.core.settings.infrastructure import InfrastructureSettings
 from agent_workbench.system.user_dirs import state_dir
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
@@ -97,3 +99,17 @@ def test_a_worker_that_signs_holds_a_credential(folder: Path) -> None:
     where = Invocation(folder, ENVIRONMENT, {})
     assert held_credentials(Settings(), where) == ()
     assert held_credentials(Settings(database=DatabaseSettings("URL")), where) == ("the signing key",)
+
+
+async def test_a_key_for_playbooks_is_seen_by_their_runs_alone(folder: Path, tmp_path: Path) -> None:
+    key = tmp_path / "elsewhere" / "deploy"
+    key.parent.mkdir()
+    key.write_text("planted\n")
+    settings = Settings(infrastructure=InfrastructureSettings(ssh_keys=("~/elsewhere/deploy",)))
+    invocation = Invocation(folder, {**ENVIRONMENT, "HOME": str(tmp_path)}, {})
+    shell = await asyncio.to_thread(command_shell, folder, settings, invocation)
+    if not (await shell.observe()).holds:
+        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+    command = Command(f"cat {key}", str(folder), 20, ENVIRONMENT, readable=(str(tmp_path),))
+    assert "planted" not in (await shell.run(command, lambda _: None)).output
+    assert (await shell.run(replace(command, keys=(str(key),)), lambda _: None)).output == "planted\n"

@@ -167,6 +167,10 @@ async def test_a_planted_command_does_not_run(tmp_path: Path, origin: TaskOrigin
     ("proposal", "origin", "reason"),
     [
         (Proposal(P1, Permission.MERGE, "merge", "", 1), TaskOrigin.LOCAL, "merge"),
+        *(
+            (Proposal(P1, Permission.INFRASTRUCTURE, "run_playbook", "", 1), each, "run of a playbook")
+            for each in TaskOrigin
+        ),
         (Proposal(P1, Permission.DIFF, "write_diff", "", 1, special=(".gitmodules",)), TaskOrigin.LOCAL, ".gitmodules"),
         (Proposal(P1, Permission.DIFF, "write_diff", "", 1, paths=("a",)), TaskOrigin.FORGE, ""),
         (COMMAND, TaskOrigin.FORGE, "came from elsewhere"),

@@ -178,6 +178,40 @@ async def test_a_failed_run_is_linted_and_stands_in_the_outcome(tmp_path: Path) 
         assert result.playbooks[0].analysis_result.startswith("broken.yml:3 no-changed-when")
 
 
+async def test_a_playbook_that_changed_after_it_was_shown_is_not_run(tmp_path: Path) -> None:
+    async with a_stage(
+        tmp_path, [run(), FINISH, FINISH], tasks=(infra(),), settings=NAMED, approvals=ALL, start=FILES
+    ) as stage:
+        await asyncio.to_thread(with_playbooks, stage, tmp_path / "site")
+        async with in_front_of(stage) as front:
+            await front.start()
+            shown = await front.gate(Permission.INFRASTRUCTURE)
+            workspace = Path((await stage.session.workspace()).facts.path)
+            await asyncio.to_thread((workspace / "deploy-kuma.yml").write_text, "- hosts: all\n# stub: say other\n")
+            await front.approve(Permission.INFRASTRUCTURE)
+            again = await front.gate(Permission.INFRASTRUCTURE)
+            assert (again.id, again.playbook != shown.playbook) == (shown.id, True)
+            await front.approve(Permission.INFRASTRUCTURE)
+            await front.over()
+        assert not ran(stage), "what was shown then is not what is approved in the task"
+        told = [each.observation for each in stage.events if isinstance(each, ActionFinished)]
+        assert any("deploy-kuma.yml is not as it was shown" in each for each in told)
+
+
+async def test_a_playbook_with_the_value_of_a_secret_is_not_run(tmp_path: Path) -> None:
+    secrets = {"DEPLOY_TOKEN": "planted-token-value"}
+    files = {**FILES, "deploy-kuma.yml": "- hosts: web\n  vars: {token: planted-token-value}\n"}
+    async with a_stage(
+        tmp_path, [run(), FINISH, FINISH], tasks=(infra(),), settings=NAMED, approvals=ALL, start=files, secrets=secrets
+    ) as stage:
+        await asyncio.to_thread(with_playbooks, stage, tmp_path / "site")
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.over()
+        assert not ran(stage)
+        assert "policy:secrets" in {each.by for each in stage.events if isinstance(each, ActionDecided)}
+
+
 @pytest.mark.parametrize("origin", [TaskOrigin.LOCAL, TaskOrigin.FORGE, TaskOrigin.DATABASE])
 async def test_unattended_it_waits_whatever_is_open(tmp_path: Path, origin: TaskOrigin) -> None:
     asked = infra(origin=origin, accept_tests=())

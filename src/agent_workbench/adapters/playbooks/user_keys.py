@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.playbooks.access import RunAccess
-from agent_workbench.core.settings.infrastructure import InfrastructureSettings
+from agent_workbench.core.settings.infrastructure import InfrastructureSettings, expand_home
 
 AGENT = "SSH_AUTH_SOCK"
 KNOWN_EVERYWHERE = "/etc/ssh/ssh_known_hosts"
@@ -57,11 +57,11 @@ def named_access(settings: InfrastructureSettings) -> RunAccess:
 def user_keys(settings: InfrastructureSettings, environ: Mapping[str, str]) -> UserKeys:
     """Return what the settings name; raise `ConfigError` for what is not there. Blocks."""
     home = environ.get("HOME", "")
-    known = _expanded(settings.known_hosts, home)
+    known = Path(expand_home(settings.known_hosts, home)) if settings.known_hosts else None
     return UserKeys(
         files=tuple(_key_file(each, home) for each in settings.ssh_keys),
         agent=_agent(environ) if settings.ssh_agent else "",
-        known_hosts=known if known and Path(known).is_file() else "",
+        known_hosts=str(known.resolve()) if known is not None and known.is_file() else "",
         passwords={
             name: _password(variable, environ)
             for name, variable in (("vault", settings.vault_password_env), ("become", settings.become_password_env))
@@ -70,12 +70,8 @@ def user_keys(settings: InfrastructureSettings, environ: Mapping[str, str]) -> U
     )
 
 
-def _expanded(path: str, home: str) -> str:
-    return f"{home}/{path[2:]}" if path.startswith("~/") and home else path
-
-
 def _key_file(said: str, home: str) -> str:
-    path = Path(_expanded(said, home))
+    path = Path(expand_home(said, home))
     if not path.is_absolute() or not path.is_file():
         raise ConfigError(
             f"infrastructure.ssh_keys: {said} is no file", advice="name the private key with an absolute path or `~/`"

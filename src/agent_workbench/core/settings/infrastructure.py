@@ -3,6 +3,11 @@
 from msgspec import Struct
 
 
+def expand_home(path: str, home: str) -> str:
+    """Return a path of the settings with the user's home folder in place of `~`."""
+    return f"{home}/{path[2:]}" if path.startswith("~/") and home else path
+
+
 class InfrastructureSettings(Struct, frozen=True):
     """Access of an approved playbook run besides the network. Set by the user alone.
 

@@ -55,9 +55,10 @@ async def draft_run(context: ToolContext, request: PlaybookRequest, text: str) -
 
 
 async def run_playbook(context: ToolContext, proposal: Proposal) -> ToolResult:
-    """Run what was approved on the approved files; lint it if it fails. The workspace was reset before."""
+    """Run what was approved on the approved files alone; lint it if it fails."""
     if proposal.playbook is None:
         raise ToolError("the proposal holds no run of a playbook")
+    await context.workspace.reset(context.run.tree)
     for preimage in proposal.preimages:
         if content_hash(await context.workspace.read(preimage.path)) != preimage.sha:
             raise WorkspaceError(f"{preimage.path} is not as it was shown", advice="propose the run again")
