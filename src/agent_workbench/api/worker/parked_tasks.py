@@ -25,6 +25,7 @@ class ParkedTasks:
         self._proposals = proposals
         self._log = log
         self._parked: tuple[QueuedTask, ...] = ()
+        self._exhausted = 0
         self._told = set[tuple[SessionId, str]]()
 
     async def resume_decided(self, *, thorough: bool) -> int:
@@ -35,6 +36,7 @@ class ParkedTasks:
         if thorough:
             parked = await self._queue.tasks(QueueState.PARKED)
             self._parked = tuple(each for each in parked if not each.exhausted)
+            self._exhausted = len(parked) - len(self._parked)
         resumed = [each for each in self._parked if await self._can_go_on(each, thorough=thorough)]
         for task in resumed:
             await self._queue.resume(task.id)
@@ -45,7 +47,7 @@ class ParkedTasks:
     @property
     def count(self) -> int:
         """Tasks that wait for a person, as of the last thorough look."""
-        return len(self._parked)
+        return len(self._parked) + self._exhausted
 
     async def resume_passed(self, policy: SessionConfigured) -> None:
         """Free the tasks whose waiting proposals this policy decides; raise `StorageError`.
