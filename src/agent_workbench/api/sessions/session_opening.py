@@ -109,7 +109,9 @@ async def open_session(
         plans = await session_plans(recorder.state, ports.plans, shared=settings.database.active)
         ports = replace(ports, plans=plans, backlog=store.backlog)
         events.begin(recorder.state.seq, partial(store.read, opened.id, whole=True))
-        resumed = await arrive(opened, recorder.state, ports, facts.root, settings.workspace.link)
+        resumed = await arrive(
+            opened, recorder.state, ports.memory, ports.workspaces, facts.root, settings.workspace.link
+        )
         await begin(recorder, header, config, resumed)
         stack.pop_all()
         return SessionContext(ports, settings, recorder, publisher, session_tools(ports)), recorder

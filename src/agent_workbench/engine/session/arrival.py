@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 from agent_workbench.core.events import SessionResumed
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ports.repo_files import Memory
 from agent_workbench.core.ports.stores import HeldSession
+from agent_workbench.core.ports.workspace import Workspaces
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.engine.runtime.tool_context import Ports
 
 
 async def arrive(
-    opened: HeldSession, state: SessionState, ports: Ports, root: str, links: Sequence[str]
+    opened: HeldSession, state: SessionState, memory: Memory, workspaces: Workspaces, root: str, links: Sequence[str]
 ) -> SessionResumed:
     """Return the event of a session's resumption here; one that was away gets its notes and its worktree first.
 
@@ -28,11 +29,9 @@ async def arrive(
     known = await asyncio.to_thread(fold_all, opened.events[: opened.away_since + 1])
     before, now = known.scratchpad(run.task), state.scratchpad(run.task)
     if before != now:
-        await ports.memory.write_scratchpad(run.task, before, now, run.fork)
+        await memory.write_scratchpad(run.task, before, now, run.fork)
     facts = run.workspace
-    workspace = await ports.workspaces.open(
-        WorkspaceRequest(state.session, run.task, facts.branch, facts.base, tuple(links))
-    )
+    workspace = await workspaces.open(WorkspaceRequest(state.session, run.task, facts.branch, facts.base, tuple(links)))
     await workspace.release(keep=True)
     path = workspace.facts.path
     return SessionResumed(opened.torn_bytes, repo, path if path != facts.path else "")
