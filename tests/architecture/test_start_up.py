@@ -1,8 +1,10 @@
 """`agent --help` answers at once: it loads no library that is slow to import."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = {
     *(
@@ -72,3 +74,32 @@ def test_the_first_frame_of_the_screen_waits_for_nothing_that_a_key_or_the_sessi
     assert {name.partition(".")[0] for name in loaded} & (
         HEAVY - {"msgspec", "dataclasses", "rich", "textual"}
     ) == set()
+
+
+def test_without_a_database_nothing_of_one_is_loaded(tmp_path: Path) -> None:
+    commit = [
+        "-c",
+        "user.name=Ada",
+        "-c",
+        "user.email=ada@example.org",
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "-mStart",
+    ]
+    for words in (["init", "--quiet"], commit):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    (tmp_path / "tasks/queue/default").mkdir(parents=True)
+    probe = (
+        "import json, sys; from agent_workbench.cli.main import execute\n"
+        "codes = [execute(each.split()) for each in ('worker status', 'inbox', 'worker --once', 'database check')]\n"
+        "print(json.dumps([codes, sorted({name.partition('.')[0] for name in sys.modules})]))"
+    )
+    places = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("STATE", "CONFIG", "CACHE")}
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **places}
+    done = subprocess.run(
+        [sys.executable, "-c", probe], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=True
+    )
+    codes, libraries = json.loads(done.stdout.splitlines()[-1])
+    assert (codes[0], codes[1], codes[3]) == (0, 0, 2), done
+    assert not {"psycopg", "psycopg_pool", "psycopg_binary", "procrastinate", "pynvml"} & set(libraries)

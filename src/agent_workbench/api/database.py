@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.database import database_queue, session_refs, shared_database
-from agent_workbench.bootstrap.shared_sessions import copy_backlog
 from agent_workbench.bootstrap.signatures import allowed_signers, shared_signatures
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
 from agent_workbench.core.database_report import MOST_SECONDS_APART, DatabaseReport
@@ -49,6 +48,8 @@ async def check_database(invocation: Invocation, project: str = "") -> DatabaseR
     Raises `ConfigError` if no database is set; whatever else is wrong is in the report.
     """
     repo, settings = await _with_database(invocation)
+    from agent_workbench.bootstrap.shared_sessions import copy_backlog
+
     try:
         report = await _server(repo, settings, project or DEFAULT_PROJECT)
     finally:

@@ -10,11 +10,9 @@ from agent_workbench.api.sessions.inbox import repo_inbox
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.api.worker.worker_run import DEFAULT_PROJECT, check_exists
 from agent_workbench.bootstrap.fleet import worker_registry
-from agent_workbench.bootstrap.shared_sessions import copy_backlog
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.bootstrap.task_queue import in_database, project_queue, queue_folder
 from agent_workbench.bootstrap.worker import spending, worker_files
-from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.invocation import Invocation
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from agent_workbench.api.sessions.inbox import RepoInbox
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.core.settings import Settings
 
 _DAY_CHARS = len("2026-01-02")
 
@@ -46,13 +45,9 @@ async def worker_status(invocation: Invocation, project: str, folder: Path | Non
         parked = await _parked_tasks(queue, await repo_inbox(invocation, repo.shared))
     finally:
         await repo.shared.close()
-    backlog = (
-        await asyncio.to_thread(copy_backlog, repo, repo.sessions_dir(settings))
-        if in_database(settings, folder)
-        else Backlog()
-    )
+    backlog = await _backlog(repo, settings) if in_database(settings, folder) else ""
     dollars = await asyncio.to_thread(spending().spent_today)
-    return replace(report, parked=parked, tokens_today=tokens, dollars_today=dollars, backlog=backlog.text)
+    return replace(report, parked=parked, tokens_today=tokens, dollars_today=dollars, backlog=backlog)
 
 
 async def _queue_report(repo: "RepoContext", project: str, queue: ProjectQueue) -> WorkerReport:
@@ -73,6 +68,12 @@ async def _queue_report(repo: "RepoContext", project: str, queue: ProjectQueue) 
             RunningTask(each.id, each.worker, each.session) for each in claimed if each.origin is TaskOrigin.DATABASE
         ),
     )
+
+
+async def _backlog(repo: "RepoContext", settings: "Settings") -> str:
+    from agent_workbench.bootstrap.shared_sessions import copy_backlog
+
+    return (await asyncio.to_thread(copy_backlog, repo, repo.sessions_dir(settings))).text
 
 
 async def _tokens_today(sessions: "SessionStore", label: str) -> int:
