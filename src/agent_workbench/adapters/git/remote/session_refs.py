@@ -107,7 +107,7 @@ class GitSessionRefs:
         except asyncio.CancelledError:
             if self._tools is not None:
                 self._tools.transport.stop()
-            await asyncio.wait({doing})
+            await asyncio.gather(doing, return_exceptions=True)
             raise
 
     def _turn(self, session: SessionId) -> asyncio.Lock:
