@@ -12,6 +12,7 @@ WorkbenchError
 ├── ShellError            a command that could not be started                       exit 4
 ├── ToolError             a tool of a source that cannot be called                  exit 4
 ├── StorageError          disk full, read-only, a file changed by another process   exit 4
+│   └── DatabaseDownError  the shared database does not answer                      exit 4
 ├── SigningError          ssh-keygen, the signing key, or the list of signers       exit 4
 ├── JournalError          a journal that cannot be read or written                  exit 6
 │   └── LockedError       another process is writing                                exit 7
