@@ -25,6 +25,7 @@ from tests.engine.stage import T1, a_stage, call, task
 P1 = ProposalId("P-1")
 TEST, LINT, OWN = "pytest -q", "ruff check .", "make canary"
 DIGEST = "0123456789abcdef"
+PLAYBOOK = Proposal(P1, Permission.INFRASTRUCTURE, "run_playbook", "", 1)
 FOREIGN = [each for each in TaskOrigin if each is not TaskOrigin.LOCAL]
 EVERYTHING = Approvals(**{each.value: Approval.AUTO for each in Permission})  # type: ignore[arg-type]
 ASK = Approvals(check=Approval.ASK)
@@ -167,10 +168,7 @@ async def test_a_planted_command_does_not_run(tmp_path: Path, origin: TaskOrigin
     ("proposal", "origin", "reason"),
     [
         (Proposal(P1, Permission.MERGE, "merge", "", 1), TaskOrigin.LOCAL, "merge"),
-        *(
-            (Proposal(P1, Permission.INFRASTRUCTURE, "run_playbook", "", 1), each, "run of a playbook")
-            for each in TaskOrigin
-        ),
+        *((PLAYBOOK, each, "run of a playbook") for each in TaskOrigin),
         (Proposal(P1, Permission.DIFF, "write_diff", "", 1, special=(".gitmodules",)), TaskOrigin.LOCAL, ".gitmodules"),
         (Proposal(P1, Permission.DIFF, "write_diff", "", 1, paths=("a",)), TaskOrigin.FORGE, ""),
         (COMMAND, TaskOrigin.FORGE, "came from elsewhere"),

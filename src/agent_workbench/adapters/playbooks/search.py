@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from difflib import SequenceMatcher
-from hashlib import sha256
+from hashlib import sha1
 from typing import Protocol
 
 from agent_workbench.core.playbooks.catalogue import (
@@ -30,7 +30,7 @@ class TextVectors(Protocol):
     """Vectors of the playbooks' short texts."""
 
     def update(self, blobs: Mapping[str, str], read: Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]) -> None:
-        """Embed in the background the texts (content id by name) that have no vector."""
+        """Embed in the background the texts (git blob id by name) that have no vector."""
 
     async def cosines(self, words: str) -> Mapping[str, float]:
         """Return the cosine of the words and each text that has a vector."""
@@ -111,8 +111,13 @@ async def _cosines(playbooks: Sequence[Playbook], words: str, vectors: TextVecto
     async def read(paths: Sequence[str]) -> Mapping[str, bytes]:
         return {path: texts[path] for path in paths if path in texts}
 
-    vectors.update({path: sha256(text).hexdigest()[:40] for path, text in texts.items()}, read)
+    vectors.update({path: blob_id(text) for path, text in texts.items()}, read)
     return await vectors.cosines(words)
+
+
+def blob_id(data: bytes) -> str:
+    """Return the id that git gives such a content, by which vectors are stored."""
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _meaning(playbook: Playbook) -> str:

@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
+from agent_workbench.adapters.playbooks.search import blob_id
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+from agent_workbench.adapters.retrieval.vectors.note_vectors import PLAYBOOKS
 from agent_workbench.core.repo.retrieval import SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from tests.adapters.retrieval.vectors.test_embedding_client import PAUSE
@@ -66,3 +69,26 @@ async def test_unwanted_vectors_are_none(tmp_path: Path) -> None:
     retriever = CodeRetriever(RetrievalSettings(), tmp_path / "cache")
     assert retriever.note_vectors(str(tmp_path)) is None
     await retriever.close()
+
+
+async def test_cosines_are_given_as_they_are_and_apart_from_those_of_notes(
+    tmp_path: Path, embedding_server: LlamaServer
+) -> None:
+    retriever = retriever_of(embedding_server.url, tmp_path, embedding_server.api_key)
+    vectors = await asyncio.to_thread(retriever.note_vectors, str(tmp_path), PLAYBOOKS)
+    assert vectors is not None
+
+    async def read(names: Sequence[str]) -> Mapping[str, bytes]:
+        return {name: NOTES[name].encode() for name in names}
+
+    try:
+        assert await vectors.cosines("invoice") == {}
+        vectors.update({name: blob_id(text.encode()) for name, text in NOTES.items()}, read)
+        same = await vectors.cosines(NOTES["flying"])
+        assert set(same) == set(NOTES)
+        assert max(same, key=lambda name: same[name]) == "flying"
+        assert all(-1.001 < each < 1.001 for each in same.values())
+        assert same["flying"] > 0.99
+    finally:
+        await vectors.close()
+        await retriever.close()
