@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Database
-from agent_workbench.adapters.database.inbox import MOST_ROWS, MOST_TOLD, DatabaseInbox
+from agent_workbench.adapters.database.inbox import MOST_BYTES, MOST_ROWS, MOST_TOLD, DatabaseInbox
 from agent_workbench.core.errors import DatabaseDownError, DecisionRefused, SigningError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import EXPIRED, InboxDecision
@@ -152,6 +152,29 @@ class TestForgedRows:
         told = worker.inbox.refused(SESSION)
         assert len(told) == MOST_TOLD + 2
         assert told[-1] == f"the database has more than {MOST_ROWS:,} decisions about {SESSION}; no more are read"
+
+    async def test_huge_rows_are_not_read_and_hide_no_decision(self, worker: Place, ada: Place) -> None:
+        async with worker.database.connection() as connection:
+            await connection.execute("ALTER TABLE agent_decisions DROP CONSTRAINT agent_decisions_text_check")
+        try:
+            await worker.insert(decision(), "x" * (MOST_BYTES + 1), "x")
+            kept = await ada.inbox.put(decision())
+            assert await worker.inbox.pending(SESSION) == (kept,)
+            assert worker.inbox.refused(SESSION) == ()
+        finally:
+            async with worker.database.connection() as connection:
+                await connection.execute(
+                    "ALTER TABLE agent_decisions ADD CONSTRAINT agent_decisions_text_check CHECK (text <> '') NOT VALID"
+                )
+
+    async def test_notifications_of_anything_leave_nothing_behind(self, worker: Place, ada: Place) -> None:
+        waiting = asyncio.create_task(worker.inbox.wait(SESSION))
+        await worker.inbox._notifications.wait("", 0, 10)
+        async with ada.database.connection() as connection:
+            await connection.execute("SELECT pg_notify('agent_decisions', n::text) FROM generate_series(1, 500) n")
+        kept = await ada.inbox.put(decision())
+        assert await waiting == (kept,)
+        assert len(worker.inbox._notifications._counts) == 2
 
     async def test_the_first_that_counts_is_the_decision(self, worker: Place, ada: Place) -> None:
         await worker.forge(decision(verdict=Verdict.APPROVE), by="mallory")

@@ -27,11 +27,19 @@ KEPT_SECONDS = 10.0
 POLL_SECONDS = 1.0
 AWAY_SECONDS = 5.0
 """How long a database that does not answer is not asked again."""
-_READ = "SELECT id, proposal, digest, text, signature FROM agent_decisions WHERE session = %s ORDER BY id LIMIT %s"
+MOST_BYTES = 16_000_000
+"""Bytes of a session's rows that are read, the shortest first: whoever owns the database can lift its own limits."""
+_READ = """\
+SELECT id, proposal, digest, text, signature FROM (
+    SELECT *, sum(octet_length(text) + octet_length(signature) + octet_length(proposal) + octet_length(digest))
+        OVER (ORDER BY octet_length(text) + octet_length(signature), id) AS bytes
+    FROM agent_decisions WHERE session = %s
+) AS sized WHERE bytes <= %s ORDER BY bytes LIMIT %s"""
 _PUT = "INSERT INTO agent_decisions (session, proposal, digest, text, signature) VALUES (%s, %s, %s, %s, %s)"
 _REMOVE = "DELETE FROM agent_decisions WHERE session = %s AND proposal = %s AND digest = %s"
 _FORGET = "DELETE FROM agent_decisions WHERE made < clock_timestamp() - interval '90 days'"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('agent_decisions ' || %s, 0))"
+_MOST_DIGITS = 20
 _NOTIFY = "SELECT pg_notify(%s, %s)"
 
 
@@ -167,7 +175,7 @@ class DatabaseInbox:
         """Return the decisions that count, the first about each proposal, and why other rows do not."""
         counted: dict[Reference, InboxDecision] = {}
         refused: list[str] = []
-        for number, proposal, digest, text, signature in rows[:MOST_ROWS]:
+        for number, proposal, digest, text, signature in rows:
             found = await self._judge(session, f"{proposal}@{digest}", str(text), str(signature))
             if isinstance(found, str):
                 about = quoted(str(proposal))
@@ -195,4 +203,5 @@ class DatabaseInbox:
 
 
 async def _rows(connection: Connection, session: SessionId) -> Sequence[tuple[object, ...]]:
-    return await (await connection.execute(_READ, (session, MOST_ROWS + 1))).fetchall()
+    rows = await (await connection.execute(_READ, (session, MOST_BYTES, MOST_ROWS + 1))).fetchall()
+    return sorted(rows, key=lambda row: str(row[0]).zfill(_MOST_DIGITS))

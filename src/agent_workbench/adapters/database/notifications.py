@@ -1,7 +1,6 @@
 """Notifications of the database (`LISTEN`), by one connection for all who wait in this process."""
 
 import asyncio
-from collections import Counter
 from contextlib import suppress
 
 from agent_workbench.adapters.database.connection import Database
@@ -16,7 +15,7 @@ class Notifications:
     def __init__(self, database: Database, channel: str) -> None:
         self._database = database
         self._channel = channel
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
         self._gaps = 0
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -29,7 +28,7 @@ class Notifications:
 
     def count(self, payload: str) -> int:
         """Return a number that grows with each notification that was, or may have been, about the payload."""
-        return self._counts[payload] + self._gaps
+        return self._counts.setdefault(payload, 0) + self._gaps
 
     async def wait(self, payload: str, count: int, seconds: float) -> None:
         """Return when `count` is not the number of the payload any more, or after so many seconds."""
@@ -54,8 +53,9 @@ class Notifications:
                         self._gaps += 1
                         self._wake()
                         async for each in connection.notifies():
-                            self._counts[each.payload] += 1
-                            self._wake()
+                            if each.payload in self._counts:  # anybody can notify, of anything
+                                self._counts[each.payload] += 1
+                                self._wake()
                 self.listening = False
                 await asyncio.sleep(RETRY_SECONDS)
         finally:
