@@ -33,6 +33,9 @@ _PARAMETERS: dict[str, str | int] = {
     "tcp_user_timeout": 20_000,
 }
 
+_NO_SCHEMA = frozenset({"42P01", "42703", "42883"})
+"""States of an error about a table, column or function that is not there."""
+
 Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 
@@ -99,7 +102,8 @@ class Database:
         """Return the error of the workbench for one of the driver; its text has nothing of the url but the place."""
         if isinstance(error, psycopg.Error) and error.sqlstate and not _is_lost(error):
             said = error.diag.message_primary or type(error).__name__
-            return StorageError(f"the database at {self.place} refused: {said} ({error.sqlstate})")
+            advice = "run `agent database migrate`" if error.sqlstate in _NO_SCHEMA else ""
+            return StorageError(f"the database at {self.place} refused: {said} ({error.sqlstate})", advice=advice)
         advice = "it is tried again; `agent database check` tells more"
         return DatabaseDownError(
             f"the database at {self.place} does not answer ({type(error).__name__})", advice=advice

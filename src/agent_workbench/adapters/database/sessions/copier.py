@@ -152,7 +152,7 @@ class SessionCopier:
         fence = await tools.leases.claim(session)
         try:
             head = await tools.newest_head(session)
-            at = await tools.position(head, session)
+            at = await tools.position(head)
             if at is None:
                 raise lease_lost(session, self._state.fence)
             self._state = replace(self._state, fence=fence, seq=at.seq, hash=at.hash, offset=at.end)

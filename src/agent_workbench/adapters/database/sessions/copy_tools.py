@@ -61,14 +61,18 @@ class CopyTools:
         head = await self.rows.newest_head(session)
         return await self.require_signed(head) if head is not None else None
 
-    async def position(self, head: SignedHead | None, session: SessionId) -> StoredLine | None:
+    async def position(self, head: SignedHead | None) -> StoredLine | None:
         """Return the line of this machine's journal at a head; None if another machine went on from there.
 
         Before the first event it is a line without a number.
         """
         if head is None or head.seq < 0:
             return StoredLine(-1, "", "", b"")
-        line = await asyncio.to_thread(self.copies.line, session, head.seq)
+        return await asyncio.to_thread(self.find_position, head)
+
+    def find_position(self, head: SignedHead) -> StoredLine | None:
+        """Return the line of this machine's journal at a head, None if it has none. Blocks."""
+        line = self.copies.line(head.session, head.seq)
         return line if line is not None and line.hash == head.hash else None
 
     async def copy_blobs(self, session: SessionId, lines: Sequence[StoredLine]) -> None:

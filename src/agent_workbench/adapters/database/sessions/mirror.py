@@ -19,7 +19,6 @@ class Mirror:
 
     def __init__(self, tools: CopyTools, copies: JournalCopies, store: SessionStore) -> None:
         self._tools = tools
-        self._turn = asyncio.Lock()
         self.copies = copies
         self.store = store
 
@@ -29,25 +28,24 @@ class Mirror:
         Raises `JournalError` for a head without a signature that counts, for lines that do not lead to it, and for
         ones that lead elsewhere than what was seen here before. `StorageError` without the database.
         """
-        async with self._turn:
-            found = head or await self._tools.rows.newest_head(session)
-            if found is None:
-                raise self._gone(session)
-            await self._extend(session, found)
-            if whole:
-                await self._bring_blobs(session)
-            return found
+        found = head or await self._tools.rows.newest_head(session)
+        if found is None:
+            raise self._gone(session)
+        await self._extend(found)
+        if whole:
+            await self._bring_blobs(session)
+        return found
 
     async def knows(self, session: SessionId) -> bool:
         """Return True if this machine has seen the session."""
         return await asyncio.to_thread(self.copies.size, session) > 0
 
-    async def _extend(self, session: SessionId, head: SignedHead) -> None:
-        end = await asyncio.to_thread(self.copies.end, session)
+    async def _extend(self, head: SignedHead) -> None:
+        end = await asyncio.to_thread(self.copies.end, head.session)
         if (end.seq, end.hash) == (head.seq, head.hash) and end.seq >= 0:
             return
         await self._tools.require_signed(head)
-        incoming = await asyncio.to_thread(self.copies.receive, session)
+        incoming = await asyncio.to_thread(self.copies.receive, head.session)
         try:
             await self._receive(incoming, head)
             await asyncio.to_thread(incoming.keep)

@@ -59,7 +59,7 @@ class SessionOpening:
             return await self._copied(held, state or CopyState(), None)
         try:
             head = await tools.newest_head(session)
-            at = await tools.position(head, session) if held is not None else None
+            at = await tools.position(head) if held is not None else None
             if held is not None and at is not None:
                 await self._check_seen(session, held)
                 known = await asyncio.to_thread(tools.states.of, session) or CopyState()

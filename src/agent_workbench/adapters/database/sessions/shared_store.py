@@ -51,9 +51,8 @@ class SharedSessionStore:
         try:
             heads = await self._sources.heads()
             holders = await self._tools.leases.holders([*found, *(head.session for head in heads)])
-            for head in heads:
-                if await self._sources.is_elsewhere(head.session, head):
-                    found[head.session] = await self._sources.mirrored(head)
+            elsewhere = await self._sources.elsewhere(heads)
+            found.update({each.id: each for each in await self._sources.all_mirrored(elsewhere)})
         except DatabaseDownError:
             for each in await self._mirror.store.summaries():
                 if each.events:
@@ -70,7 +69,7 @@ class SharedSessionStore:
             if await self._sources.is_here(session) or not await self._mirror.knows(session):
                 return await self._local.summary(session)
             return replace(await self._mirror.store.summary(session), ours=True, worker=ANOTHER)
-        if head is not None and await self._sources.is_elsewhere(session, head):
+        if head is not None and await self._sources.elsewhere([head]):
             return replace(await self._sources.mirrored(head), holder=holder)
         local = await self._local.summary(session)
         return replace(local, holder=local.holder or holder)
@@ -95,7 +94,7 @@ class SharedSessionStore:
         session = await self.locate(query.name)
         with suppress(DatabaseDownError):
             head = await self._tools.rows.newest_head(session)
-            if head is not None and await self._sources.is_elsewhere(session, head):
+            if head is not None and await self._sources.elsewhere([head]):
                 await self._tools.require_signed(head)
                 return session
         if not await self._sources.is_here(session) and await self._mirror.knows(session):
@@ -165,7 +164,7 @@ class SharedSessionStore:
             head = await self._tools.rows.newest_head(session)
         except DatabaseDownError:
             return not await asyncio.to_thread(self._tools.copies.is_own, session)
-        return head is not None and await self._sources.is_elsewhere(session, head)
+        return head is not None and bool(await self._sources.elsewhere([head]))
 
     def backlog(self) -> Backlog:
         """Return what the sessions that are open here have that was not copied."""
