@@ -11,6 +11,7 @@ from agent_workbench.adapters.git.remote.address import RemoteAddress
 from agent_workbench.adapters.git.remote.transport import Transport
 from agent_workbench.core.errors import LockedError, StorageError, WorkspaceError
 from agent_workbench.core.events import TaskRolledBack
+from agent_workbench.core.history.leftovers import SessionFacts
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.remote.machines import AUDIT, BRANCH, Journal, Machine, Remote
 from tests.adapters.git.user import OTHER_SESSION, SESSION, TASK, User, commit_task
@@ -157,12 +158,12 @@ async def test_nothing_is_pushed_twice_and_a_restart_pushes_what_is_missing(
     assert f"refs/agent/{SESSION}/3" in remote.refs()
 
 
-async def test_twenty_checkpoints_that_waited_are_one_push(
+async def test_checkpoints_that_waited_are_one_push(
     here: Machine, journal: Journal, remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = await journal.begin(here)
     await here.refs.push(await here.head(journal, 1, 1))
-    for number in range(20):
+    for number in range(5):
         await journal.change(workspace, {"a.py": f"{number}\n"})
     pushes, push = [], Transport.push
 
@@ -171,11 +172,11 @@ async def test_twenty_checkpoints_that_waited_are_one_push(
         return push(transport, updates, leases)
 
     monkeypatch.setattr(Transport, "push", counted)
-    for seq in range(2, 22):
+    for seq in range(2, 7):
         await here.refs.push(await here.head(journal, seq, 1), if_missing=True)
     assert len(pushes) == 1
-    await here.refs.push(await here.head(journal, 21, 1))
-    assert [each.seq for each in await here.refs.heads(SESSION)] == [21]
+    await here.refs.push(await here.head(journal, 6, 1))
+    assert [each.seq for each in await here.refs.heads(SESSION)] == [6]
 
 
 async def test_a_branch_of_somebody_else_stays_and_the_session_can_be_continued_all_the_same(
@@ -258,6 +259,24 @@ async def test_a_session_that_comes_back_keeps_what_this_machine_had_beside_it(
     commit = await journal.commit(third)
     assert here.user.git("rev-parse", BRANCH) == commit
     await back.refs.push(await back.head(journal, 5, 3))
+
+
+async def test_a_branch_that_another_machine_finished_can_be_cleaned_here(
+    here: Machine, there: Machine, journal: Journal
+) -> None:
+    first = await journal.begin(here)
+    await journal.change(first, {"a.py": "1\n"})
+    await here.refs.push(await here.head(journal, 2, 1))
+    await first.release(keep=True)
+    await there.refs.take_over(await there.head(journal, 2, 2), journal.recorded)
+    await there.refs.fetch(SESSION, journal.recorded)
+    second = await there.repository.open(there.user.request(base=first.facts.base))
+    await journal.commit(second)
+    await there.refs.push(await there.head(journal, 3, 2))
+    await here.refs.fetch(SESSION, journal.recorded)
+    facts = SessionFacts({}, lambda _: "", "")
+    listed = {each.name: each.kept for each in await here.repository.leftovers(facts, ())}
+    assert listed == {BRANCH: "", f"refs/agent/{SESSION}": ""}
 
 
 async def test_a_rolled_back_task_leaves_no_branch_on_the_other_machine(

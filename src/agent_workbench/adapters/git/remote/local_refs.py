@@ -178,10 +178,11 @@ class LocalRefs:
         same = position == task.position or (position is None and task.position == task.base)
         if record is not None and record.ready and not same:
             self._set_aside(session, task, paths, position or task.base)
-        if record is None or not same:
-            commits = dict.fromkeys((*(record.commits if record is not None else ()), *task.commits))
-            base = task.base
-            paths.write_record(WorktreeRecord(session, task.task, task.branch, base, commits=tuple(commits)))
+        known = record.commits if record is not None else ()
+        commits = tuple(dict.fromkeys((*known, *task.commits)))
+        if record is None or not same or commits != known:
+            ready = record is not None and record.ready and same  # another one is rebuilt when it is opened
+            paths.write_record(WorktreeRecord(session, task.task, task.branch, task.base, ready, commits))
         if not same:
             self._put(session, at, task.position)
         tip = self._refs.branch_tip(task.branch)
