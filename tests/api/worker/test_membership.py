@@ -101,6 +101,9 @@ class Bench:
         self.membership = Membership(parts, WorkerRecord(name, instance=f"{name}-1", most_jobs=2))
         self.membership.jobs = lambda: self.jobs
 
+    async def broken(self) -> Fleet:
+        raise ValueError
+
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         await self.clock.sleep(seconds)
@@ -194,6 +197,14 @@ async def test_a_driver_that_hangs_delays_no_heartbeat() -> None:
         await bench.until(lambda: len(away.beats) > 5)
     finally:
         released.set()
+
+
+async def test_a_defect_is_told_at_once_and_raised_at_the_end() -> None:
+    bench = Bench(away := AwayRegistry(MovedClock()))
+    away.clock = bench.clock
+    away.fleet = bench.broken  # type: ignore[method-assign]
+    with pytest.raises(ExceptionGroup):
+        await bench.until(lambda: bool(bench.events("lost")))
 
 
 async def test_a_change_of_the_jobs_is_told_at_once(database: Database) -> None:

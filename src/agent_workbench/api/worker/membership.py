@@ -84,6 +84,7 @@ class Membership:
         """Keep the membership during the block, or until the worker is to stop; a defect of it is raised at the end."""
         self._ended.clear()
         keeping, finding = (asyncio.create_task(each) for each in (self._run(), self._finds()))
+        keeping.add_done_callback(self._tell_defect)
         try:
             yield
         finally:
@@ -96,6 +97,10 @@ class Membership:
             for each in (keeping, finding):
                 with suppress(asyncio.CancelledError):
                     await each
+
+    def _tell_defect(self, keeping: "asyncio.Task[None]") -> None:
+        if not keeping.cancelled() and (error := keeping.exception()) is not None:
+            self._parts.log.fail("lost", f"heartbeats have ended by a defect: {error!r}")
 
     async def _run(self) -> None:
         """Send heartbeats and look at the fleet until the worker is to stop."""

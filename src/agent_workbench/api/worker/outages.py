@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from enum import StrEnum
 from hashlib import sha256
 
@@ -53,8 +52,8 @@ class Pauses:
         finally:
             for each in ends:
                 each.cancel()
-                with suppress(asyncio.CancelledError):
-                    await each
+            # Unlike `await each`, this does not swallow a cancellation of the pause itself.
+            await asyncio.wait(ends)
 
 
 class Outages:
