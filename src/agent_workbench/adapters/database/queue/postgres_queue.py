@@ -53,16 +53,13 @@ _WITHDRAW = SQL(
     " WHERE queue = %(queue)s AND id = %(task)s AND state IN ('queued', 'claimed', 'parked') RETURNING job"
 ).format(now=_NOW)
 # The server counts, so that a flooded table does not come here.
-_LIST = SQL(
+_LIST_OF = SQL(
     "SELECT {columns} FROM ("
     "  SELECT *, sum(octet_length(body) + 1000) OVER (ORDER BY priority DESC, id) AS size FROM agent_tasks"
-    "  WHERE queue = %(queue)s AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s))"
-    " ) AS found WHERE size <= %(most)s ORDER BY priority DESC, id"
-).format(columns=COLUMNS)
-_SIZE = SQL(
-    "SELECT sum(octet_length(body) + 1000) > %(most)s FROM agent_tasks"
-    " WHERE queue = %(queue)s AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s))"
+    "  WHERE queue = %(queue)s AND {wanted}) AS found WHERE size <= %(most)s ORDER BY priority DESC, id"
 )
+_SIZE_OF = SQL("SELECT sum(octet_length(body) + 1000) > %(most)s FROM agent_tasks WHERE queue = %(queue)s AND {wanted}")
+_ALL, _IN_STATES = SQL("true"), SQL("state = ANY(%(states)s)")
 _WITHDREW = SQL(
     "SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s AND session = %(session)s"
     " AND state = 'withdrawn'"
@@ -188,12 +185,14 @@ class PostgresQueue:
         return True
 
     async def tasks(self, *states: QueueState) -> tuple[QueuedTask, ...]:
-        parameters = {**self._context.parameters(), "states": [str(each) for each in states] or None}
-        parameters["most"] = MOST_LISTED_BYTES
+        wanted = _IN_STATES if states else _ALL
+        parameters = {**self._context.parameters(), "states": [str(each) for each in states], "most": MOST_LISTED_BYTES}
         async with self._context.database.connection() as connection:
-            if (await (await connection.execute(_SIZE, parameters)).fetchone()) == (True,):
+            size = await connection.execute(_SIZE_OF.format(wanted=wanted), parameters)
+            if await size.fetchone() == (True,):
                 raise StorageError(f"{self.path} has more than {MOST_LISTED_BYTES:,} bytes of tasks")
-            return tuple(row.task for row in await select(connection, _LIST, parameters))
+            rows = await select(connection, _LIST_OF.format(wanted=wanted, columns=COLUMNS), parameters)
+        return tuple(row.task for row in rows)
 
     async def result(self, task: str) -> TaskResult | None:
         """Return the result of an ended task, None if it has none; raise `StorageError` if it does not count."""

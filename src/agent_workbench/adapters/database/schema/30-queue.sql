@@ -37,7 +37,7 @@ CREATE INDEX agent_tasks_fresh ON agent_tasks (queue, needs, priority DESC, id)
 CREATE INDEX agent_tasks_begun ON agent_tasks (queue, priority DESC, id)
     WHERE state = 'queued' AND worker = '' AND ready AND NOT fresh;
 CREATE INDEX agent_tasks_leases ON agent_tasks (queue, lease_until) WHERE lease_until IS NOT NULL;
-CREATE INDEX agent_tasks_parked ON agent_tasks (queue) WHERE state = 'parked';
+CREATE INDEX agent_tasks_state ON agent_tasks (queue, state);
 CREATE INDEX agent_tasks_waiting ON agent_tasks USING gin (depends_on) WHERE NOT ready;
 
 -- Workers that found nothing to do and wait to be woken; `fresh` if they would begin a new task.
