@@ -187,7 +187,7 @@ class RepoInbox:
         now, rejected = self._clock.now(), []
         for item in await self.items():
             reference = item.reference
-            if reference is None or item.decided is not None or not item.expires or now < item.expires or item.worker:
+            if reference is None or item.decided is not None or not item.expires or now < item.expires:
                 continue
             reason = f"nobody decided within {self._worker.park_for}"
             expired = InboxDecision(
@@ -253,9 +253,9 @@ class RepoInbox:
         return replace(item, decided=decided, worker=summary.worker, refused=self._inbox.refused(item.session))
 
     def _expiring(self, item: InboxItem, state: SessionState) -> InboxItem:
-        """Return an item with the time at which it is rejected, if it ever is."""
+        """Return an item with the time at which it is rejected, if it ever is; another machine has its own setting."""
         seconds, rejects = self._worker.park_seconds, self._worker.then is ParkedEnd.REJECT
-        if seconds is None or not rejects or not may_expire(item, state):
+        if seconds is None or not rejects or item.worker or not may_expire(item, state):
             return item
         return replace(item, expires=time_after(item.since, seconds))
 
