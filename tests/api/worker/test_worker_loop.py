@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct, field
 
-from agent_workbench.api.worker.dispatcher import Dispatcher
+from agent_workbench.api.worker.dispatcher import TAKEN, Dispatcher
 from agent_workbench.api.worker.outages import Outages, Pauses, pause_seconds
 from agent_workbench.api.worker.refused_files import RefusedFiles
 from agent_workbench.api.worker.worker_log import WorkerLog
@@ -156,7 +156,7 @@ class TimedWork(Struct):
     def stop(self, *, now: bool = False) -> None:
         self.stopped.set()
 
-    def lose(self) -> None:
+    def lose(self, why: str = TAKEN) -> None:
         self.stopped.set()
 
 

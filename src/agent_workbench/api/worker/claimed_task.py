@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_workbench.api.records.audit import share_audit
 from agent_workbench.api.sessions.session_host import LocalSessionHost
-from agent_workbench.api.worker.dispatcher import LEASE_SECONDS
+from agent_workbench.api.worker.dispatcher import LEASE_SECONDS, TAKEN
 from agent_workbench.api.worker.outages import Cause, Outages
 from agent_workbench.api.worker.session_records import (
     MissingSession,
@@ -102,7 +102,7 @@ class ClaimedTask:
         self._waits_for = ""
         self._open: LocalSession | None = None
         self._stopping = asyncio.Event()
-        self._lost = False
+        self._lost = ""
         self._shared = claim.task.origin is TaskOrigin.DATABASE
 
     @property
@@ -116,9 +116,9 @@ class ClaimedTask:
         if self._open is not None:
             self._open.submit(Leave("the worker was stopped") if now else PauseTask())
 
-    def lose(self) -> None:
-        """Leave the session: another worker has claimed the task."""
-        self._lost = True
+    def lose(self, why: str = TAKEN) -> None:
+        """Leave the session: another worker has claimed the task, or it was withdrawn."""
+        self._lost = why
         self.stop(now=True)
 
     async def run(self) -> SessionEnd:
@@ -247,7 +247,7 @@ class ClaimedTask:
     def _interrupted(self) -> SessionEnd:
         """Return the end of a task that the next worker continues."""
         if self._lost:
-            return SessionEnd(ExitCode.LOCKED, f"{self.claim.task.id} was claimed by another worker")
+            return SessionEnd(ExitCode.LOCKED, f"{self.claim.task.id} {self._lost}")
         self._context.log.note("stopped", "the next worker continues it", self.claim.task.id, self.session)
         return SessionEnd(ExitCode.INTERRUPTED, f"{self.claim.task.id} was stopped")
 

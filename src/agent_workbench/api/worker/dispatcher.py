@@ -1,11 +1,13 @@
 """Dispatcher of a worker: it claims tasks of a queue and keeps a number of them going at the same time."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import LockedError, StorageError
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import TaskClaim, TaskQueue
 from agent_workbench.core.queue.workers import WorkerJob
 from agent_workbench.core.session_end import SessionEnd
@@ -21,6 +23,13 @@ MOST_WAITING = 32
 """Tasks that may wait for the end of an outage while others, which need nothing of it, are done."""
 
 
+LOOK_SECONDS = 2.0
+"""Seconds from one look to the next, whether a task that is worked on was withdrawn."""
+TAKEN = "was claimed by another worker"
+WITHDRAWN = "was withdrawn"
+Withdrew = Callable[[str, SessionId], Awaitable[bool]]
+
+
 class Work(Protocol):
     """A claimed task that is worked on."""
 
@@ -34,8 +43,8 @@ class Work(Protocol):
     def stop(self, *, now: bool = False) -> None:
         """End between two steps; `now`: at once."""
 
-    def lose(self) -> None:
-        """Leave the task to another worker."""
+    def lose(self, why: str = TAKEN) -> None:
+        """Leave the task, which this worker does not have any more."""
 
 
 class Dispatcher:
@@ -48,12 +57,15 @@ class Dispatcher:
         begin: Callable[[TaskClaim], Work],
         jobs: int = 1,
         lease_seconds: float = LEASE_SECONDS,
+        withdrew: Withdrew | None = None,
     ) -> None:
+        """Prepare the work; `withdrew` tells if a task was taken back, so that nobody waits for the next renewal."""
         self._queue = queue
         self._worker = worker
         self._begin = begin
         self.most_jobs = jobs
         self._lease_seconds = lease_seconds
+        self._withdrew = withdrew
         self._running: dict[asyncio.Task[SessionEnd], Work] = {}
 
     @property
@@ -131,10 +143,24 @@ class Dispatcher:
         finally:
             renewing.cancel()
 
+    async def _is_withdrawn(self, claim: TaskClaim, work: Work, seconds: float) -> bool:
+        """Wait so long; return True at once if the task is withdrawn meanwhile."""
+        if self._withdrew is None:
+            await asyncio.sleep(seconds)
+            return False
+        for _ in range(max(1, round(seconds / LOOK_SECONDS))):
+            await asyncio.sleep(min(seconds, LOOK_SECONDS))
+            with suppress(StorageError):  # the renewal meets the same, and bears it
+                if work.job.session and await self._withdrew(claim.task.id, work.job.session):
+                    return True
+        return False
+
     async def _renew(self, claim: TaskClaim, work: Work) -> None:
         while True:
-            await asyncio.sleep(self._lease_seconds / RENEWALS)
             try:
+                if await self._is_withdrawn(claim, work, self._lease_seconds / RENEWALS):
+                    work.lose(WITHDRAWN)
+                    return
                 await self._queue.renew(claim, self._lease_seconds)
             except LockedError:
                 work.lose()

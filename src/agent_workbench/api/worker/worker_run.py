@@ -202,7 +202,7 @@ class WorkerRun:
         )
         worker = membership.name if membership is not None else self._name
         self._dispatcher = dispatcher = Dispatcher(
-            queue, worker, lambda claim: ClaimedTask(context, claim), most_jobs, lease
+            queue, worker, lambda claim: ClaimedTask(context, claim), most_jobs, lease, queue.withdrew
         )
         if membership is not None:
             membership.jobs = lambda: dispatcher.working
