@@ -8,13 +8,16 @@ from msgspec.structs import replace
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:  # loaded when a question is asked
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
     from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.audit_records import (
+        AuditDecision,
+        AuditEntry,
         AuditPage,
         AuditQuery,
         CostPage,
@@ -73,7 +76,23 @@ async def _answer(invocation: Invocation, ask: "Callable[[AuditIndex, str], Coro
         return replace(own, notes=(*own.notes, why))
     finally:
         await repo.shared.close()
-    return replace(page, problems=(*own.problems, *page.problems), notes=(*own.notes, *page.notes))
+    notes = (*own.notes, *page.notes, *_missing(own, page))
+    return replace(page, problems=(*own.problems, *page.problems), notes=notes)
+
+
+def _missing(
+    own: "AuditPage | DecisionPage | CostPage", page: "AuditPage | DecisionPage | CostPage"
+) -> "Iterator[str]":
+    """Yield a sentence if the shared answer lacks records of this machine; a page that is cut tells nothing."""
+    here, there = _rows(own), _rows(page)
+    gone = [each for each in here if not each.unproved and each not in there]
+    if gone and len(there) == page.total:
+        verb = "is" if len(gone) == 1 else "are"
+        yield f"{counted_text(len(gone), 'record')} of this machine {verb} missing in the database's answer"
+
+
+def _rows(page: "AuditPage | DecisionPage | CostPage") -> "Sequence[AuditEntry | AuditDecision]":
+    return getattr(page, "entries", ()) or getattr(page, "decisions", ())
 
 
 async def _copy(

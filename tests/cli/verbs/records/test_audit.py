@@ -198,6 +198,15 @@ def test_the_answer_comes_from_the_database(
     assert execute(["audit", "who", "--limit", "2"]) == ExitCode.DONE
     assert "2 of 3 decisions" in capsys.readouterr().out
     with psycopg.connect(migrated_url) as database:
+        hidden = database.execute(
+            "UPDATE agent_audit_records SET status = 'done' WHERE task = 'T-2' AND kind = 'entry'"
+        )
+        assert hidden.rowcount == 1
+    assert execute(["audit", "failures"]) == ExitCode.DONE
+    said = capsys.readouterr()
+    assert "T-2" not in said.out
+    assert "1 record of this machine is missing in the database" in said.err
+    with psycopg.connect(migrated_url) as database:
         forged = database.execute("DELETE FROM agent_audit_records WHERE task != 'T-3' AND kind = 'cost'").rowcount
     assert forged == 4
     assert execute(["audit", "spend", "--days", "365", "--by", "day", "--json"]) == ExitCode.DONE
