@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
 from time import monotonic
 
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.connection import Database
+from agent_workbench.adapters.database.connection import Connection, Database
 from agent_workbench.adapters.database.inbox import MOST_BYTES, MOST_ROWS, MOST_TOLD, DatabaseInbox
 from agent_workbench.core.errors import DatabaseDownError, DecisionRefused, SigningError
 from agent_workbench.core.ids import SessionId
@@ -233,6 +234,36 @@ class TestTwoInboxes:
         kept = await ada.inbox.put(decision())
         await worker.inbox._notifications.wait(SESSION, look.news, 10)
         assert await worker.inbox.pending(SESSION) == (kept,)
+
+
+async def test_many_sessions_without_decisions_cost_one_question(
+    worker: Place, ada: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = [SessionId(f"20260102T030405-{letters}22") for letters in ("aaaa", "aaab", "aaac", "aaad")]
+    for _ in range(2):
+        for session in sessions:
+            await worker.inbox.pending(session)
+    await worker.inbox._notifications.wait("", 0, 10)
+    for session in sessions:
+        await worker.inbox.pending(session)
+    asked = []
+    connection = worker.database.connection
+
+    def counted() -> AbstractAsyncContextManager[Connection]:
+        asked.append(1)
+        return connection()
+
+    monkeypatch.setattr(worker.database, "connection", counted)
+    worker.seconds += 11
+    for session in sessions:
+        assert await worker.inbox.pending(session) == ()
+    assert len(asked) == 1
+    kept = await ada.inbox.put(decision(session=sessions[2]))  # after the question
+    await worker.inbox._notifications.wait(sessions[2], 1, 10)
+    assert await worker.inbox.pending(sessions[2]) == (kept,)
+    await worker.forge(decision(session=sessions[3]), by="eve@desk")  # without a notification
+    worker.seconds += 11
+    assert [len(await worker.inbox.pending(each)) for each in sessions] == [0, 0, 1, 1]
 
 
 async def test_a_recorded_decision_is_removed_when_the_database_is_back(

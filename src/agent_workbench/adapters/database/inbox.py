@@ -35,6 +35,8 @@ SELECT id, proposal, digest, text, signature FROM (
         OVER (ORDER BY octet_length(text) + octet_length(signature), id) AS bytes
     FROM agent_decisions WHERE session = %s
 ) AS sized WHERE bytes <= %s ORDER BY bytes LIMIT %s"""
+_SESSIONS = "SELECT DISTINCT session FROM agent_decisions LIMIT %s"
+MOST_SESSIONS = 10_000
 _PUT = "INSERT INTO agent_decisions (session, proposal, digest, text, signature) VALUES (%s, %s, %s, %s, %s)"
 _REMOVE = "DELETE FROM agent_decisions WHERE session = %s AND proposal = %s AND digest = %s"
 _FORGET = "DELETE FROM agent_decisions WHERE made < clock_timestamp() - interval '90 days'"
@@ -50,6 +52,14 @@ class _Look(Struct, frozen=True):
     refused: tuple[str, ...] = ()
     at: float = 0.0
     news: int = -1
+
+
+class _Asked(Struct, frozen=True):
+    """The sessions with decisions in the database; `whole` unless there are too many."""
+
+    at: float = -KEPT_SECONDS
+    sessions: frozenset[str] = frozenset()
+    whole: bool = False
 
 
 class DatabaseInbox:
@@ -74,6 +84,7 @@ class DatabaseInbox:
         self._seconds = seconds
         self._notifications = Notifications(database, CHANNEL)
         self._looks: dict[SessionId, _Look] = {}
+        self._asked = _Asked(seconds() - KEPT_SECONDS)
         self._away = ""
         self._away_until = 0.0
 
@@ -153,7 +164,8 @@ class DatabaseInbox:
         news = self._notifications.count(session)
         if known is not None:
             self._notifications.listen()  # somebody looks again and again
-            if self._notifications.listening and known.news == news and now < known.at + KEPT_SECONDS:
+            unchanged = self._notifications.listening and known.news == news
+            if unchanged and (now < known.at + KEPT_SECONDS or await self._still_empty(session, known, now)):
                 return known
         if now < self._away_until:
             return known or _Look()
@@ -168,6 +180,19 @@ class DatabaseInbox:
         self._away = ""
         self._looks[session] = _Look(decisions, refused, now, news)
         return self._looks[session]
+
+    async def _still_empty(self, session: SessionId, known: _Look, now: float) -> bool:
+        """Return True if nothing is kept for a session, by one question for all sessions every few seconds."""
+        if known.decisions or known.refused or now < self._away_until:
+            return False
+        if now >= self._asked.at + KEPT_SECONDS:
+            try:
+                async with self._database.connection() as connection:
+                    rows = await (await connection.execute(_SESSIONS, (MOST_SESSIONS,))).fetchall()
+            except StorageError:
+                return False  # the look at the session says why
+            self._asked = _Asked(now, frozenset(str(row[0]) for row in rows), whole=len(rows) < MOST_SESSIONS)
+        return self._asked.whole and session not in self._asked.sessions
 
     async def _judged(
         self, session: SessionId, rows: Sequence[tuple[object, ...]]
