@@ -175,6 +175,8 @@ async def test_a_failed_run_is_linted_and_stands_in_the_outcome(tmp_path: Path) 
             ("broken.yml", True, True),
             ("broken.yml", True, False),
         ]
+        refused = [each.reason for each in stage.events if isinstance(each, ActionRejected)]
+        assert [each.split(".yml failed")[0] for each in refused] == ["finish: the last run of broken"]
         assert result.playbooks[0].analysis_result.startswith("broken.yml:3 no-changed-when")
 
 

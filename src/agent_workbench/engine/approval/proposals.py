@@ -34,7 +34,7 @@ from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
-from agent_workbench.core.tools.permissions import CALLS
+from agent_workbench.core.tools.permissions import CALLS, RUNS_PROGRAMS
 from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec, by_name
 from agent_workbench.engine.answer.grammar_compliance import grammar_ignored
 from agent_workbench.engine.answer.repeated_calls import loop_warning
@@ -80,7 +80,7 @@ async def read_answer(session: SessionContext) -> None:
 
 def _runs_anew(spec: ToolSpec) -> bool:
     """Return True if each call of the tool has an effect. The result of a tool that only reads shows a repetition."""
-    return spec.name == NOTE or spec.permission in {Permission.CHECK, Permission.COMMAND} | CALLS
+    return spec.name == NOTE or spec.permission in RUNS_PROGRAMS | {Permission.CHECK}
 
 
 async def propose(

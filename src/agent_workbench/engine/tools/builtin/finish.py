@@ -49,8 +49,19 @@ TOOL = Finish(
 
 
 def why_rejected(run: TaskRun) -> str:
-    """Return the reason to reject a finish, empty to accept it. The first one without any changes is rejected."""
-    if run.changed or run.finish_returned or run.definition.changes_nothing or _has_applied_playbook(run):
+    """Return the reason to reject a finish, empty to accept it.
+
+    The first one without any changes is rejected, and the first one after a failed run of a playbook.
+    """
+    if run.finish_returned or run.definition.changes_nothing:
+        return ""
+    ended = [each.event for each in run.history if isinstance(each.event, PlaybookFinished)]
+    if ended and ended[-1].failed:
+        return (
+            f"the last run of {ended[-1].request.playbook} failed. Correct its cause and run it again. If it cannot be "
+            "corrected here, call finish again and say why in its summary; a person sees it."
+        )
+    if run.changed or any(not each.request.check for each in ended):
         return ""
     tried = attempts(run.history)
     last = f" Your last diff does not stand ({tried[-1].told})." if tried else ""
@@ -58,12 +69,6 @@ def why_rejected(run: TaskRun) -> str:
         f"nothing is changed: the files are as they were when the task began.{last} Make the change that the task asks "
         "for. If it needs none, call finish again and say why in its summary; a person decides then."
     )
-
-
-def _has_applied_playbook(run: TaskRun) -> bool:
-    """Return True if a playbook changed hosts: then files need no change."""
-    ended = (each.event for each in run.history)
-    return any(isinstance(each, PlaybookFinished) and not (each.request.check or each.failed) for each in ended)
 
 
 def finish_spec(convention: CommitConvention) -> ToolSpec:
