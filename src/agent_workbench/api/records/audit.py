@@ -92,7 +92,16 @@ def _missing(
 
 
 def _rows(page: "AuditPage | DecisionPage | CostPage") -> "Sequence[AuditEntry | AuditDecision]":
-    return getattr(page, "entries", ()) or getattr(page, "decisions", ())
+    """Return the records of a page; sums are none."""
+    from agent_workbench.core.history.audit_records import AuditPage, DecisionPage
+
+    match page:
+        case AuditPage():
+            return page.entries
+        case DecisionPage():
+            return page.decisions
+        case _:
+            return ()
 
 
 async def _copy(
