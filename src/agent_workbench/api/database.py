@@ -1,6 +1,7 @@
 """The shared database: apply its schema, and report its state."""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from agent_workbench.core.errors import (
     JournalError,
     SigningError,
     StorageError,
+    WorkbenchError,
     WorkspaceError,
     error_text,
 )
@@ -48,9 +50,11 @@ async def check_database(invocation: Invocation, project: str = "") -> DatabaseR
     Raises `ConfigError` if no database is set; whatever else is wrong is in the report.
     """
     repo, settings = await _with_database(invocation)
-    from agent_workbench.bootstrap.shared_sessions import copy_backlog
+    from agent_workbench.bootstrap.shared_sessions import copy_backlog, copy_rest
 
     try:
+        with suppress(WorkbenchError):  # what is wrong is found again below
+            await copy_rest(await asyncio.to_thread(repo.sessions, settings))
         report = await _server(repo, settings, project or DEFAULT_PROJECT)
     finally:
         await repo.shared.close()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_workbench.bootstrap.shared_resources import SharingRepo
     from agent_workbench.core.backlog import Backlog
     from agent_workbench.core.ids import SessionId
+    from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.settings import Settings
 
 
@@ -65,6 +66,12 @@ def shared_sessions(
         return stone is not None and stone.journal
 
     return SharedSessionStore(local, tools, mirror, removed)
+
+
+async def copy_rest(sessions: "SessionStore") -> None:
+    """Try once to copy what ended processes of this machine left of the `sessions`."""
+    if isinstance(sessions, SharedSessionStore):
+        await sessions.copy_rest()
 
 
 def copy_backlog(repo: "SharingRepo", folder: Path) -> "Backlog":

@@ -1,7 +1,7 @@
 """The sessions of a repository on all machines: the local ones, copied to a database, and those of other machines."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 
 from msgspec.structs import replace
@@ -57,6 +57,7 @@ class SharedSessionStore:
             for each in await self._mirror.store.summaries():
                 if each.events:
                     found.setdefault(each.id, replace(each, ours=True, worker=ANOTHER))
+        self._begin_rest()
         held = (replace(each, holder=each.holder or holders.get(each.id, "")) for each in found.values())
         return tuple(sorted(held, key=lambda each: each.id, reverse=True))
 
@@ -180,9 +181,13 @@ class SharedSessionStore:
         opened = await self._resume_or_begin(query)
         if isinstance(opened.journal, LeasedJournal):
             self._sources.journals[opened.id] = opened.journal
-        if self._rest is None:
-            self._rest = in_background(self._copy_rest())
+        self._begin_rest()
         return opened
+
+    def _begin_rest(self) -> None:
+        """Look in the background for what ended processes of this machine left, if nobody does so already."""
+        if self._rest is None or self._rest.done():
+            self._rest = in_background(self._copy_rest())
 
     async def _resume_or_begin(self, query: SessionQuery) -> HeldSession:
         for tries in range(_MOST_TRIES):
@@ -196,6 +201,15 @@ class SharedSessionStore:
                     raise  # without a name the next look does not find it
         return await self._opening.begin(query)
 
+    async def copy_rest(self) -> None:
+        """Try once to copy what ended processes of this machine left."""
+        await self._copy_once(await asyncio.to_thread(self._tools.states.behind, self._tools.copies))
+
+    async def _copy_once(self, sessions: Iterable[SessionId]) -> None:
+        for session in sessions:
+            with suppress(WorkbenchError):  # it is open again, or damaged: who opens it is told
+                await copy_rest(self._tools, session)
+
     async def _copy_rest(self) -> None:
         """Copy what ended processes of this machine left, until nothing is left."""
         pause = FIRST_PAUSE
@@ -205,9 +219,7 @@ class SharedSessionStore:
             left = tuple(each for each in left if each not in journals or journals[each].closed)
             if not left:
                 return
-            for session in left:
-                with suppress(WorkbenchError):  # it is open again, or damaged: who opens it is told
-                    await copy_rest(self._tools, session)
+            await self._copy_once(left)
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
 
