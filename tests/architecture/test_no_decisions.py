@@ -6,7 +6,7 @@ from tests.architecture.source_tree import PACKAGE, expect_none, modules
 
 DECIDING = {
     *("InboxChoice", "Verdict", "ApproveProposal", "RejectProposal", "SkipProposal", "EditProposal", "decide"),
-    *("submit", "Intent", "parse_reference", "reference", "reference_to", "store_rule", "core.intents"),
+    *("submit", "Intent", "parse_reference", "reference", "reference_to", "store_rule", "core.intents", "dispatch"),
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 from agent_workbench.api.merge import preview_merge
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.system.processes import COMMAND_MARK
 from tests.e2e.calc import FILES, FINISH, GOOD, calc_repo
 from tests.e2e.machine import Done, Machine, bodies, journal_lines
 
@@ -151,6 +152,8 @@ def test_what_nobody_approved_is_not_queued_without_a_yes(shop: Shop) -> None:
     assert (refused["queued"], [each["id"] for each in refused["tasks"] if not each["approved"]]) == (False, ["T-1"])
     assert not (shop.repo / "tasks").exists()
     (shop.repo / PLAN).write_text(text)
+    of_agent = shop.machine.agent("plan", "dispatch", cwd=shop.repo, environ={COMMAND_MARK: "1"})
+    assert (of_agent.code, (shop.repo / "tasks").exists()) == (4, False), "a command of the agent dispatches nothing"
     assert shop.told("plan", "dispatch")["queued"]
 
 

@@ -245,7 +245,7 @@ class RepoContext:
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
             past_speed=past_speed,
-            past_figures=partial(past_figures, self.sessions_dir(settings)),
+            past_figures=partial(past_figures, self.sessions_dir(settings), partial(self.sessions, settings)),
             schemas=SchemaChecker(self.invocation.environ),
             model=self.model(settings, say),
             endpoints=self.endpoint_models(settings, say),

@@ -1,13 +1,17 @@
 """Wiring of this machine's stores: sessions, rules, and decisions made in other processes."""
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.core.errors import JournalError, StorageError, UsageError
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
+    from collections.abc import Callable
+
     from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
     from agent_workbench.adapters.journal.session_removal import SessionRemoval
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
@@ -16,8 +20,11 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.ports.audit_index import AuditSource
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.repo_files import RuleStore
-    from agent_workbench.core.ports.stores import Inbox
+    from agent_workbench.core.ports.stores import Inbox, SessionStore
     from agent_workbench.core.settings import Settings
+
+MOST_ELSEWHERE = 100
+"""Sessions of other machines that are read for the figures of their tasks."""
 
 
 def session_store(invocation: Invocation, folder: Path, settings: "Settings") -> "LocalSessionStore":
@@ -79,11 +86,26 @@ def local_inbox() -> "Inbox":
     return LocalInbox(state_dir() / "inbox")
 
 
-async def past_figures(sessions_dir: Path) -> "tuple[TaskFigures, ...]":
-    """Return what the tasks cost that were done in the newest sessions."""
-    from agent_workbench.adapters.journal.past_tasks import past_figures as read_figures
+async def past_figures(
+    sessions_dir: Path, shared: "Callable[[], SessionStore] | None" = None
+) -> "tuple[TaskFigures, ...]":
+    """Return what the tasks cost that were done in the newest sessions; with a `shared` store also on other machines.
 
-    return await asyncio.to_thread(read_figures, sessions_dir)
+    A database that does not answer leaves those out.
+    """
+    from agent_workbench.adapters.journal.past_tasks import past_figures as read_figures
+    from agent_workbench.core.history.task_figures import done_tasks
+
+    found = await asyncio.to_thread(read_figures, sessions_dir)
+    if shared is None:
+        return found
+    store = await asyncio.to_thread(shared)
+    with suppress(StorageError):
+        elsewhere = [each.id for each in await store.summaries() if each.ours and each.worker]
+        for session in elsewhere[:MOST_ELSEWHERE]:
+            with suppress(JournalError, UsageError):
+                found += tuple(done_tasks(await store.read(session)))
+    return found
 
 
 def system_clock() -> "Clock":

@@ -94,6 +94,8 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
         word += f": {sanitize_line(task.blocked_because, 300)}"
     if taken:
         word = "another session works on it"
+    if task.status is TaskStatus.QUEUED and not running:
+        word = f"queued as {sanitize_line(task.queued_as, 80)}; Q shows it"
     if task.status is TaskStatus.FAILED and not running and not taken:
         why = f": {sanitize_line(run.reason, 200)}" if run is not None and run.reason else ""
         word = f"failed{why}; s starts it again"
