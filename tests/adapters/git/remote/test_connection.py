@@ -1,12 +1,13 @@
 """Settings of git for the shared remote, and its own repository on this machine."""
 
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from agent_workbench.adapters.git.commands.detached_git import DetachedGit
 from agent_workbench.adapters.git.commands.discovery import discover
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.remote.address import RemoteAddress, remote_settings, remote_variables
+from agent_workbench.adapters.git.remote.address import RemoteAddress, remote_address, remote_settings, remote_variables
 from tests.adapters.git.user import User
 
 
@@ -47,3 +48,14 @@ def test_its_repository_is_made_by_many_at_once(user: User, tmp_path: Path) -> N
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(head, range(16))) == {"commit"}
     assert [each.name for each in folder.iterdir()] == ["repo.git"]
+
+
+def test_a_folder_of_another_user_is_served_if_the_users_own_settings_trust_it(user: User, tmp_path: Path) -> None:
+    user.git("config", "--global", "safe.directory", "/srv/it's ours.git")
+    user.git("config", "safe.directory", "*")
+    program, paths = discover(str(user.root))
+    address = remote_address(str(tmp_path), Plumbing(program, paths.git_dir), paths)
+    assert address.safe == ("/srv/it's ours.git",)
+    for words in (address.push_words, address.fetch_words):
+        assert shlex.split(words[0])[-2] == "safe.directory=/srv/it's ours.git"
+    assert RemoteAddress("git@git.example:x.git", "ssh").push_words == ()

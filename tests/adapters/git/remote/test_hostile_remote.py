@@ -307,6 +307,11 @@ async def test_nothing_that_the_repository_or_a_remote_on_this_disk_configures_r
         for name in ("pre-push", "reference-transaction", "pre-receive", "update", "post-update", "post-receive"):
             (folder / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
             (folder / name).chmod(0o755)
+    other = tmp_path / "other.git"
+    subprocess.run([GIT, "init", "--quiet", "--bare", str(other)], check=True)
+    (remote.path / "objects/info/alternates").write_text(f"{other}/objects\n")
+    remote.git("config", "core.alternateRefsCommand", f"touch {canary}; true")
+    remote.git("config", "uploadpack.packObjectsHook", f"touch {canary}; true")
     pushed.add(pushed.recorded[2].event)
     machine = here.again()
     await machine.refs.push(await here.head(pushed, 4, 1))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,20 +21,38 @@ _SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?\[?[A-Za-z0-9.:_-]+\]?:[^:].*")
 _PROTOCOLS = ("file", "ssh", "https", "http")
 # No question, no forwarding, no command of the host's configuration beyond the connection itself.
 _SSH_OPTIONS = "-oBatchMode=yes -oConnectTimeout=20 -oForwardAgent=no -oClearAllForwardings=yes -oPermitLocalCommand=no"
-# Hooks of a repository on this machine would run with the rights of this process.
-_LOCAL_RECEIVE = "git -c core.hooksPath=/dev/null receive-pack"
+# A repository on this machine is served with the rights of this process: nothing that it configures may run.
+_LOCAL = (
+    *("core.hooksPath=/dev/null", "core.alternateRefsCommand=true", "core.fsmonitor=false"),
+    *("receive.autogc=false", "receive.denyCurrentBranch=refuse"),
+)
 
 
 class RemoteAddress(Struct, frozen=True):
-    """Address of a repository, and the one protocol by which it is reached."""
+    """Address of a repository, and the one protocol by which it is reached.
+
+    `safe` are folders of other users that the user's own git settings trust.
+    """
 
     url: str
     protocol: str
+    safe: tuple[str, ...] = ()
 
     @property
     def push_words(self) -> tuple[str, ...]:
         """Words of `git push` for this address."""
-        return (f"--receive-pack={_LOCAL_RECEIVE}",) if self.protocol == "file" else ()
+        return self._served("receive-pack")
+
+    @property
+    def fetch_words(self) -> tuple[str, ...]:
+        """Words of `git fetch` and `git ls-remote` for this address."""
+        return self._served("upload-pack")
+
+    def _served(self, command: str) -> tuple[str, ...]:
+        if self.protocol != "file":
+            return ()
+        settings = (*_LOCAL, *(f"safe.directory={each}" for each in self.safe))
+        return (f"--{command}={shlex.join(('git', *(word for each in settings for word in ('-c', each)), command))}",)
 
 
 def remote_address(text: str, plumbing: Plumbing, paths: RepoPaths) -> RemoteAddress:
@@ -53,7 +72,9 @@ def remote_address(text: str, plumbing: Plumbing, paths: RepoPaths) -> RemoteAdd
         )
     if protocol == "http" and not is_loopback((address.hostname if address else "") or ""):
         raise ConfigError(f"{shown(url)} would send code unencrypted", advice="use https or ssh for the remote")
-    return RemoteAddress(url, protocol)
+    safe = plumbing.attempt("config", "--global", "--get-all", "-z", "safe.directory") if protocol == "file" else None
+    trusted = [each for each in os.fsdecode(safe.out).split("\0") if each] if safe is not None else ()
+    return RemoteAddress(url, protocol, tuple(trusted))
 
 
 def _configured(name: str, plumbing: Plumbing) -> str:

@@ -69,7 +69,7 @@ class Transport:
 
     def list(self, *patterns: str) -> dict[str, str]:
         """Return the remote's refs that match; raise `JournalError` for a symbolic one or far too many."""
-        words = ("ls-remote", "--refs", "--symref", "--quiet", self.address.url, *patterns)
+        words = ("ls-remote", "--refs", "--symref", "--quiet", *self.address.fetch_words, self.address.url, *patterns)
         result = self._ready().run(*words, seconds=LIST_SECONDS, max_output=_MAX_LIST_BYTES)
         self._check(result, "ls-remote")
         found: dict[str, str] = {}
@@ -114,7 +114,7 @@ class Transport:
             git.prepare()
             specs = [f"+{each}:{each}" for each in patterns]
             words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-prune")
-            given = ("--no-recurse-submodules", "--refmap=", self.address.url, *specs)
+            given = ("--no-recurse-submodules", "--refmap=", *self.address.fetch_words, self.address.url, *specs)
             result = git.run(*words, *given, seconds=FETCH_SECONDS, max_file=MAX_PACK_BYTES)
             self._check(result, "fetch")
             plumbing = Plumbing(self._program, str(git.git_dir))
