@@ -7,6 +7,7 @@ from agent_workbench.bootstrap.database import repository_key, shared_database
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from collections.abc import Sequence
 
+    from agent_workbench.adapters.queue.worker_files import WorkerFiles
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import ModelAnswered
     from agent_workbench.core.ports.machine import Machine
@@ -22,6 +23,14 @@ async def worker_registry(repo: "RepoContext", settings: "Settings", project: st
     from agent_workbench.adapters.database.registry import DatabaseRegistry
 
     return DatabaseRegistry(shared_database(repo, settings.database), await repository_key(repo), project)
+
+
+async def worker_names(repo: "RepoContext", project: str) -> "WorkerFiles":
+    """Return the names that living workers of this machine have in a project's queue, of whichever clone they are."""
+    from agent_workbench.adapters.queue.worker_files import WorkerFiles
+    from agent_workbench.system.user_dirs import state_dir
+
+    return WorkerFiles(state_dir() / "workers" / await repository_key(repo) / project)
 
 
 def local_machine(repo: "RepoContext") -> "Machine":

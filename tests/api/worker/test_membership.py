@@ -97,6 +97,7 @@ class Bench:
             WorkerSettings(),
             self.pauses,
             WorkerLog(self.lines.append, self.clock, str),
+            lambda: None,
         )
         self.membership = Membership(parts, WorkerRecord(name, instance=f"{name}-1", most_jobs=2))
         self.membership.jobs = lambda: self.jobs

@@ -17,7 +17,6 @@ from agent_workbench.core.queue.workers import WorkerRecord
 from agent_workbench.core.settings.models import SHORT_FORM
 
 if TYPE_CHECKING:  # loaded by the worker
-    from agent_workbench.adapters.queue.worker_files import WorkerFiles
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.settings import Settings
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:  # loaded by the worker
 class FleetEntry(Struct, frozen=True):
     """Parts of a worker that enters a fleet. `instance` is another text for each process."""
 
-    files: "WorkerFiles"
     instance: str
     most_jobs: int
     pauses: Pauses
@@ -38,16 +36,17 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
     A database that is away does not keep it from starting.
     """
     from agent_workbench.bootstrap.database import machine_name
-    from agent_workbench.bootstrap.fleet import local_machine, recorded_answers, worker_registry
+    from agent_workbench.bootstrap.fleet import local_machine, recorded_answers, worker_names, worker_registry
 
-    name = await asyncio.to_thread(entry.files.take_name, machine_name(settings))
+    names = await worker_names(repo, project)
+    name = await asyncio.to_thread(names.take_name, machine_name(settings))
     worker = WorkerRecord(name, instance=entry.instance, tags=settings.worker.tags, most_jobs=entry.most_jobs)
     endpoints = await asyncio.to_thread(repo.endpoints, settings, lambda _: None)
     known = await asyncio.to_thread(lambda: tuple(worker_endpoints(settings, repo.invocation.environ)))
     past = partial(recorded_answers, repo, settings)
     models = ServedModels(known, endpoints.looked_at, endpoints.close, past)
     registry = await worker_registry(repo, settings, project)
-    parts = MembershipParts(registry, local_machine(repo), models, settings.worker, entry.pauses, entry.log)
+    parts = MembershipParts(registry, local_machine(repo), models, settings.worker, entry.pauses, entry.log, names.end)
     membership = Membership(parts, worker)
     await membership.begin()
     return membership

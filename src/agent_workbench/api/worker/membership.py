@@ -26,7 +26,7 @@ END_SECONDS = 2.0
 
 
 class MembershipParts(Struct, frozen=True):
-    """Parts of a membership."""
+    """Parts of a membership. `release` gives up the worker's name on this machine; it blocks."""
 
     registry: WorkerRegistry
     machine: Machine
@@ -34,6 +34,7 @@ class MembershipParts(Struct, frozen=True):
     settings: WorkerSettings
     pauses: Pauses
     log: WorkerLog
+    release: Callable[[], None]
 
 
 class Membership:
@@ -115,6 +116,7 @@ class Membership:
         except StorageError as error:
             self._parts.log.trace("waits", f"the end of this worker could not be told: {error_text(error)}")
         finally:
+            await asyncio.to_thread(self._parts.release)
             await self._parts.models.close()
 
     def answered(self, answer: ModelAnswered) -> None:

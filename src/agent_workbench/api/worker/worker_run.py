@@ -134,7 +134,7 @@ class WorkerRun:
         await asyncio.to_thread(self._files.begin, self._name)
         most_jobs = self._options.jobs or settings.worker.jobs
         if settings.database.active:
-            parts = FleetEntry(self._files, self._name, most_jobs, self._pauses, self._log_of_worker())
+            parts = FleetEntry(self._name, most_jobs, self._pauses, self._log_of_worker())
             self._membership = await enter_fleet(repo, settings, self._project, parts)
         loop = await self._loop(repo, settings, queue, most_jobs)
         self._changed()
