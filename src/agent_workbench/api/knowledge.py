@@ -144,12 +144,13 @@ async def park_notes(invocation: Invocation, notes: Sequence[OfferedNote], origi
 
     Raises `UsageError` for notes that cannot be offered, or while `MOST_WAITING` wait already, and `StorageError`.
     """
-    from agent_workbench.api.sessions.inbox import repo_inbox
+    from agent_workbench.api.sessions.inbox import opened_inbox
     from agent_workbench.api.sessions.offered_notes import close_notes, open_notes, settle_offer
     from agent_workbench.core.intents.outcomes import Refused
     from agent_workbench.engine.knowledge.offers import offer_notes
 
-    others = await (await repo_inbox(invocation)).items(InboxFilter(kind=Permission.KNOWLEDGE))
+    async with opened_inbox(invocation) as inbox:
+        others = await inbox.items(InboxFilter(kind=Permission.KNOWLEDGE))
     if len(others) >= MOST_WAITING:
         raise UsageError(f"{len(others)} offers of notes wait already", advice="decide them: `agent inbox` lists them")
     repo, _ = await trusted_repo(invocation)

@@ -86,6 +86,7 @@ async def _sessions(invocation: Invocation) -> list[str]:
 
 
 async def _proposals(invocation: Invocation) -> list[str]:
-    from agent_workbench.api.sessions.inbox import repo_inbox
+    from agent_workbench.api.sessions.inbox import opened_inbox
 
-    return [item.id for item in await (await repo_inbox(invocation)).items()]
+    async with opened_inbox(invocation) as inbox:
+        return [item.id for item in await inbox.items()]

@@ -100,7 +100,9 @@ class TestForgedRows:
         for row in (decision("P-15"), decision(session=OTHER), decision(digest="1" * 32)):
             await worker.forge(right, by="ada@laptop", as_row=row)
             assert await worker.inbox.pending(row.reference.session) == ()
-            assert f"ada@laptop made it about {right.reference}" in worker.inbox.refused(row.reference.session)[-1]
+            told = worker.inbox.refused(row.reference.session)[-1]
+            assert told.endswith(f"ada@laptop made it about {SESSION}/P-14, as it was shown then")
+            assert right.reference.digest not in told
 
     async def test_an_edited_text_and_a_signature_of_another(self, worker: Place, ada: Place) -> None:
         kept = await ada.inbox.put(decision(verdict=Verdict.REJECT))

@@ -223,7 +223,8 @@ class DatabaseInbox:
         if isinstance(decision, str):
             return f"{decision} ({principal})"
         if str(decision.reference) != f"{session}/{about}":
-            return f"{principal} made it about {decision.reference}"
+            # Without the digest: who lists the inbox has not seen the proposal.
+            return f"{principal} made it about {decision.reference.name}, as it was shown then"
         return signed_decision(decision, principal, SignedText(text, signature))
 
 

@@ -48,7 +48,7 @@ def _contradiction(session: SessionId | None, versions: list[Proposal], event: A
         return f"is not the one that was signed: {decision}"
     named = decision.reference
     if session not in {None, named.session} or named.proposal != event.proposal_id:
-        return f"is not the one that was signed: that is about {named}"
+        return f"is not the one that was signed: that is about {named.name}"
     if not _same_verdict(decision, event):
         return f"is not the one that was signed: {event.verdict} for {decision.verdict}"
     shown = [reference_to(named.session, each) for each in versions]

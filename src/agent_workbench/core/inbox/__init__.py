@@ -30,7 +30,12 @@ class Reference(Struct, frozen=True):
     digest: str
 
     def __str__(self) -> str:
-        return f"{self.session}/{self.proposal}@{self.digest}"
+        return f"{self.name}@{self.digest}"
+
+    @property
+    def name(self) -> str:
+        """The name of the proposal without its digest: a decision cannot be made with it."""
+        return f"{self.session}/{self.proposal}"
 
 
 class InboxItem(Struct, frozen=True):

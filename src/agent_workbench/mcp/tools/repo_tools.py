@@ -108,10 +108,10 @@ async def _search_code(invocation: Invocation, turn: asyncio.Lock, arguments: Ar
 
 
 async def _inbox_list(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.sessions.inbox import repo_inbox
+    from agent_workbench.api.sessions.inbox import opened_inbox
 
-    inbox = await repo_inbox(invocation)
-    rows = view_inbox(await inbox.items(InboxFilter(task=arguments.text("task"))), inbox.now())
+    async with opened_inbox(invocation) as inbox:
+        rows = view_inbox(await inbox.items(InboxFilter(task=arguments.text("task"))), inbox.now())
     return {"waiting": [row_document(row) for row in rows]}
 
 
