@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.adapters.journal.blobs import Blobs
@@ -23,7 +22,7 @@ from agent_workbench.adapters.journal.session_store import is_registered, regist
 from agent_workbench.adapters.journal.writer import make_sessions
 from agent_workbench.core.errors import JournalError, LockedError
 from agent_workbench.core.ids import SessionId, session_id
-from agent_workbench.core.ports.journal_copies import BlobName, JournalCopies, JournalEnd, StoredLine
+from agent_workbench.core.ports.journal_copies import BlobName, JournalCopies, JournalEnd, StoredLine, require_blob
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, write_atomically
 from agent_workbench.system.locks import FileLock, describe_holder
 from agent_workbench.system.regular_files import open_regular
@@ -88,8 +87,7 @@ class JournalFolder:
 
     def put_blob(self, session: SessionId, name: BlobName, data: bytes) -> None:
         """Store a text durably; raise `JournalError` if it is another one than is named."""
-        if len(data) != name.bytes or sha256(data).hexdigest() != name.sha:
-            raise JournalError(f"blob {name.sha} was changed: it has {len(data)} bytes, {name.bytes} were written")
+        require_blob(name, data)
         Blobs(self._directory(session)).write(name.sha, data)
 
     def receive(self, session: SessionId) -> ReceivedLines:

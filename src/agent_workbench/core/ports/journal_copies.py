@@ -1,10 +1,12 @@
 """Port to journals as bytes: what is copied to other machines, and what is received from them."""
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Protocol
 
 from msgspec import Struct
 
+from agent_workbench.core.errors import JournalError
 from agent_workbench.core.ids import SessionId
 
 NO_LINE = -1
@@ -16,6 +18,12 @@ class BlobName(Struct, frozen=True):
 
     sha: str
     bytes: int
+
+
+def require_blob(name: BlobName, data: bytes) -> None:
+    """Raise `JournalError` if `data` is not the text of this name."""
+    if len(data) != name.bytes or sha256(data).hexdigest() != name.sha:
+        raise JournalError(f"blob {name.sha} was changed: it has {len(data)} bytes, {name.bytes} were written")
 
 
 class StoredLine(Struct, frozen=True):

@@ -191,6 +191,29 @@ async def test_what_is_not_what_was_signed_is_refused_and_named(fleet: Fleet, na
     await fleet.machine("one").leases.claim(session)  # the refused one holds nothing
 
 
+@pytest.mark.parametrize("seen", ["one", "two"])
+@pytest.mark.parametrize("name", FORGERIES)
+async def test_verify_finds_what_was_changed_after_it_was_seen(fleet: Fleet, name: str, seen: str) -> None:
+    session = await fleet.parked()
+    store = fleet.machine(seen).store()
+    assert (await store.verify(session)).ok
+    statement, _ = FORGERIES[name](session)
+    await fleet.forge(statement)
+    try:
+        report = await store.verify(session)
+    except JournalError:
+        return
+    assert report.problems
+
+
+async def test_verify_finds_rows_that_were_removed(fleet: Fleet) -> None:
+    session = await fleet.parked()
+    for table in ("agent_heads", "agent_lines", "agent_leases"):
+        await fleet.forge(f"DELETE FROM {table}")
+    (problem,) = (await fleet.machine("one").store().verify(session)).problems
+    assert "does not have the session any more" in str(problem)
+
+
 async def test_lines_beyond_the_head_do_not_count(fleet: Fleet) -> None:
     session = await fleet.parked()
     await fleet.forge(

@@ -11,6 +11,7 @@ from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
 from agent_workbench.adapters.database.sessions.opening import SessionOpening, copy_rest
+from agent_workbench.adapters.database.sessions.row_checks import row_problems
 from agent_workbench.adapters.database.sessions.session_sources import ANOTHER, SessionSources
 from agent_workbench.core.background import in_background
 from agent_workbench.core.backlog import Backlog, summed
@@ -20,6 +21,7 @@ from agent_workbench.core.history.journal_proof import VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ports.journal_copies import NO_LINE
 from agent_workbench.core.ports.stores import ForkJournal, HeldSession, SessionStore
 
 POLL_SECONDS = 1.0
@@ -134,8 +136,18 @@ class SharedSessionStore:
         return await (await self._sources.source(session)).read(session, whole=whole)
 
     async def verify(self, session: SessionId) -> VerifyReport:
-        """Return every line that does not fit; raise `JournalError` if the database's copy is not what was signed."""
-        return await (await self._sources.source(session)).verify(session)
+        """Return every line that does not fit, here or in the database; raise `JournalError` for a forged head."""
+        source = await self._sources.source(session)
+        mirrored = source is self._mirror.store
+        copies = self._mirror.copies if mirrored else self._tools.copies
+        if mirrored:
+            known = (await asyncio.to_thread(copies.end, session)).seq
+        else:
+            state = await asyncio.to_thread(self._tools.states.of, session)
+            known = state.seq if state is not None else NO_LINE
+        report = await source.verify(session)
+        problems = await row_problems(self._tools, copies, session, known)
+        return replace(report, problems=(*report.problems, *problems))
 
     async def origins(self) -> Mapping[SessionId, tuple[SessionId, int] | None]:
         """Return, for each session, its parent and the last event they share; None if it is no fork."""
