@@ -18,6 +18,8 @@ from agent_workbench.core.events import (
     PlaybookFinished,
     TaskStarted,
 )
+from agent_workbench.core.intents import StopAction
+from agent_workbench.core.intents.outcomes import Accepted
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.settings import PLAYBOOK_TOOLS, Approval, Approvals, Permission, Settings
@@ -27,6 +29,7 @@ from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.reports.task_result import task_result
 from tests.adapters.playbooks.test_ansible import Site, make_site
 from tests.engine.front import in_front_of
+from tests.engine.session.test_stop import held, running, survivors
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, task
 from tests.fakes.ports import GivenSkills
 
@@ -36,6 +39,7 @@ FILES = {
     "deploy-kuma.yml": "# agent:service=kuma\n- name: Deploy kuma\n  hosts: web\n# stub: say did-it\n",
     "broken.yml": "- name: Break it\n  hosts: web\n# stub: fail\n",
     "writes.yml": "- hosts: web\n# stub: shell echo more > fetched.txt\n",
+    "hangs.yml": "- hosts: web\n# stub: say begun\n# stub: shell setsid sleep 99 &\n# stub: wait 99\n",
     "inventory/prod": "[web]\nweb1\n",
     "ansible.cfg": "[defaults]\ncallback_plugins = evil\n",
 }
@@ -198,6 +202,22 @@ async def test_a_playbook_that_changed_after_it_was_shown_is_not_run(tmp_path: P
         assert not ran(stage), "what was shown then is not what is approved in the task"
         told = [each.observation for each in stage.events if isinstance(each, ActionFinished)]
         assert any("deploy-kuma.yml is not as it was shown" in each for each in told)
+
+
+async def test_the_user_stops_a_run_and_nothing_of_it_lives_on(tmp_path: Path) -> None:
+    async with a_stage(
+        tmp_path, [run("hangs.yml")], tasks=(infra(),), settings=NAMED, approvals=ALL, start=FILES
+    ) as stage:
+        await asyncio.to_thread(with_playbooks, stage, tmp_path / "site")
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.approve(Permission.INFRASTRUCTURE)
+            assert await front.outcome(StopAction(await running(front, "begun"))) == Accepted()
+            await front.until(held, "a pause")
+        results = [each.result for each in stage.events if isinstance(each, ActionFinished)]
+        assert ActionResult.STOPPED in results
+        assert not ran(stage)
+        assert not await asyncio.to_thread(survivors, tmp_path), "nothing lives on"
 
 
 async def test_a_playbook_with_the_value_of_a_secret_is_not_run(tmp_path: Path) -> None:
