@@ -71,7 +71,7 @@ def shared_sessions(
 async def copy_rest(sessions: "SessionStore") -> None:
     """Try once to copy what ended processes of this machine left of the `sessions`."""
     if isinstance(sessions, SharedSessionStore):
-        await sessions.copy_rest()
+        await sessions.rest.copy_once()
 
 
 def copy_backlog(repo: "SharingRepo", folder: Path) -> "Backlog":

@@ -10,7 +10,7 @@ from agent_workbench.adapters.database.sessions.copy_states import CopyState
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
-from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError, StorageError, WorkbenchError
+from agent_workbench.core.errors import DatabaseDownError, JournalError, StorageError, WorkbenchError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.history.signed_heads import SignedHead
 from agent_workbench.core.ids import SessionId
@@ -153,19 +153,3 @@ def _require_event(held: HeldSession, seq: int, digest: str, who: str) -> None:
 def _at(state: CopyState, line: StoredLine, fence: int) -> CopyState:
     """Return the state of a session that is copied up to a line, and leased anew."""
     return replace(state, fence=fence, seq=line.seq, hash=line.hash, offset=line.end, cause="", fenced=False)
-
-
-async def copy_rest(tools: CopyTools, session: SessionId) -> None:
-    """Copy what a process that ended left of a session of this machine; raise `LockedError` if it is open again."""
-    release = await asyncio.to_thread(tools.copies.lock, session)
-    try:
-        state = await asyncio.to_thread(tools.states.of, session) or CopyState()
-        end = await asyncio.to_thread(tools.copies.end, session)
-        copier = SessionCopier(session, tools, state, None)
-        copier.tell(end.seq)
-        copier.start()
-        with suppress(LockedError):  # noted in its state
-            await copier.copied(end.seq)
-        await copier.finish()
-    finally:
-        release()

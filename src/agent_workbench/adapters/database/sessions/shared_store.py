@@ -1,19 +1,18 @@
 """The sessions of a repository on all machines: the local ones, copied to a database, and those of other machines."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.sessions.copier import FIRST_PAUSE, LONGEST_PAUSE
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
-from agent_workbench.adapters.database.sessions.opening import SessionOpening, copy_rest
+from agent_workbench.adapters.database.sessions.opening import SessionOpening
+from agent_workbench.adapters.database.sessions.rest_copier import RestCopier
 from agent_workbench.adapters.database.sessions.row_checks import row_problems
 from agent_workbench.adapters.database.sessions.session_sources import ANOTHER, SessionSources
-from agent_workbench.core.background import in_background
 from agent_workbench.core.backlog import Backlog, summed
 from agent_workbench.core.errors import DatabaseDownError, LockedError, UsageError, WorkbenchError
 from agent_workbench.core.events import Recorded
@@ -44,7 +43,8 @@ class SharedSessionStore:
         self._mirror = mirror
         self._sources = SessionSources(local, tools, mirror, removed)
         self._opening = SessionOpening(local, tools, mirror)
-        self._rest: asyncio.Task[None] | None = None
+        self.rest = RestCopier(tools, self._sources.journals)
+        """Copier of what ended processes of this machine left."""
 
     async def summaries(self) -> tuple[SessionSummary, ...]:
         """Return all sessions, newest first; of other machines the newest."""
@@ -59,7 +59,7 @@ class SharedSessionStore:
             for each in await self._mirror.store.summaries():
                 if each.events:
                     found.setdefault(each.id, replace(each, ours=True, worker=ANOTHER))
-        self._begin_rest()
+        self.rest.begin()
         held = (replace(each, holder=each.holder or holders.get(each.id, "")) for each in found.values())
         return tuple(sorted(held, key=lambda each: each.id, reverse=True))
 
@@ -185,21 +185,14 @@ class SharedSessionStore:
 
     async def close(self) -> None:
         """End what runs in the background; sessions are closed by those who opened them."""
-        if self._rest is not None:
-            self._rest.cancel()
-            await asyncio.gather(self._rest, return_exceptions=True)
+        await self.rest.stop()
 
     async def _open_one(self, query: SessionQuery) -> HeldSession:
         opened = await self._resume_or_begin(query)
         if isinstance(opened.journal, LeasedJournal):
             self._sources.journals[opened.id] = opened.journal
-        self._begin_rest()
+        self.rest.begin()
         return opened
-
-    def _begin_rest(self) -> None:
-        """Look in the background for what ended processes of this machine left, if nobody does so already."""
-        if self._rest is None or self._rest.done():
-            self._rest = in_background(self._copy_rest())
 
     async def _resume_or_begin(self, query: SessionQuery) -> HeldSession:
         for tries in range(_MOST_TRIES):
@@ -212,28 +205,6 @@ class SharedSessionStore:
                 if query.name or tries == _MOST_TRIES - 1:
                     raise  # without a name the next look does not find it
         return await self._opening.begin(query)
-
-    async def copy_rest(self) -> None:
-        """Try once to copy what ended processes of this machine left."""
-        await self._copy_once(await asyncio.to_thread(self._tools.states.behind, self._tools.copies))
-
-    async def _copy_once(self, sessions: Iterable[SessionId]) -> None:
-        for session in sessions:
-            with suppress(WorkbenchError):  # it is open again, or damaged: who opens it is told
-                await copy_rest(self._tools, session)
-
-    async def _copy_rest(self) -> None:
-        """Copy what ended processes of this machine left, until nothing is left."""
-        pause = FIRST_PAUSE
-        while True:
-            left = await asyncio.to_thread(self._tools.states.behind, self._tools.copies)
-            journals = self._sources.journals
-            left = tuple(each for each in left if each not in journals or journals[each].closed)
-            if not left:
-                return
-            await self._copy_once(left)
-            await asyncio.sleep(pause)
-            pause = min(LONGEST_PAUSE, pause * 2)
 
     async def _moves_from(self, source: SessionStore, session: SessionId) -> None:
         """Keep the mirror up to date while it is followed; return when another store has the newest."""
