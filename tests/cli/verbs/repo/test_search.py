@@ -117,3 +117,17 @@ def test_results_of_an_incomplete_index_are_shown_at_once_and_say_so(capsys: pyt
     assert "searched while indexing 900 of 20,000 files; the index is completed now" in shown.err
     _show(CodeQuery("x"), searched, argparse.Namespace(json=True, explain=False))
     assert json.loads(capsys.readouterr().out)["complete"] is False
+
+
+def test_a_playbook_is_found_or_the_nearest_are_named(machine: Machine) -> None:
+    plays = {
+        f"{name}.yml": f"- name: {name}\n  hosts: web\n" for name in ("deploy-kuma", "restart-web", "users", "backup")
+    }
+    site = machine.new_repo("site", plays)
+    found = machine.agent("search", "--playbook", "deploy", "kuma", cwd=site)
+    assert (found.code, found.out) == (0, "deploy-kuma.yml  by its name\n")
+    none = machine.agent("search", "--playbook", "make coffee", cwd=site)
+    assert (none.code, len(none.out.splitlines())) == (1, 3)
+    assert "no playbook fits" in none.err
+    told = json.loads(machine.agent("search", "--playbook", "--json", "make coffee", cwd=site).out)
+    assert (told["found"], len(told["nearest"])) == (None, 3)
