@@ -3,6 +3,9 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+from msgspec.structs import replace
+
 from agent_workbench.adapters.queue.report_outbox import ReportOutbox
 from agent_workbench.adapters.queue.worker_files import WorkerFiles
 from agent_workbench.api.worker.task_reports import TaskReports
@@ -10,10 +13,13 @@ from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import Task, TaskStatus
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerLine, WorkerState
 from tests.contracts.clocks import SetClock
+from tests.fakes.stores import MemoryTaskQueue
 
+ELSEWHERE = "20260102T030405-abc234"
 RESULT = TaskResult("a", TaskStatus.DONE, "committed", 0, source="gitea:owner/repo#7")
 
 
@@ -65,9 +71,20 @@ class SilentForge:
         return ""
 
 
+async def ended_queue(result: TaskResult, *, session: str = "") -> MemoryTaskQueue:
+    """Return a queue in which a task ended with this status in a session."""
+    queue = MemoryTaskQueue(SetClock())
+    await queue.put(QueuedTask(result.task, ""))
+    claim = await queue.claim("box", 30)
+    assert claim is not None
+    await queue.renew(claim, 30, SessionId(session))
+    await queue.finish(claim, QueueState(result.status), result.reason)
+    return queue
+
+
 async def test_a_result_waits_until_it_is_reported(tmp_path: Path) -> None:
     forge, lines, outbox = SilentForge(2), list[WorkerLine](), ReportOutbox(tmp_path / "reports")
-    reports = TaskReports(forge, outbox, WorkerLog(lines.append, SetClock(), str))
+    reports = TaskReports(forge, outbox, await ended_queue(RESULT), WorkerLog(lines.append, SetClock(), str))
     await reports.expect(RESULT)
     assert await asyncio.to_thread(outbox.pending) == (RESULT,), "a worker that is killed now leaves it to the next"
     await reports.ended(RESULT)
@@ -77,3 +94,27 @@ async def test_a_result_waits_until_it_is_reported(tmp_path: Path) -> None:
     await reports.send_again()
     assert forge.told == ["a"]
     assert await asyncio.to_thread(outbox.pending) == ()
+
+
+@pytest.mark.parametrize(
+    ("recorded", "session", "dropped"),
+    [
+        (RESULT, "20260102T030405-abc234", True),
+        (replace(RESULT, status=TaskStatus.FAILED), "", True),
+        (None, "", False),
+    ],
+    ids=["by another worker", "with another status", "by nobody yet"],
+)
+async def test_a_result_that_the_queue_did_not_record_is_not_reported(
+    tmp_path: Path, recorded: TaskResult | None, session: str, dropped: bool
+) -> None:
+    queue = MemoryTaskQueue(SetClock()) if recorded is None else await ended_queue(recorded, session=session)
+    if recorded is None:
+        await queue.put(QueuedTask(RESULT.task, ""))
+    forge, lines, outbox = SilentForge(0), list[WorkerLine](), ReportOutbox(tmp_path / "reports")
+    reports = TaskReports(forge, outbox, queue, WorkerLog(lines.append, SetClock(), str))
+    await reports.expect(RESULT)
+    await reports.send_again()
+    assert forge.told == []
+    assert await asyncio.to_thread(outbox.pending) == (() if dropped else (RESULT,))
+    assert len(lines) == dropped

@@ -271,25 +271,24 @@ class ClaimedTask:
 
     async def _record(self, result: TaskResult) -> SessionEnd:
         """Record a result in the queue, then report it; a worker that is killed in between does it again."""
-        context, name = self._context, self.claim.task.id
-        done = result.status is TaskStatus.DONE
+        context, name, state = self._context, self.claim.task.id, QueueState(result.status)
         await context.reports.expect(result)
-        state = QueueState.DONE if done else QueueState.FAILED
-        await self._held(context.queue.finish(self.claim, state, result.reason, result))
-        (context.log.note if done else context.log.fail)(
-            str(result.status), f"{result.status}: {result.reason}", name, self.session
-        )
+        await self._held(context.queue.finish(self.claim, state, result.reason, result), result)
+        tell = context.log.note if state is QueueState.DONE else context.log.fail
+        tell(str(result.status), f"{result.status}: {result.reason}", name, self.session)
         await context.reports.ended(result)
         if trouble := await share_audit(await context.host.repo()):
             context.log.caution("not_audited", trouble, name, self.session)
         return SessionEnd(ExitCode(result.exit_code), f"{name} {result.status}: {result.reason}")
 
-    async def _held(self, change: Awaitable[None]) -> None:
-        """Make a change with the claim; raise `_Stopped` if another worker has it."""
+    async def _held(self, change: Awaitable[None], result: TaskResult | None = None) -> None:
+        """Make a change with the claim; raise `_Stopped`, and report no result, if another worker has it."""
         try:
             await change
         except LockedError as error:
             self.lose()
+            if result is not None:
+                await self._context.reports.forget(result)
             raise _Stopped(Cause.LOCK, SessionEnd(error.exit_code, str(error))) from error
 
 

@@ -1,6 +1,7 @@
 """Reports of what a worker does, to the place where a task came from. A report that fails is logged and sent again."""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from agent_workbench.api.worker.worker_log import WorkerLog
@@ -8,6 +9,7 @@ from agent_workbench.core.errors import StorageError, error_text
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import Task
+from agent_workbench.core.ports.task_queue import ENDED, TaskQueue
 from agent_workbench.core.queue.result import TaskResult
 
 if TYPE_CHECKING:  # loaded by the worker alone
@@ -33,10 +35,11 @@ class Reporter(Protocol):
 class TaskReports:
     """Sends reports and logs what fails. Results wait in `outbox` until they were reported."""
 
-    def __init__(self, reporter: Reporter | None, outbox: "ReportOutbox", log: WorkerLog) -> None:
-        """Report to `reporter` (None: nowhere)."""
+    def __init__(self, reporter: Reporter | None, outbox: "ReportOutbox", queue: TaskQueue, log: WorkerLog) -> None:
+        """Report to `reporter` (None: nowhere) what `queue` has recorded."""
         self._reporter = reporter
         self._outbox = outbox
+        self._queue = queue
         self._log = log
 
     async def started(self, task: Task, session: SessionId) -> None:
@@ -66,15 +69,27 @@ class TaskReports:
             except StorageError as error:  # reported once more at the next start, which changes nothing there
                 self._tell(error_text(error), result.task, result.session)
 
+    async def forget(self, result: TaskResult) -> None:
+        """Drop a result that the queue refused: another worker has the task."""
+        with suppress(StorageError):  # `send_again` finds that it was not recorded
+            await asyncio.to_thread(self._outbox.drop, result)
+
     async def send_again(self) -> None:
-        """Report the results that an earlier worker could not."""
+        """Report the results that an earlier worker could not; drop those that the queue did not record."""
         try:
             pending = await asyncio.to_thread(self._outbox.pending)
+            tasks = {each.id: each for each in await self._queue.tasks()} if pending else {}
         except StorageError as error:
             self._log.caution("not_reported", error_text(error))
             return
         for result in pending:
-            await self.ended(result)
+            task = tasks.get(result.task)
+            if task is not None and (task.session, str(task.state)) == (result.session, str(result.status)):
+                await self.ended(result)
+            elif task is None or task.state in ENDED:
+                self._tell("another result of it was recorded; this one is dropped", result.task, result.session)
+                await self.forget(result)
+            # Else nobody recorded its end yet: whoever does reports it.
 
     def _tell(self, trouble: str, task: str, session: SessionId) -> None:
         if trouble:

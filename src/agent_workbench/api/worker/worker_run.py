@@ -161,7 +161,7 @@ class WorkerRun:
         if rounds is None:
             return None
         note, caution = partial(log.note, "forge"), partial(log.caution, "forge")
-        reports = TaskReports(self._reports, report_outbox(repo, self._project), log)
+        reports = TaskReports(self._reports, report_outbox(repo, self._project), queue, log)
         return ForgeWatch(rounds, settings.forge.poll_seconds, self.forge_called, note, caution, reports.send_again)
 
     async def _loop(
@@ -184,7 +184,7 @@ class WorkerRun:
         outages = Outages(log, self._pauses, self._name)
         if settings.forge.active:
             self._reports = await asyncio.to_thread(repo_reports, repo, settings)
-        reports = TaskReports(self._reports, report_outbox(repo, self._project), log)
+        reports = TaskReports(self._reports, report_outbox(repo, self._project), queue, log)
         lease = SHARED_LEASE_SECONDS if self._shared else LEASE_SECONDS
         context = WorkerContext(
             self._host,

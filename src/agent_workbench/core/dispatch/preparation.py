@@ -12,11 +12,10 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.plan.estimates import Estimate
-from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
+from agent_workbench.core.ports.task_queue import ENDED, QueuedTask, QueueState
 
 NAME_CHARS = 50
 """Characters of a task's id in its name; a suffix follows."""
-ENDED = frozenset({QueueState.DONE, QueueState.FAILED, QueueState.WITHDRAWN})
 STATUS = {
     QueueState.DONE: TaskStatus.DONE,
     QueueState.FAILED: TaskStatus.FAILED,

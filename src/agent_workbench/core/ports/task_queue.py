@@ -26,6 +26,10 @@ class QueueState(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
+ENDED = frozenset({QueueState.DONE, QueueState.FAILED, QueueState.WITHDRAWN})
+"""States in which a task stays."""
+
+
 class QueuedTask(Struct, frozen=True):
     """A task for a worker: `definition` is its text as it was queued; a higher `priority` is done first.
 
