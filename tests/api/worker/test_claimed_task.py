@@ -68,8 +68,7 @@ async def test_a_worker_that_comes_late_leaves_no_result_to_report(tmp_path: Pat
         await queue.finish(new, QueueState.DONE, "done by den")
         end = await ClaimedTask(context, late).run()
         assert end.exit_code is ExitCode.LOCKED
-        await reports.send_again()
-        assert forge.told == []
         assert await asyncio.to_thread(outbox.pending) == ()
+        assert forge.told == []
         assert [(each.state, each.reason) for each in await queue.tasks()] == [(QueueState.DONE, "done by den")]
         await queue.close()
