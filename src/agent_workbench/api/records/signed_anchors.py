@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import JournalError, SigningError, StorageError, error_text
+from agent_workbench.core.errors import ConfigError, JournalError, SigningError, StorageError, error_text
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.anchors import Anchor, FoundAnchors
 from agent_workbench.core.history.commit_proof import RecordedApproval, TrailerProof
@@ -39,7 +39,7 @@ class SignedAnchors:
                 for head in heads
                 if head.seq >= 0
             ]
-        except (StorageError, SigningError) as error:
+        except (ConfigError, StorageError, SigningError) as error:
             return FoundAnchors(notes=(f"signed heads were not compared: {error_text(error)}",))
         except JournalError as error:
             return FoundAnchors(malformed=(str(error),))

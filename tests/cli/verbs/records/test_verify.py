@@ -361,7 +361,7 @@ def test_a_commit_shows_its_approvals_and_what_was_shown(shop: Shop) -> None:
         ("commit:", "policy:commit=auto"),
     ]
     assert trailer["models"], "the models that answered"
-    assert not (trailer["worker"] or trailer["signer"]), "no other machine shares the session"
+    assert (trailer["worker"], trailer["signer"]) == ("", ""), "no other machine shares the session"
     assert all(len(each["shown"]) == 64 and each["paths"] == ["shop/cart.py"] for each in trailer["approvals"])
     said = shop.agent("verify", "agent/T-1").out
     assert "task T-1: Make the cart's total count quantities" in said

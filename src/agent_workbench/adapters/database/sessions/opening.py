@@ -10,7 +10,7 @@ from agent_workbench.adapters.database.sessions.copy_states import CopyState
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
-from agent_workbench.core.errors import DatabaseDownError, JournalError, StorageError, WorkbenchError
+from agent_workbench.core.errors import ConfigError, DatabaseDownError, JournalError, StorageError, WorkbenchError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.history.signed_heads import SignedHead
 from agent_workbench.core.ids import SessionId
@@ -117,7 +117,8 @@ class SessionOpening:
         seen = await asyncio.to_thread(self._mirror.copies.end, session)
         _require_event(held, seen.seq, seen.hash, "this machine has seen")
         if self._tools.refs is not None:
-            with suppress(StorageError):  # the journal here is whole; the remote is asked again before the next push
+            # The journal here is whole; the remote is asked again before the next push.
+            with suppress(StorageError, ConfigError):
                 for head in await self._tools.refs.heads(session):
                     _require_event(held, head.seq, head.hash, f"the git remote has, signed under lease {head.fence},")
 
