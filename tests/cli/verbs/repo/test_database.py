@@ -26,6 +26,9 @@ class Site:
         for name, text in FILES.items():
             self.user.write(name, text)
         self.user.commit("Start")
+        remote = str(folder / "remote.git")
+        self.user.git("init", "--quiet", "--bare", remote)
+        self.user.git("remote", "add", "origin", remote)
         self.agent("trust", "--yes")
 
     def agent(self, *words: str, url: str | None = None) -> Done:
