@@ -16,7 +16,7 @@ from agent_workbench.bootstrap.stores import decider
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, dispatched_definition, project_queue
 from agent_workbench.bootstrap.worker import worker_files
 from agent_workbench.core.dispatch.plan_work import Cancelled
-from agent_workbench.core.dispatch.preparation import ENDED, STATUS, Dispatch, PlanApproval, TaskRemark, prepare
+from agent_workbench.core.dispatch.preparation import STATUS, Dispatch, PlanApproval, TaskRemark, prepare
 from agent_workbench.core.dispatch.progress import PlanProgress, ProgressFacts, plan_progress
 from agent_workbench.core.errors import PlanError, StorageError, error_text
 from agent_workbench.core.ids import SessionId, TaskId
@@ -24,7 +24,7 @@ from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan.needs import Needs
-from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
+from agent_workbench.core.ports.task_queue import ENDED, QueuedTask, QueueState
 from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
 
