@@ -49,7 +49,8 @@ def measure(
             milliseconds("the same with bare Procrastinate", theirs),
             ratio("put to start, beside bare Procrastinate", ours, theirs, "1.5 times"),
         ]
-        for waiting, number in ((min(FEW + dispatched, queued), workers[0]), *((queued, each) for each in workers)):
+        fewer = [(FEW + dispatched, workers[0])] if FEW + dispatched < queued else []
+        for waiting, number in (*fewer, *((queued, each) for each in workers)):
             figures += _load(server, waiting, number, min(dispatched, waiting))
     return figures
 

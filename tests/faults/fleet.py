@@ -16,7 +16,6 @@ from tests.e2e.test_inbox import reference
 from tests.faults.fleet_scene import PROJECT, FleetScene, clone_of
 from tests.postgres import PostgresServer
 
-FLEET_SECONDS = 600.0
 ENDED = ("done", "failed", "withdrawn")
 
 
@@ -35,13 +34,16 @@ class FleetChaos(Struct, frozen=True):
 class Fleet:
     """Workers of a scene, each on its machine; what is killed is started again."""
 
-    def __init__(self, scene: FleetScene, server: PostgresServer, url: str, lease_seconds: float) -> None:
+    def __init__(
+        self, scene: FleetScene, server: PostgresServer, url: str, lease_seconds: float, most_seconds: float = 1800.0
+    ) -> None:
         self.scene = scene
         self.happened: list[str] = []
         self.seconds_to_take_over: list[float] = []
         self._server = server
         self._url = url
         self._lease_seconds = lease_seconds
+        self._most_seconds = most_seconds
         self.running: dict[str, Running] = {}
         self.killed: list[Running] = []
 
@@ -91,7 +93,7 @@ class Fleet:
         """Work until only tasks that need a person are left, while things go wrong."""
         self.start()
         due = self._plan(chaos)
-        deadline = time.monotonic() + FLEET_SECONDS
+        deadline = time.monotonic() + self._most_seconds
         while due or not self._over():
             assert time.monotonic() < deadline, f"never over: {self.state()}"
             ended = sum(self.states()[state] for state in ENDED)

@@ -32,7 +32,7 @@ def fleet(tmp_path: Path, tiny_model_path: Path, own_postgres: PostgresServer, b
     url = own_postgres.create_migrated()
     with model_server(tiny_model_path) as model:
         scene = fleet_scene(tmp_path, {"AGENT_DATABASE_URL": url, **model.environ}, SMALL)
-        fleet = Fleet(scene, own_postgres, url, LEASE_SECONDS)
+        fleet = Fleet(scene, own_postgres, url, LEASE_SECONDS, most_seconds=180.0)
         yield fleet
         for machine in (scene.person, *scene.workers.values()):
             machine.end()
