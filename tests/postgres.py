@@ -24,7 +24,7 @@ from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.migrations import migrate, migrations
 
 _SECONDS = 30
-_OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "listen_addresses=", "max_connections=400")
+_OPTIONS = ("fsync=off", "full_page_writes=off", "listen_addresses=", "max_connections=400")
 _NUMBERS = count(1)
 
 

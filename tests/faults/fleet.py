@@ -213,6 +213,9 @@ class Fleet:
         return f"{self.states()}, {open_tasks}, {self.happened}\n{self.logs()[-6000:]}"
 
 
+_HEADS = "SELECT t.id, t.session, t.worker, t.fence, (SELECT max(seq) FROM agent_lines l WHERE l.session = t.session) FROM agent_tasks t"
+
+
 def check_effects(fleet: Fleet) -> None:
     """Fail unless each task has one commit at the remote, one result, and one commit and end in all journals."""
     scene = fleet.scene
@@ -236,8 +239,13 @@ def check_effects(fleet: Fleet) -> None:
         for body in bodies(lines, "task_finished"):
             finished[str(body["task"])] += 1
     assert max(started.values()) == 1, [name for name, count in started.items() if count > 1]
-    assert committed == Counter(scene.all_tasks)
-    assert finished == Counter(scene.all_tasks)
+    for counted in (committed, finished):
+        wrong = {
+            task: counted[task]
+            for task in {*counted, *scene.all_tasks}
+            if counted[task] != 1 or task not in scene.all_tasks
+        }
+        assert not wrong, f"{wrong}, {fleet.happened}: {fleet.rows(_HEADS)}"
 
 
 def _journals(fleet: Fleet) -> dict[str, list[dict[str, Any]]]:

@@ -96,10 +96,15 @@ def find_forgeries(fleet: Fleet) -> dict[str, bool]:
         " WHERE t.id = %s GROUP BY t.session",
         tasks[0],
     )[0]
+    fleet.scene.person.git(clone_of(fleet.scene.person), "fetch", "-q", "origin")
     commit = fleet.scene.person.git(fleet.scene.remote, "rev-parse", f"refs/heads/agent/{tasks[0]}")
 
+    said = []
+
     def fails(*arguments: str) -> bool:
-        return fleet.scene.person.agent(*arguments, cwd=clone_of(fleet.scene.person)).code != 0
+        done = fleet.scene.person.agent(*arguments, cwd=clone_of(fleet.scene.person))
+        said.append(done.said)
+        return done.code != 0
 
     def verified() -> bool:
         return fails("sessions", "verify", str(session))
@@ -118,9 +123,9 @@ def find_forgeries(fleet: Fleet) -> dict[str, bool]:
         "a result": ("UPDATE agent_tasks SET result = replace(result, 'committed', 'c0mmitted')", (session,), checked),
         "a result's signature": ("UPDATE agent_tasks SET result_signature = ''", (session,), checked),
     }
-    assert not (verified())
-    assert not (checked())
-    assert not (proved())
+    assert not verified(), said[-1]
+    assert not checked(), said[-1]
+    assert not proved(), said[-1]
     found: dict[str, bool] = {}
     for name, (change, (of,), look) in changes.items():
         table = change.split()[2 if change.startswith("DELETE") else 1]
@@ -132,7 +137,7 @@ def find_forgeries(fleet: Fleet) -> dict[str, bool]:
         columns = _columns(fleet, table)
         fleet.rows(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {kept}")
         fleet.rows(f"DROP TABLE {kept}")
-    assert not proved()
+    assert not proved(), said[-1]
     return found
 
 

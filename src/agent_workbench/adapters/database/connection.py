@@ -25,7 +25,8 @@ APPLICATION = "agent-workbench"
 _PARAMETERS: dict[str, str | int] = {
     "connect_timeout": int(CONNECT_SECONDS),
     "application_name": APPLICATION,
-    "options": f"-c statement_timeout={STATEMENT_SECONDS:.0f}s -c idle_in_transaction_session_timeout=60s -c TimeZone=UTC",
+    "options": f"-c statement_timeout={STATEMENT_SECONDS:.0f}s -c idle_in_transaction_session_timeout=60s"
+    " -c TimeZone=UTC",
     # A peer that vanished is noticed within about 20 s.
     "keepalives_idle": 10,
     "keepalives_interval": 3,
