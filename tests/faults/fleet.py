@@ -213,7 +213,10 @@ class Fleet:
         return f"{self.states()}, {open_tasks}, {self.happened}\n{self.logs()[-6000:]}"
 
 
-_HEADS = "SELECT t.id, t.session, t.worker, t.fence, (SELECT max(seq) FROM agent_lines l WHERE l.session = t.session) FROM agent_tasks t"
+_HEADS = (
+    "SELECT t.id, t.session, t.worker, t.fence, (SELECT max(seq) FROM agent_lines l WHERE l.session = t.session)"
+    " FROM agent_tasks t"
+)
 
 
 def check_effects(fleet: Fleet) -> None:
