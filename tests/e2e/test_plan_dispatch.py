@@ -55,9 +55,10 @@ PLAN = "memory/plans/PLAN.yaml"
 class Shop:
     """The repository of somebody who plans in words and has a worker do it."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, files: dict[str, str] | None = None) -> None:
         self.machine = machine
-        self.repo = calc_repo(machine, {**FILES, PLAN: "version: 1\ntasks: []\n", "playbook.py": PLAYBOOK})
+        own = {PLAN: "version: 1\ntasks: []\n", "playbook.py": PLAYBOOK, **(files or {})}
+        self.repo = calc_repo(machine, {**FILES, **own})
         self.policy = machine.folder / "policy.yaml"
         self.policy.write_text(POLICY)
 
@@ -200,3 +201,22 @@ def test_a_plan_that_is_rejected_writes_nothing_and_keeps_the_reason(shop: Shop)
     assert (shop.repo / PLAN).read_text() == before
     shop.machine.agent("inbox", "list", cwd=shop.repo)
     assert shop.told("plan", "dispatch")["tasks"] == []
+
+
+def test_a_plan_goes_into_the_database_and_is_shown_while_that_is_away(served: Machine, migrated_url: str) -> None:
+    served.environ["AGENT_DATABASE_URL"] = migrated_url
+    shop = Shop(served, {".agent.yml": "database: {url_env: AGENT_DATABASE_URL}\n"})
+    trusted = served.agent("trust", "--yes", cwd=shop.repo)
+    assert trusted.code == 0, trusted.said
+    shop.approved()
+    assert len(shop.told("plan", "dispatch")["tasks"]) == 3
+    assert len(shop.told("plan", "dispatch")["already_queued"]) == 3
+    assert not (shop.repo / "tasks").exists()
+    progress = shop.told("plan", "status")
+    assert (progress["queue"].startswith("the queue default at"), progress["problem"]) == (True, "")
+    served.environ["AGENT_DATABASE_URL"] = "postgresql://127.0.0.1:9/nothing"
+    away = shop.told("plan", "status")
+    assert "does not answer" in away["problem"]
+    assert {each["state"] for each in away["tasks"]} == {"queued"}
+    refused = served.agent("plan", "cancel", "--all", cwd=shop.repo)
+    assert refused.code == 4, refused.said

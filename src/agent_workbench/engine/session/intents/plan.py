@@ -1,5 +1,8 @@
 """Intents about the plan: open, edit, reorder and block tasks, also while the model answers; ask for a plan."""
 
+from contextlib import suppress
+
+from agent_workbench.core.errors import PlanError
 from agent_workbench.core.events import Author, PlanAsked, PlanRead, TaskStatusChanged
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PlanOpened, Refused, TaskAdded
@@ -37,6 +40,8 @@ async def handle_plan(session: SessionContext, intent: PlanChange) -> Outcome:
             waiting = _waiting(session, intent.proposal)
             return Refused(GONE) if waiting is None else PlanOpened(open_proposed(session, waiting, intent.task))
         case OpenPlan():
+            with suppress(PlanError):  # a plan that cannot be read is opened to be repaired
+                await _read(session)
             return PlanOpened(await session.ports.plans.piece(intent.task, new=intent.new, draft=intent.draft))
         case AddTask():
             added = await session.ports.plans.add_new(intent.task)

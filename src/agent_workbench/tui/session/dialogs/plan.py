@@ -95,12 +95,19 @@ class PlanDialogs:
 
         async def go(answer: SessionRequest | PlanRest | None) -> None:
             await work.close()
+            update = window.update_shown
+            if update is not None and not read_only_reason(update.live):
+                window.run_worker(self._read_again(), group="plan")
             if isinstance(answer, SessionRequest):
                 await window.open_session(answer)
             elif isinstance(answer, PlanRest) and not is_read_only(window):
                 self._ask_goal(rest=True)
 
         window.push_screen(PlanProgressScreen(window.keymap, window.clock, work), go)
+
+    async def _read_again(self) -> None:
+        """Have the session read the plan, to which a dispatch and ended tasks were written."""
+        await self._window.ask(OpenPlan())
 
     def _ask_goal(self, *, rest: bool = False) -> None:
         from agent_workbench.tui.dialogs.reason import ReasonDialog
