@@ -209,7 +209,10 @@ class TestForgedRows:
             ("priority = 99", "its columns are not those that were signed"),
             ("""needs = '{"cores":0}'""", "its columns are not those that were signed"),
             ("depends_on = '{T-0}'", "its columns are not those that were signed"),
-            (f"body = repeat('x', {MAX_BODY_BYTES + 1})::bytea", "it has more than 1,100,000 bytes"),
+            (
+                f"body = repeat('x', {MAX_BODY_BYTES + 1})::bytea",
+                "it has more than 1,100,000 bytes, or columns that no worker writes",
+            ),
         ],
     )
     async def test_a_changed_row_never_runs(

@@ -10,7 +10,7 @@ from psycopg.sql import SQL
 from agent_workbench.adapters.database.connection import Connection
 from agent_workbench.adapters.database.queue import job_connector as jobs
 from agent_workbench.adapters.database.queue.task_body import decode_needs
-from agent_workbench.adapters.database.queue.task_rows import COLUMNS, TaskRow, select
+from agent_workbench.adapters.database.queue.task_rows import COLUMNS, NEXT_FENCE, TaskRow, select
 from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS
 from agent_workbench.core.queue.routing import RoutableTask, RoutingDecision, RoutingOutcome, route
 from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
@@ -28,6 +28,8 @@ _OVER = SQL(
     "lease_until <= {now}"
     " AND (%(now)s::timestamptz IS NOT NULL OR pg_postmaster_start_time() <= {now} - make_interval(secs => %(grace)s))"
 ).format(now=_NOW)
+# A forged list of lists takes no name more; it would stop the sweep of all tasks.
+_LOST = SQL("(CASE WHEN coalesce(array_ndims(lost), 1) = 1 THEN lost ELSE '{}' END)")
 _SWEEP = SQL(
     """\
 WITH over AS (
@@ -41,12 +43,12 @@ UPDATE agent_tasks SET
         WHEN state = 'queued' THEN worker || ' was chosen and did not take it'
         WHEN cardinality(lost) + 1 < %(attempts)s THEN worker || ' had it and gave no sign any more'
         ELSE %(attempts)s || ' attempts were lost, the workers gave no sign any more: '
-            || array_to_string(lost || worker, ', ') END,
-    lost = CASE WHEN state = 'claimed' THEN lost || worker ELSE lost END,
+            || array_to_string({lost} || worker, ', ') END,
+    lost = CASE WHEN state = 'claimed' THEN array_remove({lost}, NULL) || worker ELSE lost END,
     worker = '', lease_until = NULL, changed_at = {now}
 FROM over WHERE queue = %(queue)s AND id = over_id
 RETURNING {columns}"""
-).format(over=_OVER, now=_NOW, columns=COLUMNS)
+).format(over=_OVER, now=_NOW, columns=COLUMNS, lost=_LOST)
 # Equal needs are alike: the first tasks of each are enough, so a claim costs the same however many are queued.
 _FRESH_HEADS = SQL(
     """\
@@ -86,18 +88,18 @@ WHERE queue = %(queue)s AND id = %(task)s"""
 ).format(now=_NOW)
 _TAKE = SQL(
     """\
-UPDATE agent_tasks SET state = 'claimed', worker = %(worker)s, fence = fence + 1, reason = '', changed_at = {now},
+UPDATE agent_tasks SET state = 'claimed', worker = %(worker)s, fence = {next}, reason = '', changed_at = {now},
     lease_until = {now} + make_interval(secs => %(seconds)s)
 WHERE queue = %(queue)s AND state = 'queued' AND job = %(job)s RETURNING {columns}"""
-).format(now=_NOW, columns=COLUMNS)
+).format(now=_NOW, next=NEXT_FENCE, columns=COLUMNS)
 # The worker that asks needs no job: nobody has to be woken.
 _TAKE_FREE = SQL(
     """\
 WITH gone AS (DELETE FROM agent_waiting_workers WHERE queue = %(queue)s AND worker = %(worker)s)
-UPDATE agent_tasks SET state = 'claimed', worker = %(worker)s, fence = fence + 1, reason = '', changed_at = {now},
+UPDATE agent_tasks SET state = 'claimed', worker = %(worker)s, fence = {next}, reason = '', changed_at = {now},
     lease_until = {now} + make_interval(secs => %(seconds)s), routing = %(routing)s, job = NULL
 WHERE queue = %(queue)s AND id = %(task)s RETURNING {columns}"""
-).format(now=_NOW, columns=COLUMNS)
+).format(now=_NOW, next=NEXT_FENCE, columns=COLUMNS)
 _WAITING = SQL(
     "SELECT left(worker, 200), fresh FROM agent_waiting_workers WHERE queue = %(queue)s AND until > {now}"
     " ORDER BY worker LIMIT 1000"

@@ -20,7 +20,7 @@ from agent_workbench.adapters.database.queue.signed_tasks import TaskSigner
 from agent_workbench.adapters.database.queue.task_body import TaskBody, encode_body, encode_needs
 from agent_workbench.adapters.database.queue.task_claims import TaskClaims
 from agent_workbench.adapters.database.queue.task_ends import TaskEnds
-from agent_workbench.adapters.database.queue.task_rows import COLUMNS, TaskRow, select
+from agent_workbench.adapters.database.queue.task_rows import COLUMNS, NEXT_FENCE, TaskRow, select
 from agent_workbench.adapters.database.queue.wake_up import WakeUp
 from agent_workbench.core.errors import LockedError, SigningError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId, task_id
@@ -49,9 +49,9 @@ _RESUME = SQL(
 ).format(now=_NOW, columns=COLUMNS)
 _WITHDRAW = SQL(
     "UPDATE agent_tasks SET state = 'withdrawn', reason = %(reason)s, worker = '', lease_until = NULL,"
-    " fence = fence + 1, changed_at = {now}"
+    " fence = {next}, changed_at = {now}"
     " WHERE queue = %(queue)s AND id = %(task)s AND state IN ('queued', 'claimed', 'parked') RETURNING job"
-).format(now=_NOW)
+).format(now=_NOW, next=NEXT_FENCE)
 # The server counts, so that a flooded table does not come here.
 _LIST_OF = SQL(
     "SELECT {columns} FROM ("

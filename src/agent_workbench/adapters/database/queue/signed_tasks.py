@@ -32,7 +32,7 @@ class TaskSigner(Struct, frozen=True):
     async def task_problem(self, row: TaskRow) -> str:
         """Return why the row of a task does not count, empty if it does."""
         if row.body is None:
-            return f"it has more than {MAX_BODY_BYTES:,} bytes"
+            return f"it has more than {MAX_BODY_BYTES:,} bytes, or columns that no worker writes"
         message = task_message(self.queue, row.id, row.body)
         if problem := await self.signatures.problem(SignedPurpose.TASK, message, row.signature):
             return problem

@@ -1,8 +1,10 @@
 """Rows of the table of tasks, read within bounds."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from msgspec import Struct, convert
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import fields
 from psycopg.sql import SQL, Composed
 
 from agent_workbench.adapters.database.connection import Connection
@@ -19,13 +21,15 @@ COLUMNS = SQL(
     " depends_on[:1000], state, left(worker, 200), fence, left(session, 100), left(reason, {reason}),"
     " lost[:{lost}], left(routing, 20000), job"
 ).format(body=MAX_BODY_BYTES, reason=MAX_REASON_CHARS, lost=MOST_ATTEMPTS)
+NEXT_FENCE = SQL("least(fence, 9223372036854775806) + 1")
+"""The number of a new claim; a forged one that is the largest stops no other task."""
 RESULT_COLUMNS = SQL(
     "fence, state, CASE WHEN octet_length(result) <= {most} THEN result ELSE '' END, left(result_signature, 10000)"
 ).format(most=MAX_RESULT_BYTES)
 
 
 class TaskRow(Struct, frozen=True):
-    """A row. `body` is None if it is too large."""
+    """A row. `body` is None if it is too large, or if another column holds what no worker writes."""
 
     id: str
     body: bytes | None
@@ -44,8 +48,17 @@ class TaskRow(Struct, frozen=True):
 
     @classmethod
     def of(cls, values: tuple[object, ...]) -> "TaskRow":
-        """Return the row with the values of `COLUMNS`."""
-        return convert(dict(zip(cls.__struct_fields__, values, strict=True)), cls)
+        """Return the row with the values of `COLUMNS`.
+
+        A value of another type, such as a list with NULL in it, is left out together with the body: the row does not
+        count then, and keeps nobody from the others.
+        """
+        given = dict(zip(cls.__struct_fields__, values, strict=True))
+        try:
+            return convert(given, cls)
+        except ValidationError:
+            known = {each.name: each.type for each in fields(cls) if each.name in _EMPTY}
+            return cls(body=None, **{name: _value(given[name], kind, _EMPTY[name]) for name, kind in known.items()})
 
     @property
     def begun(self) -> bool:
@@ -68,6 +81,25 @@ class TaskRow(Struct, frozen=True):
             self.worker,
             self.lost,
         )
+
+
+_EMPTY: Mapping[str, object] = {
+    **dict.fromkeys(("id", "signature", "needs", "worker", "session", "reason", "routing"), ""),
+    "priority": 0,
+    "depends_on": (),
+    "state": QueueState.FAILED,
+    "fence": 0,
+    "lost": (),
+    "job": None,
+}
+
+
+def _value(given: object, kind: Any, empty: object) -> Any:
+    """Return a value of a column, or `empty` where it is of another type."""
+    try:
+        return convert(given, kind)
+    except ValidationError:
+        return empty
 
 
 async def select(connection: Connection, query: Composed, parameters: Mapping[str, object]) -> list[TaskRow]:
