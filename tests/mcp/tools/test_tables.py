@@ -64,6 +64,7 @@ def test_each_schema_can_be_held_in_full_and_names_what_is_required() -> None:
 
 def test_only_these_tools_change_anything() -> None:
     assert {tool.name for tool in TOOLS.values() if not tool.reads} == {
+        "plan_new",
         "run_task",
         "run_stop",
         "brain_write",
