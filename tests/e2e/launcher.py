@@ -11,6 +11,7 @@ are shared by machines (0: the usual one), and what is left of it when the lease
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -83,6 +84,12 @@ class HaltingModel:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+def _tell_tasks(*_: object) -> None:
+    """Print where every task of the event loop waits."""
+    for task in asyncio.all_tasks():
+        task.print_stack(file=sys.stderr)
 
 
 @contextmanager
@@ -161,6 +168,7 @@ def main(plan_path: str, *arguments: str) -> int:
         return Endpoints(plain_endpoints(site, settings, say))
 
     lease = float(plan.get("lease_seconds", 0.0))
+    signal.signal(signal.SIGUSR1, _tell_tasks)
     with (
         _leases(lease) if lease else nullcontext(),
         patch.object(Repository, "open", opened),

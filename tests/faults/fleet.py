@@ -207,10 +207,16 @@ class Fleet:
         """Return what all workers printed."""
         return "".join(each.out.read_text() + each.err.read_text() for each in (*self.killed, *self.running.values()))
 
+    def _waits(self) -> str:
+        return "\n".join(each.err.read_text()[-20_000:] for each in self.running.values())
+
     def state(self) -> str:
         """Return what is where, for the message of a failure."""
+        for each in self.running.values():
+            each.process.send_signal(signal.SIGUSR1)
+        time.sleep(1)  # until they have told where they wait
         open_tasks = self.rows("SELECT id, state, worker, reason FROM agent_tasks WHERE state NOT IN ('done') LIMIT 20")
-        return f"{self.states()}, {open_tasks}, {self.happened}\n{self.logs()[-6000:]}"
+        return f"{self.states()}, {open_tasks}, {self.happened}\n{self.logs()[-6000:]}\n{self._waits()}"
 
 
 _HEADS = (

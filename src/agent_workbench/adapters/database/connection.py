@@ -123,6 +123,10 @@ class Database:
                 self._paused_until = asyncio.get_running_loop().time() + PAUSE_SECONDS
                 raise psycopg.OperationalError("the server took no connection")
             return connecting.result()
+        except asyncio.CancelledError:
+            if connecting.done() and not connecting.cancelled() and connecting.exception() is None:
+                await pool.putconn(connecting.result())
+            raise
         finally:
             refused.cancel()
             if not connecting.done():
