@@ -21,6 +21,7 @@ from agent_workbench.core.events import (
     GrammarIgnored,
     ModelAnswered,
     ModelObserved,
+    PlanRead,
     PromptBuilt,
     PromptPart,
     Recorded,
@@ -80,6 +81,17 @@ def test_answers_are_taken_apart(text: str, parts: AnswerParts) -> None:
 def test_the_gate_says_what_can_be_started() -> None:
     view = view_gate(update_after(*runs.opening()))
     assert (view.mode, view.task, view.acts) == (GateMode.IDLE, runs.T1, (GateAct.START,))
+
+
+def test_an_empty_plan_and_a_queued_one_are_told_in_one_line_of_a_small_screen() -> None:
+    *before, read = runs.opening()
+    assert isinstance(read, PlanRead)
+    empty = view_gate(update_after(*before, replace(read, plan=replace(read.plan, tasks=()))))
+    tasks = tuple(replace(each, status=TaskStatus.QUEUED) for each in read.plan.tasks)
+    queued = view_gate(update_after(*before, replace(read, plan=replace(read.plan, tasks=tasks))))
+    assert (queued.word, queued.text) == ("no task can start", "3 tasks in the queue; Q shows it")
+    for gate in (empty, queued):
+        assert len(f"  {gate.word}  {gate.text}") <= 78
 
 
 def test_the_gate_is_starting_until_there_is_a_plan() -> None:

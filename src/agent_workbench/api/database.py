@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.api.trusted_repo import database_advice, trusted_repo
 from agent_workbench.bootstrap.database import database_queue, session_refs, shared_database
 from agent_workbench.bootstrap.signatures import allowed_signers, shared_signatures
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
@@ -76,8 +76,8 @@ async def _with_remote(repo: "RepoContext", settings: "Settings", report: Databa
 async def _with_database(invocation: Invocation) -> "tuple[RepoContext, Settings]":
     repo, settings = await trusted_repo(invocation)
     if not settings.database.active:
-        advice = "name the variable that holds its address: `database: {url_env: AGENT_DATABASE_URL}`"
-        raise ConfigError("no database is set", advice=advice)
+        advice = "name the variable that holds its address in .agent.yml: `database: {url_env: AGENT_DATABASE_URL}`"
+        raise ConfigError("no database is set", advice=await database_advice(repo, advice))
     return repo, settings
 
 
@@ -113,7 +113,9 @@ async def _server(repo: "RepoContext", settings: "Settings", project: str) -> Da
 async def _with_keys(repo: "RepoContext", settings: "Settings", report: DatabaseReport) -> DatabaseReport:
     """Add this machine's lines for other machines, and what is wrong with the file of allowed signers."""
     signatures = shared_signatures(repo, settings.database)
-    report = replace(report, allowed_signers=str(allowed_signers(settings.database)))
+    signers = allowed_signers(settings.database)
+    there = await asyncio.to_thread(signers.exists)
+    report = replace(report, allowed_signers=str(signers), has_signers=there)
     try:
         return replace(
             report,

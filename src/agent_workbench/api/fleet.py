@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.api.trusted_repo import database_advice, trusted_repo
 from agent_workbench.bootstrap.fleet import worker_registry
 from agent_workbench.bootstrap.stores import check_person
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
@@ -62,7 +62,7 @@ async def _registry(invocation: Invocation, project: str) -> "AsyncIterator[Work
     repo, settings = await trusted_repo(invocation)
     if not settings.database.active:
         advice = "set database.url_env; `agent worker status` shows the workers of this machine"
-        raise UsageError("no database is set, so no workers are registered", advice=advice)
+        raise UsageError("no database is set, so no workers are registered", advice=await database_advice(repo, advice))
     try:
         yield await worker_registry(repo, settings, project or DEFAULT_PROJECT)
     finally:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # adapters are loaded by the calls that need them
     from agent_workbench.core.settings import Settings
 
 UNTRUSTED = "what the settings of this repo would run or ask is not trusted and does not count; `agent trust` shows it"
+_DATABASE = "database.url_env"
 TRUST_FIRST = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
 
 
@@ -37,6 +38,13 @@ async def require_trust(repo: RepoContext) -> None:
     """Raise `TrustError` if the user has not trusted what the repository would run: nobody can be asked now."""
     if await (await repo.trust()).question():
         raise TrustError(f"what {repo.root} would run is not trusted", advice=TRUST_FIRST)
+
+
+async def database_advice(repo: RepoContext, advice: str) -> str:
+    """Return what to do where no database is in force: to trust the one that the repo names, if it names one."""
+    if _DATABASE in await (await repo.trust()).untrusted():
+        return f"{_DATABASE} of .agent.yml is not trusted, so it does not count: {TRUST_FIRST}"
+    return advice
 
 
 async def repo_or_folder(invocation: Invocation, say: Say | None = None) -> "tuple[RepoContext, Settings]":

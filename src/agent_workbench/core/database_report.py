@@ -12,7 +12,8 @@ class DatabaseReport(Struct, frozen=True):
     """The shared database, as this machine sees it. `place` has neither user nor password.
 
     `clock_seconds` is how far this machine's clock is ahead of the server's. `worker_line` and `person_line` are what
-    other machines add to their `allowed_signers` so that this one counts there. `uncounted` are tasks of the queue
+    other machines add to their `allowed_signers` so that this one counts there. `has_signers` is False if this machine
+    has no such file. `uncounted` are tasks of the queue
     that do not count, each with the reason; `problems` is everything else that is wrong.
     """
 
@@ -27,6 +28,7 @@ class DatabaseReport(Struct, frozen=True):
     worker_line: str = ""
     person_line: str = ""
     allowed_signers: str = ""
+    has_signers: bool = False
     tasks: int = 0
     uncounted: tuple[tuple[str, str], ...] = ()
     problems: tuple[str, ...] = ()

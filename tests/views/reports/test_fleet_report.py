@@ -28,7 +28,8 @@ BOX = WorkerRecord(
 def test_a_worker_is_told_with_what_it_has_free() -> None:
     fleet = Fleet((BOX,), NOW, DispatchPause("2026-01-02T03:04:00.000000Z", 12.5, 20.0))
     assert fleet_lines(fleet, fleet.workers) == (
-        "waiting for capacity: 12.5 % is the most that a worker has free, 20 % are needed, for 1 min",
+        "waiting for capacity: 12.5 % is the most that a worker has free, "
+        "20 % are needed (worker.pause_below_percent), for 1 min",
         "box  online, last heartbeat 20 s ago  1 of 4 jobs, 75 % free  tags lab, gpu",
         "  6 of 8 cores free, load 2 1.5 1, 20.5 of 32 GiB of memory free",
         "  GPU RTX: 20 of 23.99 GiB free",

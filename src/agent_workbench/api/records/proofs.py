@@ -64,7 +64,10 @@ async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
     from agent_workbench.core.history.commit_proof import CommitProof, without_squashed
 
     repo, settings = await trusted_repo(invocation)
-    unknown = UsageError(f"{revision!r} is not a commit of this repository", advice="`git log` shows the commits")
+    advice, remote = "`git log` shows the commits", settings.database.remote
+    if settings.database.active and remote:
+        advice += f"; `git fetch {remote}` brings those of other machines, such as {remote}/agent/T-1"
+    unknown = UsageError(f"{revision!r} is not a commit of this repository", advice=advice)
     try:
         facts = await repo.repository.stored_commits().commit(revision)
     except WorkspaceError as error:  # such as `@{u}` without an upstream

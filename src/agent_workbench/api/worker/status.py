@@ -39,7 +39,8 @@ async def worker_status(invocation: Invocation, project: str, folder: Path | Non
         await check_exists(queue)
         report = await _queue_report(repo, project, queue)
         if in_database(settings, folder):
-            report = replace(report, pause=(await (await worker_registry(repo, settings, project)).fleet()).pause)
+            pause = (await (await worker_registry(repo, settings, project)).fleet()).pause
+            report = replace(report, pause=pause, shared=True)
         sessions = await asyncio.to_thread(repo.sessions, settings)
         tokens = await _tokens_today(sessions, f"{queue_folder(project)}/")
         parked = await _parked_tasks(queue, await repo_inbox(invocation, repo.shared))
@@ -67,6 +68,7 @@ async def _queue_report(repo: "RepoContext", project: str, queue: ProjectQueue) 
         elsewhere=tuple(
             RunningTask(each.id, each.worker, each.session) for each in claimed if each.origin is TaskOrigin.DATABASE
         ),
+        refused=tuple((each.id, each.reason) for each in tasks if each.state is QueueState.FAILED and not each.session),
     )
 
 

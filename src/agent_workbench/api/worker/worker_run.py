@@ -136,6 +136,7 @@ class WorkerRun:
         if settings.database.active:
             parts = FleetEntry(self._name, most_jobs, self._pauses, self._log_of_worker())
             self._membership = await enter_fleet(repo, settings, self._project, parts)
+            self._name = self._membership.name
         loop = await self._loop(repo, settings, queue, most_jobs)
         self._changed()
         try:
@@ -200,9 +201,8 @@ class WorkerRun:
             answered=membership.answered if membership is not None else None,
             lease_seconds=lease,
         )
-        worker = membership.name if membership is not None else self._name
         self._dispatcher = dispatcher = Dispatcher(
-            queue, worker, lambda claim: ClaimedTask(context, claim), most_jobs, lease, queue.withdrew
+            queue, self._name, lambda claim: ClaimedTask(context, claim), most_jobs, lease, queue.withdrew
         )
         if membership is not None:
             membership.jobs = lambda: dispatcher.working
@@ -214,7 +214,7 @@ class WorkerRun:
         await outages.retry_database(begin, once=self._options.once)
         self._refused = RefusedFiles(queue.refused, partial(_tell_hooks, repo, settings), log)
         jobs = "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
-        log.note("started", f"{worker} works on {queue.path}{jobs}")
+        log.note("started", f"{self._name} works on {queue.path}{jobs}")
         refusal = (lambda: membership.refusal) if membership is not None else str
         told = (self._set_next_run, self._changed, self._refused, refusal, queue.news)
         seconds = settings.worker.poll_seconds if self._shared else THOROUGH_SECONDS

@@ -112,7 +112,7 @@ def prove_journal(session: SessionId, report: VerifyReport, found: FoundAnchors,
     refs = list(_moved(report, tips))
     absent = sum(tips.get(each.ref) is None for each in checkpoints(report.recorded))
     torn = (f"its last line is unfinished ({report.torn_bytes} bytes) and is ignored",) if report.torn_bytes else ()
-    gone = (f"checkpoints that are not in this repository any more: {absent}",) if absent else ()
+    gone = (f"checkpoints that are not in this repository: {absent}",) if absent else ()
     return JournalProof(
         session=session,
         events=report.events,

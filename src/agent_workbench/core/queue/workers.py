@@ -73,6 +73,8 @@ class WorkerReport(Struct, frozen=True):
 
     `queued` tasks are new, `interrupted` ones go on when a worker has a look. `elsewhere` are those that workers of
     other machines have, `backlog` says what the shared database does not have yet, `pause` why nothing new begins.
+    `refused` are failed tasks that no session began, each with the reason: no journal tells of them. `shared` is True
+    if workers of other machines do tasks of this queue.
     `tokens_today` are those of this queue's sessions, `dollars_today` those of all sessions of the user, both by UTC
     days.
     """
@@ -89,6 +91,8 @@ class WorkerReport(Struct, frozen=True):
     elsewhere: tuple[RunningTask, ...] = ()
     backlog: str = ""
     pause: "DispatchPause | None" = None
+    refused: tuple[tuple[str, str], ...] = ()
+    shared: bool = False
 
 
 BEAT_SECONDS = 30.0

@@ -321,15 +321,16 @@ def _idle(state: SessionState, live: Live) -> GateView:
         text = sanitize_line(f"{next_task.id}  {next_task.description}")
         return GateView(GateMode.IDLE, "nothing runs", f"next is {text}", "", (GateAct.START,), task=next_task.id)
     if not state.plan.tasks:
-        return GateView(
-            GateMode.IDLE, "the plan is empty", ": takes a task in words, P in the plan asks the model for a plan"
-        )
+        return GateView(GateMode.IDLE, "the plan is empty", ": takes a task in words, P in the plan asks for a plan")
     unmerged = ", ".join(each.id for each in state.plan.tasks if is_mergeable(state, each.id))
     merge = sanitize_line(f"m in the plan merges {unmerged}") if unmerged else ""
     if all(task.status is TaskStatus.DONE for task in state.plan.tasks):
         return GateView(GateMode.IDLE, "all tasks are done", merge or "q quits; `agent replay` plays it back")
     if merge:
         return GateView(GateMode.IDLE, "no other task can start", merge)
+    queued = sum(task.status is TaskStatus.QUEUED for task in state.plan.tasks)
+    if queued:
+        return GateView(GateMode.IDLE, "no task can start", f"{counted_text(queued, 'task')} in the queue; Q shows it")
     at_work = f", or another session works on it ({', '.join(live.taken)})" if live.taken else ""
     return GateView(
         GateMode.IDLE,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from agent_workbench.core.database_report import DatabaseReport
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 _MOST_NAMED = 20
@@ -20,10 +21,11 @@ def _labelled(report: DatabaseReport) -> Iterator[tuple[str, str]]:
         yield "clock", f"{report.clock_seconds:+.3f} s against the server's"
     if report.schema:
         yield "schema", ", ".join(report.schema)
-        yield "queue", f"{report.tasks:,} tasks"
+        yield "queue", counted_text(report.tasks, "task")
     yield "copies", report.backlog.text or "everything here is copied"
     yield "git remote", report.remote
-    yield "allowed signers", report.allowed_signers
+    alone = "" if report.has_signers else " (not there: only this machine's own signatures count)"
+    yield "allowed signers", f"{report.allowed_signers}{alone}"
     if report.worker_line:
         yield "as a worker", report.worker_line
         yield "as a person", report.person_line

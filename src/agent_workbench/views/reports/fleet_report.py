@@ -37,7 +37,10 @@ def fleet_document(fleet: Fleet, workers: Sequence[WorkerRecord]) -> dict[str, J
 
 def pause_text(pause: DispatchPause) -> str:
     """Return a pause in words."""
-    return f"waiting for capacity: {pause.percent:g} % is the most that a worker has free, {pause.least:g} % are needed"
+    return (
+        f"waiting for capacity: {pause.percent:g} % is the most that a worker has free, "
+        f"{pause.least:g} % are needed (worker.pause_below_percent)"
+    )
 
 
 def _worker(worker: WorkerRecord, now: str) -> Iterator[str]:

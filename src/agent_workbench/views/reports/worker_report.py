@@ -10,6 +10,7 @@ from agent_workbench.views.reports.fleet_report import pause_text
 
 _MOST_NAMED = 10
 _TEXT_CHARS = 60
+_REASON_CHARS = 300
 
 
 def worker_lines(report: WorkerReport, now: str) -> tuple[str, ...]:
@@ -28,10 +29,11 @@ def worker_lines(report: WorkerReport, now: str) -> tuple[str, ...]:
         *([f"{pause_text(report.pause)}, for {age_text(report.pause.since, now)}"] if report.pause else []),
         *(line for worker in report.workers for line in _worker(worker, now)),
         *(_elsewhere(each) for each in report.elsewhere[:_MOST_NAMED]),
-        *([] if report.workers or report.elsewhere else ["no worker is running"]),
+        *([] if report.workers or report.elsewhere else [_nobody(report)]),
         *_named("next", report.queued),
         *_named("interrupted", report.interrupted),
         *(line for parked in report.parked for line in _parked(parked, now)),
+        *_refused(report.refused),
         f"today: {counted_text(report.tokens_today, 'token')} in this queue, "
         f"{dollars_text(report.dollars_today) if report.dollars_today else '$0'} in all your sessions",
         *([f"shared database: {report.backlog}"] if report.backlog else []),
@@ -43,6 +45,19 @@ def _worker(worker: WorkerState, now: str) -> Iterator[str]:
     idle = "" if worker.jobs or due else ", waiting for tasks"
     yield f"worker {sanitize_line(worker.name)}, for {age_text(worker.since, now)}{due}{idle}"
     yield from (_job(job, now) for job in worker.jobs)
+
+
+def _nobody(report: WorkerReport) -> str:
+    if report.shared:
+        return "no worker is running on this machine; `agent worker list` shows those of all machines"
+    return "no worker is running"
+
+
+def _refused(tasks: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    for task, reason in tasks[:_MOST_NAMED]:
+        yield f"failed before it began: {sanitize_line(task, _TEXT_CHARS)}  {sanitize_line(reason, _REASON_CHARS)}"
+    if len(tasks) > _MOST_NAMED:
+        yield f"failed before they began: {len(tasks) - _MOST_NAMED} more"
 
 
 def _elsewhere(task: RunningTask) -> str:

@@ -256,7 +256,7 @@ def test_refs_of_checkpoints_that_moved_are_red_and_lost_ones_are_said(shop: Sho
     ]
     shop.user.git("update-ref", "-d", ref)
     found = shop.session_proof()
-    assert (found["proof"], found["notes"]) == ("green", ["checkpoints that are not in this repository any more: 1"])
+    assert (found["proof"], found["notes"]) == ("green", ["checkpoints that are not in this repository: 1"])
 
 
 def test_history_that_cannot_be_read_hides_no_anchor_that_can(shop: Shop) -> None:

@@ -122,3 +122,42 @@ def test_a_forged_row_is_told_by_check_and_by_the_worker(site: Site) -> None:
     assert done.code == 1
     assert "it does not count: its columns are not those that were signed" in done.out
     assert json.loads(site.agent("worker", "status", "--json").out)["failed"] == 1
+    status = site.agent("worker", "status").out
+    assert "it does not count: its columns" in status, "whoever queued it reads why, also on another machine"
+
+
+def test_a_database_that_is_not_trusted_is_not_denied(site: Site) -> None:
+    site.agent("trust", "--revoke")
+    for verb in (("database", "check"), ("database", "migrate"), ("worker", "list")):
+        done = site.agent(*verb)
+        assert done.code == 2
+        assert "database.url_env of .agent.yml is not trusted" in done.err
+        assert "agent trust" in done.err
+
+
+def test_check_says_that_no_other_signature_counts(site: Site) -> None:
+    site.add("one")
+    lines = site.agent("database", "check").out.splitlines()
+    assert "queue           1 task" in lines
+    (signers,) = [line for line in lines if line.startswith("allowed signers")]
+    assert signers.endswith("(not there: only this machine's own signatures count)")
+    folder = site.machine.home / ".config/agent-workbench"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "allowed_signers").write_text("")
+    (signers,) = [line for line in site.agent("database", "check").out.splitlines() if line.startswith("allowed")]
+    assert signers.endswith("allowed_signers")
+
+
+def test_a_worker_begins_and_ends_under_the_name_that_the_list_has(site: Site) -> None:
+    folder = site.machine.home / ".config/agent-workbench"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "settings.yml").write_text("worker: {name: gpubox}\n")
+    lines = site.agent("worker", "--once", "--unconfined").said.splitlines()
+    assert any("gpubox works on" in line for line in lines), lines
+    assert any("gpubox ends" in line for line in lines), lines
+
+
+def test_verify_tells_how_to_bring_a_commit_of_another_machine(site: Site) -> None:
+    done = site.agent("verify", "agent/T-9")
+    assert done.code == 2
+    assert "`git fetch origin` brings those of other machines, such as origin/agent/T-1" in done.err
