@@ -138,7 +138,9 @@ async def test_dispatch_pauses_over_a_restart_and_resumes_with_the_first_look_th
     bench = Bench(registry(database))
     bench.machine.available = 1.0
     await bench.membership.begin()
-    assert bench.membership.refusal == "waiting for capacity: 10 % is the most that a worker has free, 20 % are needed"
+    assert bench.membership.refusal == (
+        "waiting for capacity: 10 % is the most that a worker has free, 20 % are needed (worker.pause_below_percent)"
+    )
     pause = (await registry(database).fleet()).pause
     assert pause is not None
 
