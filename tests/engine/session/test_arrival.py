@@ -68,7 +68,7 @@ async def notes(root: Path) -> str:
 
 async def test_notes_and_folders_come_along(tmp_path: Path) -> None:
     resumed = await arrived(tmp_path, -1)
-    assert resumed == e.SessionResumed(repo="/here/shop", workspace=HERE.path)
+    assert resumed == e.SessionResumed(repo="/here/shop", workspace=HERE.path, arrived=True)
     assert await notes(tmp_path) == "first\nsecond\nthird\n"
 
 

@@ -184,8 +184,9 @@ class ClaimedTask:
         try:
             plan = queued_plan(self.claim.task, self._context.project)
             (task,) = (await plan.read()).tasks
-            if self.session and _is_over(state := await task_state(self._context.host, self.session, task.id)):
-                return await self._finish(state)
+            before = self.session and await task_state(self._context.host, self.session, task, exactly=self._shared)
+            if before and _is_over(before):
+                return await self._finish(before)
             session = await self._open_session(plan, task)
         except LockedError as error:
             if self._shared:  # another machine has the session until its lease runs out

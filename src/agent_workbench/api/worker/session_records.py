@@ -8,7 +8,8 @@ from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.outages import Cause, Outages
 from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core.errors import ExitCode, JournalError, ModelError, UsageError, WorkbenchError, error_text
-from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.plan import Task
 
 if TYPE_CHECKING:  # loaded with the first session
     from collections.abc import Callable
@@ -68,17 +69,23 @@ class MissingSession(WorkbenchError):
     exit_code = ExitCode.USAGE
 
 
-async def task_state(host: LocalSessionHost, session: SessionId, task: TaskId) -> "SessionState":
+async def task_state(host: LocalSessionHost, session: SessionId, task: Task, *, exactly: bool) -> "SessionState":
     """Return the state of the session in which a task was begun.
 
-    Raises `MissingSession`, and `JournalError` if the session worked on another task.
+    Raises `MissingSession`, and `JournalError` if the session worked on another task, or `exactly` on one that is
+    defined otherwise: a row of a database may name any session.
     """
     try:
         state = await recorded_state(host, session)
     except UsageError as error:
         raise MissingSession(str(error), advice=error.advice) from error
-    if state.run is not None and state.run.task != task:
-        raise JournalError(f"session {session} worked on {state.run.task}, not on {task}")
+    if state.run is not None and state.run.task != task.id:
+        raise JournalError(f"session {session} worked on {state.run.task}, not on {task.id}")
+    if exactly and state.run is not None and not state.run.definition.defined_as(task):
+        raise JournalError(
+            f"session {session} worked on another {task.id} than the one that is queued",
+            advice=f"somebody changed the queue or the session; `agent sessions verify {session}` tells more",
+        )
     return state
 
 

@@ -59,12 +59,14 @@ class SessionConfigured(RecordedValue, frozen=True):
 class SessionResumed(RecordedValue, frozen=True):
     """The journal was opened again; `torn_bytes` of an unfinished last line were set aside.
 
-    On another machine `repo` and `workspace` are the folders of repository and worktree there (empty: as before).
+    On another machine `repo` and `workspace` are the folders of repository and worktree there (empty: as before), and
+    the session has `arrived`: what was approved there and not done yet is asked again.
     """
 
     torn_bytes: int = 0
     repo: str = ""
     workspace: str = ""
+    arrived: bool = False
 
 
 class SessionLeft(RecordedValue, frozen=True):

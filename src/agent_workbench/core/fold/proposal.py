@@ -42,3 +42,10 @@ def fold_proposal(work: Proposing, event: GateEvent | WorkEvent) -> Proposing:
             return replace(work, stage=ProposalStage.FINISHED)
         case _:
             return work
+
+
+def waiting_again(work: Proposing) -> Proposing:
+    """Return the work with its proposal at the gate again if it was approved and is not begun."""
+    if work.stage is not ProposalStage.APPROVED:
+        return work
+    return replace(work, stage=ProposalStage.WAITING, decision=None)

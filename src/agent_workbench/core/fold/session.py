@@ -23,7 +23,9 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold.chat import retried_chat
 from agent_workbench.core.fold.planning import retried
+from agent_workbench.core.fold.proposal import waiting_again
 from agent_workbench.core.ids import session_suffix
+from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import ApprovalMode, Rule
@@ -100,7 +102,27 @@ def _elsewhere(state: SessionState, event: SessionResumed) -> SessionState:
     run = state.run
     if event.workspace and run is not None:
         run = replace(run, workspace=replace(run.workspace, path=event.workspace))
-    return replace(state, repo=event.repo or state.repo, run=run)
+    moved = replace(state, repo=event.repo or state.repo, run=run)
+    return _as_foreign(moved) if event.arrived else moved
+
+
+def _as_foreign(state: SessionState) -> SessionState:
+    """Return the state of a session that another machine wrote: its journal approves nothing here.
+
+    The key of that machine stands for what it did, not for a person: what was approved and not begun waits again, and
+    the task is not the user's own.
+    """
+    run = state.run
+    if run is not None:
+        origin = TaskOrigin.DATABASE if run.definition.origin is TaskOrigin.LOCAL else run.definition.origin
+        run = replace(waiting_again(run), definition=replace(run.definition, origin=origin), approved_checks=())
+    return replace(
+        state,
+        run=run,
+        chat=state.chat and waiting_again(state.chat),
+        planning=state.planning and waiting_again(state.planning),
+        note_offer=state.note_offer and waiting_again(state.note_offer),
+    )
 
 
 def _moved(state: SessionState, event: SessionForked) -> TaskRun | None:

@@ -8,7 +8,14 @@ from hashlib import sha256
 from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.events import (
+    ActionDecided,
+    ActionProposed,
+    ActionStarted,
+    ProposalReplaced,
+    Recorded,
+    SessionResumed,
+)
 from agent_workbench.core.ids import SESSION_ID, ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.patch.values import LeftOut
@@ -172,15 +179,19 @@ def parse_reference(text: str) -> Reference:
 def refusal(events: Iterable[Recorded], reference: Reference) -> str:
     """Return a sentence that says why a decision about the proposal no longer applies."""
     newest: Proposal | None = None
-    decided = ""
+    decided, begun = "", False
     for recorded in events:
         match recorded.event:
             case ActionProposed(proposal=Proposal(id=reference.proposal) as found):
-                newest, decided = found, ""
+                newest, decided, begun = found, "", False
             case ProposalReplaced(proposal=Proposal(id=reference.proposal) as found):
                 newest = found
             case ActionDecided(proposal_id=reference.proposal) as event:
                 decided = f"{event.verdict.past} by {event.decider} at {recorded.time}"
+            case ActionStarted(proposal_id=reference.proposal):
+                begun = True
+            case SessionResumed(arrived=True) if not begun:
+                decided = ""
             case _:
                 continue
     if newest is None:

@@ -25,7 +25,7 @@ async def arrive(
     repo = root if root != state.repo else ""
     run = state.run
     if run is None or not state.unfinished:
-        return SessionResumed(opened.torn_bytes, repo)
+        return SessionResumed(opened.torn_bytes, repo, arrived=True)
     known = await asyncio.to_thread(fold_all, opened.events[: opened.away_since + 1])
     before, now = known.scratchpad(run.task), state.scratchpad(run.task)
     if before != now:
@@ -34,4 +34,4 @@ async def arrive(
     workspace = await workspaces.open(WorkspaceRequest(state.session, run.task, facts.branch, facts.base, tuple(links)))
     await workspace.release(keep=True)
     path = workspace.facts.path
-    return SessionResumed(opened.torn_bytes, repo, path if path != facts.path else "")
+    return SessionResumed(opened.torn_bytes, repo, path if path != facts.path else "", arrived=True)
