@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -49,7 +48,7 @@ asyncio.run(main())
 
 
 @pytest.fixture
-def forger(sites: tuple[Site, Site]) -> Iterator[Site]:
+def forger(sites: tuple[Site, Site]) -> Site:
     """The second machine, whose key may only sign journals and results on the first."""
     here, there = sites
     signers = here.machine.home / ".config/agent-workbench/allowed_signers"

@@ -139,6 +139,7 @@ async def test_a_worker_that_never_came_back_is_forgotten_after_a_week(database:
         "about = '{\"most_jobs\": -1}'",
         "about = '{\"most_jobs\": 1e400}'",
         'about = \'{"resources": {"cores_available": "NaN"}}\'',
+        """about = '{"x":' || repeat('[', 60000)""",
     ],
 )
 async def test_a_forged_row_that_no_worker_writes_hides_no_other(database: Database, changes: str) -> None:
@@ -162,6 +163,14 @@ async def test_a_worker_with_a_forged_time_is_offline(database: Database, change
         await registry(database).beat(replace(BOX, name=name))
     await execute(database, f"UPDATE agent_workers SET {changes} WHERE name = 'forged'")
     assert await presences(database) == {"box": WorkerPresence.ONLINE, "forged": WorkerPresence.OFFLINE}
+
+
+@pytest.mark.parametrize("values", ["'infinity', 1, 2", "now(), 'NaN', 2", "now(), 1, 'Infinity'"])
+async def test_a_forged_pause_that_no_worker_writes_is_none(database: Database, values: str) -> None:
+    await registry(database).beat(BOX)
+    pause = f"INSERT INTO agent_dispatch_pauses SELECT repository, project, {values} FROM agent_workers"
+    await execute(database, pause)
+    assert (await registry(database).fleet()).pause is None
 
 
 async def test_a_pause_is_kept_with_its_beginning_until_it_ends(database: Database) -> None:

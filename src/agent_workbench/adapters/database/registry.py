@@ -1,5 +1,7 @@
 """Registered workers of a queue in the shared database. Times are those of the database's clock."""
 
+from math import isfinite
+
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -147,7 +149,7 @@ def _record(row: tuple[object, ...]) -> WorkerRecord | None:
     name, instance, since, last_beat, draining, ended, text = row
     try:
         about = msgspec.json.decode(str(text), type=WorkerAbout)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     return WorkerRecord(
         str(name),
@@ -164,9 +166,11 @@ def _record(row: tuple[object, ...]) -> WorkerRecord | None:
     )
 
 
-def _pause(row: tuple[object, ...]) -> DispatchPause:
+def _pause(row: tuple[object, ...]) -> DispatchPause | None:
+    """Return the pause of a row, None if no worker wrote it."""
     since, percent, least = row
-    return DispatchPause(str(since), float(str(percent)), float(str(least)))
+    share, wanted = float(str(percent)), float(str(least))
+    return DispatchPause(str(since), share, wanted) if since and isfinite(share) and isfinite(wanted) else None
 
 
 def _unknown(name: str, fleet: Fleet) -> UsageError:
