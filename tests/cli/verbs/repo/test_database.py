@@ -161,3 +161,22 @@ def test_verify_tells_how_to_bring_a_commit_of_another_machine(site: Site) -> No
     done = site.agent("verify", "agent/T-9")
     assert done.code == 2
     assert "`git fetch origin` brings those of other machines, such as origin/agent/T-1" in done.err
+
+
+def test_check_says_why_the_server_takes_no_connection(site: Site) -> None:
+    base, _, host = site.url.partition("?")
+    nobody, nothing = base.replace("agent@", "nobody@"), base.rpartition("/")[0]
+    said = {
+        f"{nobody}?{host}": "role of the address does not exist",
+        f"{nothing}/nodb?{host}": 'database "nodb" does not exist',
+        "postgresql://mia:secret@127.0.0.1:1/x": "127.0.0.1",
+    }
+    for url, why in said.items():
+        done = site.agent("database", "check", url=url)
+        (problem,) = [line for line in done.out.splitlines() if line.startswith("problem")]
+        assert (done.code, why in problem) == (4, True), problem
+        assert "does not answer: " in problem
+        assert problem.endswith("(start it, or correct its address in AGENT_DATABASE_URL)")
+        assert not any(each in done.said for each in ("nobody", "mia", "secret"))
+    other = site.agent("worker", "list", url="postgresql://mia:secret@127.0.0.1:1/x")
+    assert "`agent database check` says why" in other.err

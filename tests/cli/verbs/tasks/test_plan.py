@@ -97,3 +97,10 @@ def test_an_editor_that_is_not_there_is_no_defect_of_the_workbench(machine: Mach
     done = machine.agent("plan", "edit", cwd=calc_repo(machine), environ={"EDITOR": "no-such-editor"})
     assert (done.code, done.out) == (4, ""), done.said
     assert done.err == "agent: no editor no-such-editor was found\n       set $EDITOR to your editor\n"
+
+
+def test_where_nothing_is_approved_the_inbox_is_named(machine: Machine) -> None:
+    repo = calc_repo(machine, {FILE: "version: 1\ntasks: []\n"})
+    for verb in ("dispatch", "status"):
+        done = machine.agent("plan", verb, cwd=repo)
+        assert (done.code, "`agent inbox` shows a plan that waits" in done.out) == (0, True), done.said

@@ -78,7 +78,11 @@ def _search_playbook(invocation: Invocation, words: str, *, as_json: bool) -> in
     elif search.found is not None:
         say(f"{sanitize_line(search.found.path)}  by {search.reason}")
     else:
-        say_aside("no playbook fits; the nearest:" if search.nearest else "no playbook fits, and there are no others")
+        say_aside(
+            "no playbook fits; the nearest:"
+            if search.nearest
+            else "no playbook fits; this repository has none (docs/ansible.md)"
+        )
         for playbook, alike in search.nearest:
             likeness = f"  similarity {alike:.2f}" if alike is not None else ""
             say(f"{sanitize_line(playbook.path)}{likeness}")

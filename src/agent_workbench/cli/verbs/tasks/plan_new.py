@@ -75,7 +75,7 @@ def new_tasks(options: argparse.Namespace) -> int:
         _print_proposal(proposal)
         answer = _answer(proposal) if reference is not None else None
         if answer is None:
-            say("nothing was written; the plan waits: `agent tui` shows it, `agent inbox approve REF` takes it")
+            say(_waiting_text(proposal))
             say(str(reference) if reference is not None else "it is too long for the inbox")
             return ExitCode.PARKED
         with ProgressLine() as line:
@@ -107,6 +107,11 @@ def _print_document(asked: "PlanRequestState") -> None:
     state = "approved" if asked.proposal is None else "waiting"
     document = proposed_plan_document(asked.session, shown, shown.plan)
     say(json.dumps({**document, "state": state, "outcome": asked.outcome}))
+
+
+def _waiting_text(proposal: Proposal) -> str:
+    verb = f"agent inbox approve REF{' --special' if proposal.special else ''}"
+    return f"nothing was written; the plan waits: `agent tui` shows it, `{verb}` takes it"
 
 
 def _print_proposal(proposal: "Proposal") -> None:

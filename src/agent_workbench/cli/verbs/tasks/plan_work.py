@@ -69,7 +69,9 @@ def show_status(options: argparse.Namespace) -> int:
     for line in progress_lines(progress):
         say(line)
     if not progress.tasks:
-        say('the plan has no tasks; `agent plan new "…"` asks the model for some')
+        say(
+            'the plan has no tasks; `agent plan new "…"` asks the model for some, `agent inbox` shows a plan that waits'
+        )
     return ExitCode.DONE
 
 
@@ -120,7 +122,7 @@ def _print_dispatch(shown: "Dispatch", *, queued: bool, as_json: bool) -> None:
             "`agent worker --watch` does them, here or on any machine of the queue; `agent plan status` shows how"
         )
     elif not shown.queued and not shown.left:
-        say("no task is to be queued")
+        say("no approved task is left to queue; `agent inbox` shows a plan that waits for approval")
 
 
 async def _prepare(wanted: Sequence[TaskId]) -> "Dispatch":
