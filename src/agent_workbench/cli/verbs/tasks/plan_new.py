@@ -109,7 +109,7 @@ def _print_document(asked: "PlanRequestState") -> None:
     say(json.dumps({**document, "state": state, "outcome": asked.outcome}))
 
 
-def _waiting_text(proposal: Proposal) -> str:
+def _waiting_text(proposal: "Proposal") -> str:
     verb = f"agent inbox approve REF{' --special' if proposal.special else ''}"
     return f"nothing was written; the plan waits: `agent tui` shows it, `{verb}` takes it"
 
