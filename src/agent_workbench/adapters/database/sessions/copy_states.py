@@ -34,6 +34,11 @@ class CopyState(Struct, frozen=True):
     arrived: int = NO_LINE
     away_since: int | None = None
 
+    @property
+    def arriving(self) -> bool:
+        """True while the lines of another machine are here, and its git objects may not be."""
+        return self.arrived > self.seq
+
 
 class CopyStates:
     """A file for each session in `folder`. Blocking."""
@@ -79,7 +84,12 @@ class CopyStates:
         found = []
         for session in self.sessions():
             state = self.of(session) or CopyState()
-            if not state.fenced and copies.is_own(session) and copies.size(session) > state.offset:
+            if (
+                not state.fenced
+                and not state.arriving
+                and copies.is_own(session)
+                and copies.size(session) > state.offset
+            ):
                 found.append(session)
         return tuple(found)
 

@@ -61,8 +61,10 @@ class SessionOpening:
             head = await tools.newest_head(session)
             at = await tools.position(head) if held is not None else None
             if held is not None and at is not None:
-                await self._check_seen(session, held)
                 known = await asyncio.to_thread(tools.states.of, session) or CopyState()
+                if known.arriving:  # a takeover that did not come to its end
+                    return await self._arrived(held, at, fence, known.away_since)
+                await self._check_seen(session, held)
                 return await self._leased(held, _at(known, at, fence))
             if held is not None:
                 await held.journal.close()
@@ -76,26 +78,35 @@ class SessionOpening:
         """Continue what another machine wrote: as a whole journal of this one, with its git objects."""
         tools = self._tools
         newest = await self._mirror.bring(session, head)
-        away = await asyncio.to_thread(self._make_local, session)
+        away = await asyncio.to_thread(self._make_local, session, newest.seq)
         held = await self._local.open(SessionQuery(session))
         try:
             if held.torn_bytes or (held.events[-1].seq, held.events[-1].hash) != (newest.seq, newest.hash):
                 raise JournalError(f"session {session} could not be made from the database", advice="try again")
             end = await asyncio.to_thread(tools.copies.end, session)
             at = StoredLine(end.seq, end.hash, "", b"", end.offset)
-            if tools.refs is not None:
-                mine = await tools.signed(session, at.seq, at.hash, fence)
-                await tools.refs.take_over(mine, held.events)
-                await tools.refs.fetch(session, held.events)
-            return await self._leased(held, _at(CopyState(arrived=at.seq, away_since=away), at, fence))
+            return await self._arrived(held, at, fence, away)
         except BaseException:
             await held.journal.close()
             raise
 
-    def _make_local(self, session: SessionId) -> int:
-        """Make the local journal what the mirror has; return the last event that this machine knew before."""
+    async def _arrived(self, held: HeldSession, at: StoredLine, fence: int, away: int | None) -> HeldSession:
+        """Return a session of another machine, whose lines are here, with its git objects and under a lease."""
+        tools = self._tools
+        if tools.refs is not None:
+            mine = await tools.signed(held.id, at.seq, at.hash, fence)
+            await tools.refs.take_over(mine, held.events)
+            await tools.refs.fetch(held.id, held.events)
+        return await self._leased(held, _at(CopyState(arrived=at.seq, away_since=away), at, fence))
+
+    def _make_local(self, session: SessionId, newest: int) -> int:
+        """Make the local journal what the mirror has up to `newest`; return the last event that this machine knew.
+
+        That they are of another machine is noted first: a takeover that the remote or a crash stops is not forgotten.
+        """
         copies, mirrored = self._tools.copies, self._mirror.copies
         if not copies.is_own(session):
+            self._tools.states.put(session, CopyState(arrived=newest, away_since=NO_LINE))
             copies.adopt(session, mirrored)
             return NO_LINE
         common = self._tools.states.of(session) or CopyState()
@@ -106,8 +117,10 @@ class SessionOpening:
                 "which this machine copied into it",
                 advice="the database was changed or restored; the journal here is as it was",
             )
+        away = common.away_since if common.away_since is not None and common.arrived >= common.seq else common.seq
+        self._tools.states.put(session, replace(common, arrived=newest, away_since=away))
         copies.continue_from(session, mirrored, common.offset)
-        return common.away_since if common.away_since is not None and common.arrived == common.seq else common.seq
+        return away
 
     async def _check_seen(self, session: SessionId, held: HeldSession) -> None:
         """Raise `JournalError` if more of the session was seen than the database and this machine have: it was cut.
