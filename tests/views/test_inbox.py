@@ -127,6 +127,17 @@ def test_what_an_approval_needs_besides_is_said() -> None:
     assert "--special" not in text_of(CHANGE) + text_of(replace(COMMAND, special=("make all",)))
 
 
+def test_a_plan_for_the_rest_says_that_tasks_are_removed() -> None:
+    plan = ProposedPlan("the rest", (ProposedTask(Task(TaskId("T-4"), "Read prices")),), rest=True)
+    proposed = replace(COMMAND, kind=Permission.PLAN, tool=PROPOSE_PLAN, text="version: 1\n", plan=plan, paths=("P",))
+    (row,) = view_inbox([waiting(proposed)[0]], NOW)
+    assert row.effect == "1 of 1 task for: the rest · replaces the tasks that are not over"
+    text = text_of(proposed)
+    assert "1 task in place of the tasks in P that are not over: these are removed, and withdrawn" in text
+    assert "stay as they are" not in text
+    assert "stay as they are" in text_of(replace(proposed, plan=replace(plan, rest=False)))
+
+
 def test_what_is_too_long_has_no_reference() -> None:
     count = MAX_DIFF_LINES + 1
     long = replace(CHANGE, diff=f"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1,{count} @@\n" + "+\n" * count)

@@ -152,6 +152,9 @@ def plan_notes(proposal: Proposal, plan: ProposedPlan) -> tuple[Block, ...]:
         if plan.checks
         else f"A new plan of {many} replaces {path}; the old one is archived beside it."
         if plan.replaces
+        else f"{many} in place of the tasks in {path} that are not over: these are removed, and withdrawn from the "
+        "queue. Finished tasks stay."
+        if plan.rest
         else f"{many} appended to {path}; your tasks and comments stay as they are."
     )
     left = ", ".join(each.task.id for each in plan.tasks if not each.taken)
