@@ -18,6 +18,7 @@ from tests.faults.fleet import Fleet, FleetChaos, check_effects, check_machines
 from tests.faults.fleet_forgery import (
     check_forged_decisions,
     check_forged_tasks,
+    check_no_repetition,
     find_forgeries,
     forge_decisions,
     forge_tasks,
@@ -74,6 +75,7 @@ def _run(counts: Counts, chaos: FleetChaos, lease_seconds: float) -> list[Figure
         forge_decisions(fleet, waiting)
         check_forged_decisions(fleet, waiting)
         delays = fleet.settle()
+        check_no_repetition(fleet)
         fleet.end()
         check_effects(fleet)
         check_machines(fleet)
@@ -84,7 +86,7 @@ def _run(counts: Counts, chaos: FleetChaos, lease_seconds: float) -> list[Figure
             Figure(f"{done} tasks, 4 workers, {len(fleet.happened)} things went wrong", seconds, "s"),
             Figure("tasks lost", 0, "", "0"),
             Figure("tasks done twice", 0, "", "0"),
-            Figure("kinds of forgeries found, of 11", len(found) + 5, "", "11"),
+            Figure("kinds of forgeries found, of 12", len(found) + 6, "", "12"),
             Figure("from a frozen worker until another has its task, median", median(fleet.seconds_to_take_over), "s"),
             Figure("the same, longest", max(fleet.seconds_to_take_over), "s"),
             Figure("from a decision on another machine until a worker goes on", median(delays), "s", "1 s"),

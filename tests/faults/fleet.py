@@ -150,13 +150,13 @@ class Fleet:
 
         def freeze() -> None:
             """Stop a worker that has a task, until another one has it; then it goes on, and must change nothing."""
-            self._until(lambda: bool(self._claimed_by(name)) or self._over(), f"{name} has a task")
+            self.until(lambda: bool(self._claimed_by(name)) or self._over(), f"{name} has a task")
             process = self.running[name].process
             process.send_signal(signal.SIGSTOP)
             stopped = time.monotonic()
             tasks = self._claimed_by(name)
             try:
-                self._until(lambda: self._taken_over(tasks, name), f"others have the tasks of {name}")
+                self.until(lambda: self._taken_over(tasks, name), f"others have the tasks of {name}")
             finally:
                 process.send_signal(signal.SIGCONT)
             if tasks:
@@ -179,7 +179,8 @@ class Fleet:
         self._server.start()
         self.happened.append("restarted the database")
 
-    def _until(self, condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
+    def until(self, condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
+        """Wait until something holds."""
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"never: {what}: {self.state()}"
@@ -192,9 +193,9 @@ class Fleet:
             name = reference(self.scene.person, clone_of(self.scene.person), task)
             self.ask(self.scene.person, "inbox", "approve", name)
             decided = time.monotonic()
-            self._until(lambda task=task: task not in self.parked(), f"the decision about {task}")  # type: ignore[misc]
+            self.until(lambda task=task: task not in self.parked(), f"the decision about {task}")  # type: ignore[misc]
             delays.append(time.monotonic() - decided)
-        self._until(lambda: self.states() == Counter(done=len(self.scene.all_tasks)), "all tasks are done")
+        self.until(lambda: self.states() == Counter(done=len(self.scene.all_tasks)), "all tasks are done")
         return delays
 
     def end(self) -> list[Done]:

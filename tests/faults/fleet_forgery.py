@@ -88,6 +88,24 @@ def check_forged_decisions(fleet: Fleet, task: str) -> None:
     assert done.said.count("does not count") >= 2, done.said
 
 
+def check_no_repetition(fleet: Fleet) -> None:
+    """Set a task that is done back to new; fail unless it is refused, and what it did stays as it was."""
+    task = fleet.scene.tasks["edits"][-1]
+    branch = f"refs/heads/agent/{task}"
+    before = fleet.scene.person.git(fleet.scene.remote, "rev-parse", branch)
+    fleet.rows("CREATE TABLE kept AS SELECT * FROM agent_tasks WHERE id = %s", task)
+    fleet.rows("UPDATE agent_tasks SET state = 'queued', session = '', worker = '', job = NULL WHERE id = %s", task)
+    fleet.until(
+        lambda: fleet.rows("SELECT state FROM agent_tasks WHERE id = %s", task) == [("failed",)], f"{task} fails"
+    )
+    assert "was done before" in fleet.logs()
+    assert fleet.scene.person.git(fleet.scene.remote, "rev-parse", branch) == before
+    columns = _columns(fleet, "agent_tasks")
+    fleet.rows("DELETE FROM agent_tasks WHERE id = %s", task)
+    fleet.rows(f"INSERT INTO agent_tasks ({columns}) SELECT {columns} FROM kept")
+    fleet.rows("DROP TABLE kept")
+
+
 def find_forgeries(fleet: Fleet) -> dict[str, bool]:
     """Change rows of what is done, one after the other; return which change a command on the person's machine finds."""
     tasks = fleet.scene.tasks["edits"]

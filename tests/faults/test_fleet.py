@@ -10,6 +10,7 @@ from tests.faults.fleet import Fleet, FleetChaos, check_effects, check_machines
 from tests.faults.fleet_forgery import (
     check_forged_decisions,
     check_forged_tasks,
+    check_no_repetition,
     find_forgeries,
     forge_decisions,
     forge_tasks,
@@ -49,6 +50,7 @@ def test_a_small_fleet(fleet: Fleet) -> None:
     forge_decisions(fleet, task)
     check_forged_decisions(fleet, task)
     fleet.settle()
+    check_no_repetition(fleet)
     ends = fleet.end()
     assert {end.code for end in ends} == {130}, [end.said for end in ends]
     check_effects(fleet)

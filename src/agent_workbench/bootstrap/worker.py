@@ -3,10 +3,14 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
+    from collections.abc import Awaitable, Callable
+
     from agent_workbench.adapters.llama_cpp.routing.spending_ledger import SpendingLedger
     from agent_workbench.adapters.queue.report_outbox import ReportOutbox
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
     from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.ids import TaskId
+    from agent_workbench.core.settings import Settings
 
 
 def worker_files(repo: "RepoContext", project: str) -> "WorkerFiles":
@@ -31,3 +35,10 @@ def spending() -> "SpendingLedger":
     from agent_workbench.system.user_dirs import state_dir
 
     return SpendingLedger(state_dir())
+
+
+def task_commits(repo: "RepoContext", settings: "Settings") -> "Callable[[TaskId], Awaitable[str]] | None":
+    """Return what tells the commit that the git remote has of a task; None without a remote."""
+    from agent_workbench.bootstrap.database import session_refs
+
+    return session_refs(repo, settings).task_commit if settings.database.remote else None

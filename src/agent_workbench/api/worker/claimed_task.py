@@ -12,6 +12,7 @@ from agent_workbench.api.worker.dispatcher import LEASE_SECONDS, TAKEN
 from agent_workbench.api.worker.outages import Cause, Outages
 from agent_workbench.api.worker.session_records import (
     MissingSession,
+    check_not_done,
     log_events,
     model_trouble,
     recorded_state,
@@ -35,7 +36,7 @@ from agent_workbench.core.errors import (
     error_text,
 )
 from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.ids import NO_SESSION, SessionId
+from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.intents import Leave, PauseTask
 from agent_workbench.core.plan import Task, TaskOrigin, TaskStatus
@@ -65,7 +66,8 @@ class WorkerContext(Struct):
     """Parts that the claimed tasks of a worker share. `waits`: an outage is waited for, instead of ending the attempt.
 
     `changed` is called when a task begins to wait, or goes on, `answered` with each answer of a model. `slots` bounds
-    the sessions that are open at once; a task that waits has none.
+    the sessions that are open at once; a task that waits has none. `committed` returns the commit that the git remote
+    has of a task (None: there is no such remote).
     """
 
     host: LocalSessionHost
@@ -80,6 +82,7 @@ class WorkerContext(Struct):
     waits: bool
     answered: "Callable[[ModelAnswered], None] | None" = None
     lease_seconds: float = LEASE_SECONDS
+    committed: "Callable[[TaskId], Awaitable[str]] | None" = None
 
 
 class _Stopped(Exception):
@@ -187,6 +190,7 @@ class ClaimedTask:
             before = self.session and await task_state(self._context.host, self.session, task, exactly=self._shared)
             if before and _is_over(before):
                 return await self._finish(before)
+            await check_not_done(self._context.committed, task.id, self.session)
             session = await self._open_session(plan, task)
         except LockedError as error:
             if self._shared:  # another machine has the session until its lease runs out

@@ -1,19 +1,28 @@
 """Records of a claimed task's session: its events as lines of the log, and the state that its journal tells."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.outages import Cause, Outages
 from agent_workbench.api.worker.worker_log import WorkerLog
-from agent_workbench.core.errors import ExitCode, JournalError, ModelError, UsageError, WorkbenchError, error_text
-from agent_workbench.core.ids import SessionId
+from agent_workbench.core.errors import (
+    ConfigError,
+    ExitCode,
+    JournalError,
+    ModelError,
+    StorageError,
+    UsageError,
+    WorkbenchError,
+    error_text,
+)
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import Task
 
 if TYPE_CHECKING:  # loaded with the first session
-    from collections.abc import Callable
-
     from agent_workbench.core.events import ModelAnswered
     from agent_workbench.core.state.session_state import SessionState
 
@@ -87,6 +96,27 @@ async def task_state(host: LocalSessionHost, session: SessionId, task: Task, *, 
             advice=f"somebody changed the queue or the session; `agent sessions verify {session}` tells more",
         )
     return state
+
+
+Committed = Callable[[TaskId], Awaitable[str]]
+"""Returns the commit that the git remote has of a task."""
+
+
+async def check_not_done(committed: Committed | None, task: TaskId, session: SessionId) -> None:
+    """Raise `JournalError` if the remote has a commit of a task that no session began, as the queue says.
+
+    So what was done is not done again, whoever changed its row. Where the remote does not answer, its branch is not
+    moved either: a push leaves it as it is.
+    """
+    commit = ""
+    if committed is not None and not session:
+        with suppress(StorageError, ConfigError):
+            commit = await committed(task)
+    if commit:
+        raise JournalError(
+            f"the git remote has agent/{task} at {commit[:10]}: the task was done before, and its row was changed",
+            advice=f"`agent verify {commit[:10]}` tells who did it; queue other work under another id",
+        )
 
 
 async def model_trouble(host: LocalSessionHost) -> str:

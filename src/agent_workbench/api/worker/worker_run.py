@@ -179,7 +179,7 @@ class WorkerRun:
         from agent_workbench.api.worker.refused_files import RefusedFiles
         from agent_workbench.api.worker.task_reports import TaskReports
         from agent_workbench.api.worker.worker_loop import THOROUGH_SECONDS, LoopParts, WorkerLoop
-        from agent_workbench.bootstrap.worker import report_outbox
+        from agent_workbench.bootstrap.worker import report_outbox, task_commits
 
         log, membership = self._log_of_worker(), self._membership
         outages = Outages(log, self._pauses, self._name)
@@ -200,6 +200,7 @@ class WorkerRun:
             waits=not self._options.once,
             answered=membership.answered if membership is not None else None,
             lease_seconds=lease,
+            committed=task_commits(repo, settings) if self._shared else None,
         )
         self._dispatcher = dispatcher = Dispatcher(
             queue, self._name, lambda claim: ClaimedTask(context, claim), most_jobs, lease, queue.withdrew
@@ -213,8 +214,7 @@ class WorkerRun:
         begin = partial(_check_and_resume, queue, parked, await policy_in_force(repo, settings))
         await outages.retry_database(begin, once=self._options.once)
         self._refused = RefusedFiles(queue.refused, partial(_tell_hooks, repo, settings), log)
-        jobs = "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
-        log.note("started", f"{self._name} works on {queue.path}{jobs}")
+        log.note("started", f"{self._name} works on {queue.path}{_jobs_words(most_jobs)}")
         refusal = (lambda: membership.refusal) if membership is not None else str
         told = (self._set_next_run, self._changed, self._refused, refusal, queue.news)
         seconds = settings.worker.poll_seconds if self._shared else THOROUGH_SECONDS
@@ -273,3 +273,7 @@ async def _tell_hooks(repo: "RepoContext", settings: "Settings", name: str, reas
 
     redact = redactor_of(repo.invocation, settings).redact
     return await tell_hooks(repo, HookPoint.TASK_FAILED, redact(name), redact(reason))
+
+
+def _jobs_words(most_jobs: int) -> str:
+    return "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.signed_heads import SignedHead
-from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.queue.workers import DispatchPause, Fleet, WorkerRecord
 from agent_workbench.core.signed import SignedPurpose
 
@@ -48,6 +48,9 @@ class SessionRefs(Protocol):
 
     async def check(self) -> int:
         """Return the number of sessions at the remote, after it was asked; raise `ConfigError` for its address."""
+
+    async def task_commit(self, task: TaskId) -> str:
+        """Return the commit of the task's branch at the remote, empty if there is no such branch."""
 
     async def push(self, head: SignedHead, *, if_missing: bool = False) -> tuple[str, ...]:
         """Push all that this machine has of the head's session, and the head: all of it or nothing.

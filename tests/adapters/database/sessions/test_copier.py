@@ -14,7 +14,7 @@ from agent_workbench.core.errors import DatabaseDownError, LockedError, StorageE
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.history.signed_heads import SignedHead
-from agent_workbench.core.ids import ProposalId, SessionId
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.ports.journal_copies import StoredLine
 from tests.adapters.database.sessions.machines import Machine
 from tests.adapters.journal.journals import STORY, started
@@ -34,6 +34,9 @@ class RefsInMemory:
 
     async def check(self) -> int:
         return len(self.pushed)
+
+    async def task_commit(self, task: TaskId) -> str:
+        return ""
 
     async def push(self, head: SignedHead, *, if_missing: bool = False) -> tuple[str, ...]:
         if self.down:

@@ -9,7 +9,7 @@ import pytest
 from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS
 from agent_workbench.core import events as e
-from agent_workbench.core.errors import JournalError, LockedError
+from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.stores import HeldSession
@@ -267,3 +267,18 @@ async def test_a_folder_that_the_repository_brought_is_not_taken_for_the_session
     await asyncio.to_thread(bring)
     with pytest.raises(LockedError, match="was not begun here"):
         await two.store().open(SessionQuery(session))
+
+
+async def test_without_the_database_nobody_says_that_there_is_no_such_session(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "two", f"postgresql://agent@/none?host={tmp_path}", "repository", CountedIds())
+    store, session = machine.store(), SessionId("20260102T030405-abc234")
+    for asked in (
+        store.read(session),
+        store.summary(session),
+        store.find(SessionQuery(session)),
+        store.verify(session),
+    ):
+        with pytest.raises(DatabaseDownError):
+            await asked
+    await store.close()
+    await machine.database.close()

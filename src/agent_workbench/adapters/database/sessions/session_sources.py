@@ -67,8 +67,11 @@ class SessionSources:
         try:
             head = await self._tools.rows.newest_head(session)
         except DatabaseDownError:
-            seen = not await self.is_here(session) and await self._mirror.knows(session)
-            return self._mirror.store if seen else self._local
+            if await self.is_here(session):
+                return self._local
+            if await self._mirror.knows(session):
+                return self._mirror.store
+            raise  # nobody can say that there is no such session
         if head is None:
             if await self.is_here(session) or not await self._mirror.knows(session):
                 return self._local

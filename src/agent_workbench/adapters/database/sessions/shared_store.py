@@ -69,8 +69,10 @@ class SharedSessionStore:
             head = await self._tools.rows.newest_head(session)
             holder = (await self._tools.leases.holders([session])).get(session, "")
         except DatabaseDownError:
-            if await self._sources.is_here(session) or not await self._mirror.knows(session):
+            if await self._sources.is_here(session):
                 return await self._local.summary(session)
+            if not await self._mirror.knows(session):
+                raise
             return replace(await self._mirror.store.summary(session), ours=True, worker=ANOTHER)
         if head is not None and await self._sources.elsewhere([head]):
             return replace(await self._sources.mirrored(head), holder=holder)
@@ -80,9 +82,14 @@ class SharedSessionStore:
     async def locate(self, name: str = "") -> SessionId:
         """Return the session whose first or last letters are `name`; the newest for an empty name."""
         names = set(await asyncio.to_thread(lambda: (*self._tools.copies.sessions(), *self._mirror.copies.sessions())))
-        with suppress(DatabaseDownError):
+        down: DatabaseDownError | None = None
+        try:
             names.update(head.session for head in await self._sources.heads())
+        except DatabaseDownError as error:
+            down = error
         found = sorted((each for each in names if _has_name(each, name)), reverse=True)
+        if not found and name and down is not None:
+            raise down  # nobody can say that there is no such session
         if not found:
             return await self._local.locate(name)  # which says that there is none
         if name and len(found) > 1:
@@ -95,11 +102,13 @@ class SharedSessionStore:
             found = None if query.fresh else unfinished_session(await self.summaries(), query)
             return found.id if found is not None else None
         session = await self.locate(query.name)
-        with suppress(DatabaseDownError):
+        try:
             head = await self._tools.rows.newest_head(session)
-            if head is not None and await self._sources.elsewhere([head]):
-                await self._tools.require_signed(head)
-                return session
+        except DatabaseDownError:
+            head = None
+        if head is not None and await self._sources.elsewhere([head]):
+            await self._tools.require_signed(head)
+            return session
         if not await self._sources.is_here(session) and await self._mirror.knows(session):
             return session  # its opening says why it cannot be continued
         return await self._local.find(replace(query, name=session))

@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar
 from msgspec import Struct, field
 
 from agent_workbench.adapters.git.commands.objects import GitObjects as Objects
+from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX
 from agent_workbench.adapters.git.remote.audit_commits import AUDIT, audit_ref, read_audit_heads, write_audit_commit
 from agent_workbench.adapters.git.remote.local_refs import LocalRefs
 from agent_workbench.adapters.git.remote.transport import Quarantine, Transport
@@ -15,7 +16,7 @@ from agent_workbench.core.errors import JournalError, LockedError, StorageError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.git_objects import GitObjects, git_objects
 from agent_workbench.core.history.signed_heads import SignedHead
-from agent_workbench.core.ids import CommitId, SessionId
+from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.signed import SignedPurpose
 
@@ -54,6 +55,11 @@ class GitSessionRefs:
     async def check(self) -> int:
         tools = await self._ready()
         return len(await self._do(tools.transport.list, f"{AUDIT}*"))
+
+    async def task_commit(self, task: TaskId) -> str:
+        tools = await self._ready()
+        branch = f"refs/heads/{BRANCH_PREFIX}{task}"
+        return (await self._do(tools.transport.list, branch)).get(branch, "")
 
     async def push(self, head: SignedHead, *, if_missing: bool = False) -> tuple[str, ...]:
         async with self._turn(head.session):
