@@ -189,7 +189,7 @@ class ClaimedTask:
             (task,) = (await plan.read()).tasks
             before = self.session and await task_state(self._context.host, self.session, task, exactly=self._shared)
             if before and _is_over(before):
-                return await self._finish(before)
+                return await self._record(_result(before))
             await check_not_done(self._context.committed, task.id, self.session)
             session = await self._open_session(plan, task)
         except LockedError as error:
@@ -242,7 +242,7 @@ class ClaimedTask:
         """Finish or park a task after its session ended; raise `_Stopped` if it goes on later."""
         state = await recorded_state(self._context.host, self.session)
         if _is_over(state):
-            return await self._finish(state)
+            return await self._record(_result(state))
         if end.exit_code is ExitCode.INTERRUPTED:
             return self._interrupted()
         if end.exit_code is ExitCode.PARKED:
@@ -265,10 +265,6 @@ class ClaimedTask:
             for item in await context.host.inbox(InboxFilter(session=self.session)):
                 await context.reports.parked(task, self.session, item)
         return end
-
-    async def _finish(self, state: "SessionState") -> SessionEnd:
-        """Record the end of a task that is over in its session."""
-        return await self._record(_result(state))
 
     async def _fail(self, end: SessionEnd) -> SessionEnd:
         """Record that a task failed although its session does not say so."""
