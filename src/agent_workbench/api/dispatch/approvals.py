@@ -1,6 +1,6 @@
 """Approvals of planned tasks: the proposals that a person approved, found in the journals of the sessions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from agent_workbench.core.dispatch.preparation import PlanApproval
 from agent_workbench.core.errors import JournalError, UsageError
@@ -11,12 +11,19 @@ from agent_workbench.core.events import (
     ActionResult,
     ProposalReplaced,
     Recorded,
+    SessionResumed,
+    SessionStarted,
 )
+from agent_workbench.core.history.signed_approvals import contradictions
+from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
+from agent_workbench.core.inbox.signed_decisions import decision_message
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import Estimate
+from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.stores import SessionStore
 from agent_workbench.core.proposals import POLICY, PROPOSE_PLAN, Proposal, Verdict
+from agent_workbench.core.signed import SignedPurpose
 
 MOST_SESSIONS = 200
 
@@ -24,11 +31,13 @@ MOST_SESSIONS = 200
 class PlanApprovals:
     """Approved plans in the newest sessions of a store. A journal is read once as long as it does not grow.
 
-    `store.read` proves each journal. Those of others count only as far as their signed heads say so (`summary.ours`).
+    `store.read` proves each journal. What another machine wrote proves what it did and no decision of a person: there
+    an approval counts only with the signature of a person, which `signatures` judges (None: none counts).
     """
 
-    def __init__(self, store: SessionStore) -> None:
+    def __init__(self, store: SessionStore, signatures: Signatures | None = None) -> None:
         self._store = store
+        self._signatures = signatures
         self._read: dict[SessionId, tuple[int, tuple[tuple[Task, PlanApproval], ...]]] = {}
 
     async def of(self, tasks: Sequence[Task]) -> dict[TaskId, PlanApproval]:
@@ -43,25 +52,56 @@ class PlanApprovals:
                 break
             if summary.queued or summary.chat:
                 continue
-            for task, approval in await self._approved(summary.id, summary.events):
+            for task, approval in await self._approved(summary):
                 if missing.get(task.id) == task:
                     del missing[task.id]
                     found[task.id] = approval
         return found
 
-    async def _approved(self, session: SessionId, events: int) -> tuple[tuple[Task, PlanApproval], ...]:
+    async def _approved(self, summary: SessionSummary) -> tuple[tuple[Task, PlanApproval], ...]:
+        session = summary.id
         known = self._read.get(session)
-        if known is None or known[0] != events:
+        if known is None or known[0] != summary.events:
             try:
-                approved = tuple(_approved_tasks(session, await self._store.read(session)))
+                events = await self._store.read(session)
+                counted = await self._counted(session, events, _foreign_events(summary, events))
+                approved = tuple(_approved_tasks(session, events, counted))
             except (JournalError, UsageError):
                 approved = ()
-            known = self._read[session] = (events, approved)
+            known = self._read[session] = (summary.events, approved)
         return known[1]
 
+    async def _counted(self, session: SessionId, events: Sequence[Recorded], foreign: int) -> frozenset[int]:
+        """Return the numbers of the decisions that count: those after the `foreign` events, and signed ones."""
+        counted = {each.seq for each in events if each.seq >= foreign and isinstance(each.event, ActionDecided)}
+        wrong = contradictions(session, events)
+        for recorded in events[:foreign]:
+            signed = recorded.event.signed if isinstance(recorded.event, ActionDecided) else None
+            if signed is None or recorded.seq in wrong or self._signatures is None:
+                continue
+            message = decision_message(signed.text)
+            if await self._signatures.signer(SignedPurpose.DECISION, message, signed.signature):
+                counted.add(recorded.seq)
+        return frozenset(counted)
 
-def _approved_tasks(session: SessionId, events: Sequence[Recorded]) -> Iterator[tuple[Task, PlanApproval]]:
-    """Yield the tasks of each plan that a person approved and that was written, as they were written; newest first."""
+
+def _foreign_events(summary: SessionSummary, events: Sequence[Recorded]) -> int:
+    """Return how many events, from the first on, this machine did not record in this session."""
+    if summary.worker:
+        return len(events)
+    header = events[0].event if events else None
+    copied = header.parent_seq if isinstance(header, SessionStarted) and header.parent is not None else None
+    arrived = [each.seq for each in events if isinstance(each.event, SessionResumed) and each.event.arrived]
+    return max(0 if copied is None else copied + 1, *arrived, 0)
+
+
+def _approved_tasks(
+    session: SessionId, events: Sequence[Recorded], counted: Collection[int]
+) -> Iterator[tuple[Task, PlanApproval]]:
+    """Yield the tasks of each plan that a person approved and that was written, as they were written; newest first.
+
+    `counted` are the numbers of the decisions that count.
+    """
     shown: dict[ProposalId, Proposal] = {}
     decided: dict[ProposalId, ActionDecided] = {}
     found: list[tuple[Task, PlanApproval]] = []
@@ -73,7 +113,8 @@ def _approved_tasks(session: SessionId, events: Sequence[Recorded]) -> Iterator[
                 shown[proposal.id] = proposal
                 decided.pop(proposal.id, None)
             case ActionDecided(proposal_id=id, verdict=Verdict.APPROVE) as decision if id in shown:
-                decided[id] = decision
+                if recorded.seq in counted:
+                    decided[id] = decision
             case ActionFinished(proposal_id=id, result=ActionResult.OK) if id in decided:
                 found += _taken(session, shown[id], decided[id])
             case _:

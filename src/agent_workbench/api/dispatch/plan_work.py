@@ -12,6 +12,7 @@ from agent_workbench.api.dispatch.session_costs import SessionCosts
 from agent_workbench.api.trusted_repo import require_trust, say_nothing, trusted_repo
 from agent_workbench.bootstrap.database import machine_name
 from agent_workbench.bootstrap.fleet import local_machine, worker_registry
+from agent_workbench.bootstrap.signatures import shared_signatures
 from agent_workbench.bootstrap.stores import decider
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, dispatched_definition, project_queue
 from agent_workbench.bootstrap.worker import worker_files
@@ -218,7 +219,9 @@ class _Opened:
         self._registry: WorkerRegistry | None = None
         self._inbox: RepoInbox | None = None
         self.plans: Plans = repo.plans(settings)
-        self.approvals = PlanApprovals(store)
+        self.approvals = PlanApprovals(
+            store, shared_signatures(repo, settings.database) if settings.database.active else None
+        )
         self.costs = SessionCosts(store)
 
     @property
