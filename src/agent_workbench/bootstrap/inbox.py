@@ -17,7 +17,7 @@ def repo_decisions(repo: "SharingRepo", settings: "Settings", sessions: "Session
     if not settings.database.active:
         return local_inbox()
     from agent_workbench.adapters.database.inbox import DatabaseInbox
-    from agent_workbench.bootstrap.database import shared_database
+    from agent_workbench.bootstrap.database import repository_key, shared_database
     from agent_workbench.bootstrap.signatures import shared_signatures
 
     async def elsewhere(session: "SessionId") -> bool:
@@ -25,6 +25,6 @@ def repo_decisions(repo: "SharingRepo", settings: "Settings", sessions: "Session
 
     def made() -> "DatabaseInbox":
         database, signatures = shared_database(repo, settings.database), shared_signatures(repo, settings.database)
-        return DatabaseInbox(database, signatures, local_inbox(), elsewhere)
+        return DatabaseInbox(database, signatures, local_inbox(), elsewhere, repository=lambda: repository_key(repo))
 
     return repo.shared.inbox((settings.database, repo.root), made)

@@ -61,6 +61,18 @@ class Place:
         await self.database.close()
 
 
+def _in_repository(place: Place, name: str) -> DatabaseInbox:
+    """Return an inbox of a machine for the repository of this name."""
+
+    async def elsewhere(session: SessionId) -> bool:
+        return True
+
+    async def repository() -> str:
+        return name
+
+    return DatabaseInbox(place.database, place.signatures, MemoryInbox(), elsewhere, repository=repository)
+
+
 @pytest.fixture
 async def worker(decisions_url: str) -> AsyncGenerator[Place]:
     place = Place(decisions_url, "gpu-1")
@@ -103,6 +115,16 @@ class TestForgedRows:
             told = worker.inbox.refused(row.reference.session)[-1]
             assert told.endswith(f"ada@laptop made it about {SESSION}/P-14, as it was shown then")
             assert right.reference.digest not in told
+
+    async def test_one_for_a_session_of_the_same_id_in_another_repository(self, worker: Place, ada: Place) -> None:
+        shops = [_in_repository(ada, "5407"), _in_repository(worker, "5407"), _in_repository(worker, "4b82")]
+        kept = await shops[0].put(decision())
+        assert await shops[1].pending(SESSION) == (kept,)
+        assert await shops[2].pending(SESSION) == ()
+        (told,) = shops[2].refused(SESSION)
+        assert told.endswith("ada@laptop made it in another repository")
+        for each in shops:
+            await each.close()
 
     async def test_an_edited_text_and_a_signature_of_another(self, worker: Place, ada: Place) -> None:
         kept = await ada.inbox.put(decision(verdict=Verdict.REJECT))

@@ -6,6 +6,7 @@ from contextlib import suppress
 from time import monotonic
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Connection, Database
 from agent_workbench.adapters.database.notifications import Notifications
@@ -65,6 +66,7 @@ class _Asked(Struct, frozen=True):
 class DatabaseInbox:
     """`core.ports.stores.Inbox` of this machine (`local`) and of the database.
 
+    `repository` returns the repository's name in the database: decisions made in another one do not count.
     A decision about a session that is `elsewhere` goes to the database, signed; any other stays on this machine. Both
     are read. Of rows about one proposal the first that counts is its decision.
     """
@@ -76,11 +78,15 @@ class DatabaseInbox:
         local: Inbox,
         elsewhere: Callable[[SessionId], Awaitable[bool]],
         seconds: Callable[[], float] = monotonic,
+        *,
+        repository: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._database = database
         self._signatures = signatures
         self._local = local
         self._elsewhere = elsewhere
+        self._find_repository = repository
+        self._repository = ""
         self._seconds = seconds
         self._notifications = Notifications(database, CHANNEL)
         self._looks: dict[SessionId, _Look] = {}
@@ -92,6 +98,7 @@ class DatabaseInbox:
         reference = decision.reference
         if not await self._elsewhere(reference.session):
             return await self._local.put(decision)
+        decision = replace(decision, repository=await self._repository_name())
         principal, text = await self._signatures.principal(), decision_text(decision)
         signature = await self._signatures.sign(SignedPurpose.DECISION, decision_message(text))
         async with self._database.connection() as connection:
@@ -194,6 +201,12 @@ class DatabaseInbox:
             self._asked = _Asked(now, frozenset(str(row[0]) for row in rows), whole=len(rows) < MOST_SESSIONS)
         return self._asked.whole and session not in self._asked.sessions
 
+    async def _repository_name(self) -> str:
+        """Return the name of the repository that the decisions of this inbox are about."""
+        if not self._repository and self._find_repository is not None:
+            self._repository = await self._find_repository()
+        return self._repository
+
     async def _judged(
         self, session: SessionId, rows: Sequence[tuple[object, ...]]
     ) -> tuple[tuple[InboxDecision, ...], tuple[str, ...]]:
@@ -225,6 +238,8 @@ class DatabaseInbox:
         if str(decision.reference) != f"{session}/{about}":
             # Without the digest: who lists the inbox has not seen the proposal.
             return f"{principal} made it about {decision.reference.name}, as it was shown then"
+        if decision.repository != await self._repository_name():
+            return f"{principal} made it in another repository"
         return signed_decision(decision, principal, SignedText(text, signature))
 
 

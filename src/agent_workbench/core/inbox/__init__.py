@@ -123,7 +123,8 @@ class InboxDecision(Struct, frozen=True):
 
     `left` are the hunks and lines that are not approved (version 0.1 wrote the ids of hunks alone); `result_sha` is
     then the `patch_hash` of what stays. `made_by` and `made_at` (UTC, ISO 8601) say who decided, as far as the machine
-    knows. A decision from another machine is `signed`: `made_by` is then the principal of its signature.
+    knows. A decision from another machine is `signed`: `made_by` is then the principal of its signature, and
+    `repository` the name of the repository in the database, since a session of another one may have the same id.
     """
 
     reference: Reference
@@ -135,6 +136,7 @@ class InboxDecision(Struct, frozen=True):
     made_at: str = ""
     by: str = USER
     signed: SignedText | None = None
+    repository: str = ""
 
     @property
     def via(self) -> str:
