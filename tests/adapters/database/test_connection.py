@@ -36,6 +36,16 @@ async def test_a_refused_statement_tells_what_the_database_said(postgres_url: st
     assert not isinstance(refused.value, DatabaseDownError)
 
 
+async def test_what_a_hostile_database_says_is_bounded_and_inert(postgres_url: str) -> None:
+    async with Database(postgres_url) as database:
+        for said in ("repeat('x', 20000000)", "E'a\\x1b]52;c;YQ==\\x07b\\nc'"):
+            with pytest.raises(StorageError) as refused:
+                async with database.connection() as connection:
+                    await connection.execute(f"DO $$ BEGIN RAISE EXCEPTION '%', {said}; END $$".encode())
+            assert len(str(refused.value)) < 500
+            assert str(refused.value).isprintable()
+
+
 @pytest.mark.parametrize(
     "url", ["postgresql://ada:s3cr3t@127.0.0.1:1/agent", "postgresql://ada:s3cr3t@/x?host=/nowhere"]
 )

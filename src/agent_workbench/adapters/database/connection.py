@@ -12,6 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from agent_workbench.core.errors import ConfigError, DatabaseDownError, StorageError
+from agent_workbench.core.text.sanitizer import sanitize_line
 
 logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # `DatabaseDownError` says it, once and in place
 CONNECT_SECONDS = 5.0
@@ -21,6 +22,8 @@ STATEMENT_SECONDS = 30.0
 MOST_CONNECTIONS = 8
 PAUSE_SECONDS = 1.0
 """Time after a refused connection in which none is tried: who asks for several things waits once."""
+MOST_SAID_CHARS = 300
+"""Characters of an error of the server that are repeated."""
 APPLICATION = "agent-workbench"
 _PARAMETERS: dict[str, str | int] = {
     "connect_timeout": int(CONNECT_SECONDS),
@@ -105,7 +108,8 @@ class Database:
     def explained(self, error: Exception) -> StorageError:
         """Return the error of the workbench for one of the driver; its text has nothing of the url but the place."""
         if isinstance(error, psycopg.Error) and error.sqlstate and not _is_lost(error):
-            said = error.diag.message_primary or type(error).__name__
+            # Whoever owns the database writes it: this text comes into errors, journals and logs.
+            said = sanitize_line((error.diag.message_primary or type(error).__name__)[:MOST_SAID_CHARS])
             advice = "run `agent database migrate`" if error.sqlstate in _NO_SCHEMA else ""
             return StorageError(f"the database at {self.place} refused: {said} ({error.sqlstate})", advice=advice)
         return DatabaseDownError(f"the database at {self.place} does not answer", advice=_DOWN)
