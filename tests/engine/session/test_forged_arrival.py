@@ -59,6 +59,14 @@ def test_a_task_that_came_from_another_machine_is_not_the_user_s_own(
     assert is_foreign(run.definition) is (resumed is ELSEWHERE)
 
 
+@pytest.mark.parametrize("arrived", [False, True])
+def test_the_fork_of_another_machine_s_session_is_as_foreign(arrived: bool) -> None:
+    run = fold_all(recorded(*approved(), e.SessionForked("0.1.0", arrived=arrived))).run
+    assert run is not None
+    assert is_foreign(run.definition) is arrived
+    assert bool(run.approved_checks) is not arrived
+
+
 def test_checks_that_were_approved_elsewhere_are_not_approved_once_for_all() -> None:
     before = recorded(*approved())
     run = fold_all(before).run

@@ -47,7 +47,8 @@ async def fork_session(invocation: Invocation, session: str, at: int | None) -> 
     child, journal = await asyncio.to_thread(sessions.fork)
     memory = ScratchpadFolder(repo.root, settings.memory.dir)
     forking = ForkServices(journal, repo.repository, memory, system_clock(), __version__)
-    await forking.fork(events, point, child)
+    parent = await sessions.summary(await sessions.locate(session))
+    await forking.fork(events, point, child, arrived=bool(parent.worker))
     return child, lines
 
 

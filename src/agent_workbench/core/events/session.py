@@ -26,11 +26,13 @@ class SessionForked(RecordedValue, frozen=True):
     """The session was forked: the lines above were copied from the parent up to its event `parent_seq`.
 
     `workspace` is where the open task continues and `checkpoint` keeps its files; both are None if no task was open.
+    The fork of a session that another machine wrote has `arrived`, as one that is resumed.
     """
 
     product_version: str
     workspace: WorkspaceFacts | None = None
     checkpoint: Checkpoint | None = None
+    arrived: bool = False
 
 
 class SessionConfigured(RecordedValue, frozen=True):

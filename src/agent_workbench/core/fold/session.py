@@ -46,7 +46,8 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
                 label=event.label,
             )
         case SessionForked():
-            return replace(_left_alone(state), run=_moved(state, event))
+            forked = replace(_left_alone(state), run=_moved(state, event))
+            return _as_foreign(forked) if event.arrived else forked
         case SessionConfigured():
             entered = _entered(state, event.mode, RuleScope.EVERYWHERE)
             return replace(state, config=event, rules=_configured(state, event), mode=entered)

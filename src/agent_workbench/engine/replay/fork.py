@@ -79,9 +79,12 @@ class ForkServices(Struct, frozen=True):
     clock: Clock
     product_version: str
 
-    async def fork(self, events: Sequence[Recorded], point: ForkPoint, child: SessionId) -> None:
+    async def fork(
+        self, events: Sequence[Recorded], point: ForkPoint, child: SessionId, *, arrived: bool = False
+    ) -> None:
         """Create the session `child` at `point`, with its files, plan, scratchpad and context.
 
+        `arrived`: another machine wrote the events.
         Nothing of the parent is touched. Raises `WorkspaceError`, `JournalError`, `StorageError`; then there is none.
         """
         seq, header = point.state.seq, events[0].event
@@ -94,7 +97,7 @@ class ForkServices(Struct, frozen=True):
         try:
             head = await self.journal.write(copied)
             workspace, checkpoint = await self._branch_off(point.state, child, head)
-            forked = SessionForked(self.product_version, workspace, checkpoint)
+            forked = SessionForked(self.product_version, workspace, checkpoint, arrived)
             await self.journal.keep(seq + 1, self.clock.now(), forked)
         except BaseException:
             await self.journal.drop()
