@@ -108,6 +108,13 @@ async def test_nothing_is_told_where_nothing_waits() -> None:
         assert "nothing else waits for you" in bench.text()
 
 
+async def test_an_age_in_minutes_does_not_touch_the_risk() -> None:
+    item = waiting(risk=Risk.MEDIUM, since="2026-11-20T09:57:00.000000Z")
+    async with driving(ScriptedSession(*runs.opening()), LARGE, waiting=[item]) as bench:
+        await bench.press("I")
+        await bench.until(lambda: "medium 18 min" in bench.text())
+
+
 async def test_an_item_opens_in_the_panes_and_is_decided_with_the_keys_of_the_gate() -> None:
     item, there = waiting()
     async with driving(ScriptedSession(*runs.opening()), LARGE, waiting=[(item, there)]) as bench:

@@ -131,7 +131,7 @@ def test_a_plan_for_the_rest_says_that_tasks_are_removed() -> None:
     plan = ProposedPlan("the rest", (ProposedTask(Task(TaskId("T-4"), "Read prices")),), rest=True)
     proposed = replace(COMMAND, kind=Permission.PLAN, tool=PROPOSE_PLAN, text="version: 1\n", plan=plan, paths=("P",))
     (row,) = view_inbox([waiting(proposed)[0]], NOW)
-    assert row.effect == "1 of 1 task for: the rest · replaces the tasks that are not over"
+    assert row.effect == "1 of 1 task for: the rest · replaces open tasks"
     text = text_of(proposed)
     assert "1 task in place of the tasks in P that are not over: these are removed, and withdrawn" in text
     assert "stay as they are" not in text

@@ -21,7 +21,7 @@ from agent_workbench.views.inbox import InboxRow, view_inbox
 
 EMPTY = "nothing waits in the sessions of this repository"
 LOADING = "reading the sessions"
-AGE_CELLS, RISK_CELLS = 6, 6
+AGE_CELLS, RISK_CELLS = 7, 6
 RELOAD_SECONDS = 5.0
 HINTS = {"open_item": "shows it", "open_its_session": "opens it here", "close_inbox": "closes"}
 

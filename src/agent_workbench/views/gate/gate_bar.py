@@ -255,7 +255,7 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
             if plan.checks:
                 commands = "; ".join(line for task in plan.taken for line in task.accept_tests)
                 return "check to add", sanitize_line(commands), "nothing runs yet"
-            added = "replaces the tasks that are not over" if plan.rest else "appended to the plan"
+            added = "replaces open tasks" if plan.rest else "appended to the plan"
             effect = "replaces the plan, which is archived" if plan.replaces else added
             count = f"{len(plan.taken)} of {counted_text(len(plan.tasks), 'task')}"
             return "plan", f"{count} for: {sanitize_line(plan.goal, 200)}", effect
