@@ -384,6 +384,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.panes.plan import PlanPane
     from agent_workbench.tui.panes.scratchpad import ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
+    from agent_workbench.tui.screens.audit import AuditScreen
     from agent_workbench.tui.screens.code_piece import PieceScreen
     from agent_workbench.tui.screens.code_search import CodeSearchScreen
     from agent_workbench.tui.screens.comparison import ComparisonScreen
@@ -391,6 +392,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.help import HelpScreen
     from agent_workbench.tui.screens.inbox import InboxScreen
     from agent_workbench.tui.screens.knowledge import KnowledgeScreen
+    from agent_workbench.tui.screens.plan_progress import PlanProgressScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
     from agent_workbench.tui.screens.recording_search import RecordingSearchScreen
     from agent_workbench.tui.screens.review import ReviewScreen
@@ -423,6 +425,8 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.ALLOW: (RuleOfferDialog,),
         Scope.RULES: (RulesScreen,),
         Scope.INBOX: (InboxScreen,),
+        Scope.AUDIT: (AuditScreen,),
+        Scope.PROGRESS: (PlanProgressScreen,),
         Scope.SCROLL: (GateBar, ReplayBar, PlanPane, StepsPane, DiffPane, ScratchpadPane, CodePane, AdvicePane),
         Scope.EVERYWHERE: (SessionScreen,),
         Scope.ALWAYS: (WorkbenchApp,),

@@ -16,7 +16,7 @@ from agent_workbench.core.patch.grammar.editable_file import EditableFile
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import PathScope, Task
-from agent_workbench.core.settings import DEFAULT_TOOLS, RetrievalSettings
+from agent_workbench.core.settings import DEFAULT_TOOLS, PLAYBOOK_TOOLS, RetrievalSettings
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.answer.step_protocol import StepCall, read_step
@@ -29,7 +29,7 @@ from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 from tests.engine.stage import OPEN, a_stage
 from tests.llama_fixtures import LlamaServer
 
-TOOLS = by_name(builtin_specs((*DEFAULT_TOOLS, "run_command", "consult")))
+TOOLS = by_name(builtin_specs((*DEFAULT_TOOLS, "run_command", "consult", *PLAYBOOK_TOOLS)))
 REFLEXIONS = script.SCRIPTS["T-1:reflexion"]
 STEPS = tuple(text for name in ("T-1", "T-2") for text in script.SCRIPTS[name] if not text.startswith(REFLEXION_PREFIX))
 HEAD = "Thought: I do it.\nAction: "
@@ -62,6 +62,13 @@ RIGHT = {
     "static_analyze": ["{}"],
     "run_command": ['{"command": "ls -l | wc"}'],
     "consult": ['{"consultant": "review", "files": "a.py, b.py"}', '{"consultant": "debug", "question": "boom"}'],
+    "find_playbook": ['{"words": "deploy kuma"}'],
+    "run_playbook": [
+        '{"playbook": "deploy.yml", "mode": "check"}',
+        '{"playbook": "deploy.yml", "mode": "apply", "inventory": "a,", "limit": "a", "extra_vars": "{\\"b\\": 1}"}',
+    ],
+    "lint_playbook": ['{"playbook": "deploy.yml"}'],
+    "scaffold_playbook": ['{"service": "my-app"}', '{"service": "my-app", "about": "It serves.", "unit": "app"}'],
     "note": ['{"text": "remember"}'],
     "query_knowledge": ['{"query": "retry"}'],
     "remember": ['{"title": "Retries", "text": "- retry\\n- wait"}'],
