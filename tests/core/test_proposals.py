@@ -6,7 +6,7 @@ from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.playbooks.access import PlaybookRun, RunAccess
 from agent_workbench.core.playbooks.recap import HostRecap
 from agent_workbench.core.playbooks.requests import PlaybookRequest
-from agent_workbench.core.proposals import Proposal, SimilarNote, shown_sha
+from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal, SimilarNote, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 
@@ -107,3 +107,12 @@ def test_every_field_is_known() -> None:
         "plan",
         "playbook",
     }
+
+
+def test_an_approval_of_a_plan_counts_for_what_it_does_to_the_plan_alone() -> None:
+    ways = (ProposedPlan("g"), ProposedPlan("g", replaces=True), ProposedPlan("g", rest=True))
+    shown = {
+        shown_sha(Proposal(ProposalId("P-1"), Permission.PLAN, PROPOSE_PLAN, "tasks: []", 0, plan=plan))
+        for plan in ways
+    }
+    assert len(shown) == len(ways)

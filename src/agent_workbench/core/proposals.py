@@ -183,7 +183,7 @@ def shown_sha(proposal: Proposal) -> str:
     parts += tuple(part for each in proposal.similar for part in ("similar", each.path, each.existing, each.text))
     parts += tuple(part for each in proposal.origins for part in ("origin", each))
     if proposal.plan is not None:
-        parts += ("plan", "replace" if proposal.plan.replaces else "append")
+        parts += ("plan", "replace" if proposal.plan.replaces else "rest" if proposal.plan.rest else "append")
     if proposal.playbook is not None:
         parts += ("playbook", *proposal.playbook.shown)
     told_apart = "".join(f"{len(part)}:{part}" for part in parts)
