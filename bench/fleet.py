@@ -26,6 +26,7 @@ from tests.faults.fleet_forgery import (
 )
 from tests.faults.fleet_scene import Counts, fleet_scene
 from tests.faults.night_chaos import model_server
+from tests.postgres import running_server
 
 SMALL = Counts(edits=3, gpu=1, large=1, model=1, person=1)
 SMALL_CHAOS = FleetChaos(kills=1, freezes=1, cuts=1, restarts=0, first=1, last=5)
@@ -48,7 +49,7 @@ def measure(
 def _fleet(counts: Counts, lease_seconds: float) -> Iterator[Fleet]:
     with (
         tempfile.TemporaryDirectory(prefix="bench-fleet-", ignore_cleanup_errors=True) as name,
-        fleet_dispatch.postgres() as server,
+        running_server() as server,
     ):
         folder = Path(name)
         write_tiny_gguf(folder / "tiny.gguf")

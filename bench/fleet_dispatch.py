@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import psycopg
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskCl
 from agent_workbench.core.queue.workers import MachineResources, WorkerRecord
 from bench.figures import Figure, milliseconds, ratio
 from tests.fakes.signatures import FakeSignatures
-from tests.postgres import PostgresServer
+from tests.postgres import PostgresServer, running_server
 
 REPOSITORY, PROJECT = "bench", "dispatch"
 LEASE_SECONDS = 60.0
@@ -26,22 +25,11 @@ PUTTERS = 16
 FEW, MANY = 100, 10_000
 
 
-@contextmanager
-def postgres() -> Iterator[PostgresServer]:
-    """Give a running server, and remove it."""
-    server = PostgresServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
-
-
 def measure(
     tasks: int = 60, dispatched: int = 400, queued: int = MANY, workers: Sequence[int] = (1, 10, 50)
 ) -> list[Figure]:
     """Return the figures; `dispatched` tasks are taken of `queued` ones, by as many simulated workers as each says."""
-    with postgres() as server:
+    with running_server() as server:
         ours = asyncio.run(_put_to_start(server.create_migrated(), tasks))
         theirs = asyncio.run(_bare_put_to_start(server.create(), tasks))
         figures = [

@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -127,15 +128,22 @@ async def _migrate(url: str) -> None:
         await migrate(database, await asyncio.to_thread(migrations))
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """A running server, shared by the tests of a process: none of them stops it."""
+@contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    """Give a running server, and remove it."""
     server = PostgresServer()
     try:
         server.start()
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A running server, shared by the tests of a process: none of them stops it."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture
@@ -170,9 +178,5 @@ def decisions_url(_decisions_url: str) -> str:
 @pytest.fixture
 def own_postgres() -> Iterator[PostgresServer]:
     """A running server that the test may stop and start."""
-    server = PostgresServer()
-    try:
-        server.start()
+    with running_server() as server:
         yield server
-    finally:
-        server.remove()
