@@ -60,7 +60,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 Answer = TypeVar("Answer")
 Use = Callable[[sqlite3.Connection, bool], Answer]
-"""What is done with an open index. The flag tells if it may be changed: its lock is held, or nobody else has it."""
+"""Work on an open index; the flag is True if the index may be changed, because no other process can change it now."""
 
 
 class DamagedIndexError(sqlite3.DatabaseError):

@@ -24,10 +24,10 @@ MOST_ROWS = 1_000
 """Rows of a session that are judged; more of them are a flood, which is told."""
 MOST_TOLD = 20
 KEPT_SECONDS = 10.0
-"""How long what was read stays true without a notification."""
+"""Seconds after which decisions are read again although no notification came."""
 POLL_SECONDS = 1.0
 AWAY_SECONDS = 5.0
-"""How long a database that does not answer is not asked again."""
+"""Pause in seconds after a database did not answer."""
 MOST_BYTES = 16_000_000
 """Bytes of a session's rows that are read, the shortest first: whoever owns the database can lift its own limits."""
 _READ = """\
@@ -47,7 +47,7 @@ _NOTIFY = "SELECT pg_notify(%s, %s)"
 
 
 class _Look(Struct, frozen=True):
-    """What the database had for a session: decisions that count, and why others do not."""
+    """Decisions about a session that were read from the database: those that count, and the reasons against others."""
 
     decisions: tuple[InboxDecision, ...] = ()
     refused: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ RETRY_SECONDS = 1.0
 
 
 class Notifications:
-    """How often each payload was notified on a channel. A lost connection is opened again, and counts for all."""
+    """Counts of the notifications on a channel, by payload; a connection that was lost and opened again raises all."""
 
     def __init__(self, database: Database, channel: str) -> None:
         self._database = database

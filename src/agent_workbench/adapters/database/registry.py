@@ -36,7 +36,7 @@ AND last_beat < clock_timestamp() - interval '7 days'"""
 
 
 class WorkerAbout(Struct, frozen=True):
-    """What a heartbeat says of a worker."""
+    """Description of a worker in its heartbeat, as it is stored."""
 
     tags: tuple[str, ...] = ()
     jobs: Count = 0

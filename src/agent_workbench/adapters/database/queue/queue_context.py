@@ -23,7 +23,7 @@ _EXISTS = SQL("SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = %(task
 
 
 class QueueContext:
-    """What all changes of a queue need. Without a `clock`, which tests set, leases run on the server's clock."""
+    """Database, name and clock of a queue. Leases run on the server's clock; tests set another one (`clock`)."""
 
     def __init__(self, database: Database, repository: str, project: str, clock: Clock | None = None) -> None:
         self.database = database

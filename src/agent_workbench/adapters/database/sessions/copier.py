@@ -56,7 +56,7 @@ class SessionCopier:
 
     @property
     def backlog(self) -> Backlog:
-        """What was not copied yet."""
+        """Lines of this session that wait to be copied, and since when."""
         lines = max(0, self.written - self._state.seq)
         return Backlog(lines, self._tools.clock.monotonic_seconds() - self._since, self.cause) if lines else Backlog()
 

@@ -1,6 +1,6 @@
 """Dialogs about recorded sessions: list, comparison, fork, search, and pictures of the screen."""
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import WorkbenchError
@@ -12,6 +12,8 @@ from agent_workbench.tui.session.window import SessionWindow
 
 if TYPE_CHECKING:
     from agent_workbench.core.history.comparison import Comparison
+    from agent_workbench.core.history.summaries import PastSessions
+    from agent_workbench.tui.dialogs.dialog import Dialog
     from agent_workbench.tui.screens.recording_search import ChosenMatch
 
 NO_PICTURE = "a picture cannot be saved here; `agent sessions export --format svg` makes one"
@@ -28,22 +30,17 @@ class RecordDialogs:
         """List the sessions; a chosen one opens in a tab of its own."""
         from agent_workbench.tui.screens.sessions import SessionsScreen
 
-        window = self._window
-        if window.past is None:
-            window.tell(NO_SESSIONS, "warning")
-            return
-        here = window.update_shown.state.session if window.update_shown is not None else SessionId("")
-
-        async def go(request: SessionRequest | None) -> None:
-            if request is not None:
-                await window.open_session(request)
-
-        window.push_screen(SessionsScreen(window.keymap, window.past, here, self.fork, self._show_comparison), go)
+        keymap = self._window.keymap
+        self._choose(lambda past, here: SessionsScreen(keymap, past, here, self.fork, self._show_comparison))
 
     def show_audit(self) -> None:
         """List what the sessions record; a chosen record's session is replayed in a tab of its own."""
         from agent_workbench.tui.screens.audit import AuditScreen
 
+        self._choose(lambda past, here: AuditScreen(self._window.keymap, past, here))
+
+    def _choose(self, listed: "Callable[[PastSessions, SessionId], Dialog[SessionRequest]]") -> None:
+        """Show a list of the sessions, with the one that is open here; a chosen one opens in a tab of its own."""
         window = self._window
         if window.past is None:
             window.tell(NO_SESSIONS, "warning")
@@ -54,7 +51,7 @@ class RecordDialogs:
             if request is not None:
                 await window.open_session(request)
 
-        window.push_screen(AuditScreen(window.keymap, window.past, here), go)
+        window.push_screen(listed(window.past, here), go)
 
     def _show_comparison(self, comparison: "Comparison") -> None:
         from agent_workbench.tui.screens.comparison import ComparisonScreen
