@@ -6,7 +6,16 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent_workbench.http_server import request_guard
-from agent_workbench.http_server.request_guard import BearerToken, Message, Receive, RequestGuard, Scope, Send
+from agent_workbench.http_server.listener import LOOPBACK, listen, serve
+from agent_workbench.http_server.request_guard import (
+    MAX_BODY_BYTES,
+    BearerToken,
+    Message,
+    Receive,
+    RequestGuard,
+    Scope,
+    Send,
+)
 
 PORT = 4321
 TOKEN = "the-token"
@@ -113,3 +122,19 @@ async def test_a_body_that_trickles_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(request_guard, "BODY_SECONDS", 0.0)
     assert await asked(*with_right(), body=silent()) == 408
+
+
+@pytest.mark.parametrize(("host", "size"), [("evil.example", 3_000_000), ("", 3_000_000), ("", MAX_BODY_BYTES + 1)])
+async def test_a_refused_client_that_is_still_sending_reads_why(host: str, size: int) -> None:
+    with listen(LOOPBACK, 0, "--port") as listening:
+        port = listening.getsockname()[1]
+        serving = asyncio.ensure_future(serve(RequestGuard(echo, BearerToken(TOKEN), port), listening))
+        reading, writing = await asyncio.open_connection(LOOPBACK, port)
+        head = f"POST / HTTP/1.1\r\nHost: {host or f'{LOOPBACK}:{port}'}\r\nContent-Length: {size}\r\n\r\n"
+        writing.write(head.encode() + b"x" * size)
+        await writing.drain()
+        answer = await reading.read()
+        writing.close()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+    assert answer.startswith(b"HTTP/1.1 421" if host else b"HTTP/1.1 401")

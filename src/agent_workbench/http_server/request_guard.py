@@ -1,12 +1,15 @@
 """Guard in front of an HTTP server: host, origin, proof of the sender, size and time of each request."""
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol, TypeAlias
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 BODY_SECONDS = 10.0
+LINGER_SECONDS = 1.0
+"""Longest time to read on what a refused client still sends."""
 HOSTS = ("127.0.0.1", "localhost")
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -72,14 +75,16 @@ class RequestGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        body = _RequestBody(scope, receive, self._max_body_bytes)
         try:
             self._check(scope)
-            body = await _whole_body(scope, receive, self._max_body_bytes)
-            self._proof.check_body(scope, body)
+            await body.read()
+            self._proof.check_body(scope, body.content)
         except Refusal as refusal:
+            await body.discard()
             await _refuse(send, refusal)
             return
-        await self._app(scope, _replay(body, receive), send)
+        await self._app(scope, _replay(body.content, receive), send)
 
     def _check(self, scope: Scope) -> None:
         """Raise `Refusal` for a request that is not for this server or not from its user."""
@@ -98,25 +103,55 @@ def header_values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for each, value in scope["headers"] if each.lower() == name]
 
 
-async def _whole_body(scope: Scope, receive: Receive, most_bytes: int) -> bytes:
-    """Return the body; raise `Refusal` for one that is too long, or too long on its way."""
-    length = (header_values(scope, b"content-length") or [b"0"])[0]
-    if len(length) > 12 or (length.isdigit() and int(length) > most_bytes):
-        raise Refusal(413, f"the body has more than {most_bytes:,} bytes")
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] != "http.request":
-                    raise Refusal(400, "the client went away")
-                body += message.get("body", b"")
-                if len(body) > most_bytes:
-                    raise Refusal(413, f"the body has more than {most_bytes:,} bytes")
-                if not message.get("more_body", False):
-                    return bytes(body)
-    except TimeoutError:
-        raise Refusal(408, f"the body was not sent within {BODY_SECONDS:g} s") from None
+class _RequestBody:
+    """Body of a request that has at most `max_bytes`."""
+
+    def __init__(self, scope: Scope, receive: Receive, max_bytes: int) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._max_bytes = max_bytes
+        self._content = bytearray()
+        self._ended = False
+
+    @property
+    def content(self) -> bytes:
+        """What was read."""
+        return bytes(self._content)
+
+    async def read(self) -> None:
+        """Read to the end; raise `Refusal` for a body that is too long, or too long on its way."""
+        length = (header_values(self._scope, b"content-length") or [b"0"])[0]
+        if len(length) > 12 or (length.isdigit() and int(length) > self._max_bytes):
+            raise self._too_long()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while not self._ended:
+                    self._content += await self._piece()
+                    if len(self._content) > self._max_bytes:
+                        raise self._too_long()
+        except TimeoutError:
+            raise Refusal(408, f"the body was not sent within {BODY_SECONDS:g} s") from None
+
+    async def discard(self) -> None:
+        """Read on for a moment before a refusal.
+
+        A connection that is closed with unread bytes is reset, and the client may lose the answer (RFC 9112, 9.6).
+        """
+        with contextlib.suppress(TimeoutError, Refusal):
+            async with asyncio.timeout(LINGER_SECONDS):
+                discarded = 0
+                while not self._ended and discarded <= self._max_bytes:
+                    discarded += len(await self._piece())
+
+    async def _piece(self) -> bytes:
+        message = await self._receive()
+        self._ended = not message.get("more_body", False)
+        if message["type"] != "http.request":
+            raise Refusal(400, "the client went away")
+        return bytes(message.get("body", b""))
+
+    def _too_long(self) -> Refusal:
+        return Refusal(413, f"the body has more than {self._max_bytes:,} bytes")
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
