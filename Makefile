@@ -17,7 +17,7 @@ endif
 UNCOMPILED := 'site-packages/((huggingface_hub|kubernetes|mypyc?|onnxruntime|pygments/lexers)/|.*/tests/)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup machine run test check judge bench snapshot-update lock format lint types contracts build image
+.PHONY: help setup machine run test check judge bench snapshot-update docs lock format lint types contracts build image
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -77,6 +77,9 @@ bench: setup  ## the benchmarks
 
 snapshot-update: setup  ## accept the screens as they are now
 	$(BIN)/python -m pytest -n0 --snapshot-update $(ARGS)
+
+docs: setup  ## the documentation site, into site/
+	$(BIN)/zensical build --strict
 
 build: setup  ## sdist, wheel and their checksums into dist/
 	@rm -f dist/*

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Build the image and start a worker for one project, as a compose project of its own. docs/install-worker.md has the rest.
+# Build the image and start a worker for one project, as a compose project of its own. docs/how-to/install-worker.md has the rest.
 set -eu
 umask 077
 

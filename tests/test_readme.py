@@ -19,7 +19,9 @@ from tests.architecture.source_tree import ROOT
 from tests.docs.tables import table_rows
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+# Decisions tell of their time.
+PAGES = [page for page in sorted(ROOT.glob("docs/**/*.md")) if page.parent.name != "decisions"]
+DOCUMENTS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *(str(page.relative_to(ROOT)) for page in PAGES)]
 BLOCK = re.compile(r"(?:<!-- tested: (?P<name>[\w-]+) -->\n)?```sh\n(?P<body>.*?)```", re.DOTALL)
 SPAN = re.compile(r"`(agent [a-z][^`]*)`")
 PYTHON = re.compile(r"<!-- tested: python -->\n```python\n(.*?)```", re.DOTALL)

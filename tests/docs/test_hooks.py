@@ -1,4 +1,4 @@
-"""The examples of docs/hooks.md: settings that are read, a script that does what it says, and every event."""
+"""The examples of docs/how-to/hooks.md: settings that are read, a script that does what it says, and every event."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.state.session_state import SessionState
 
-PAGE = (Path(__file__).parents[2] / "docs" / "hooks.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "hooks.md").read_text()
 
 
 def examples(language: str) -> list[str]:

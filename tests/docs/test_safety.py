@@ -6,7 +6,7 @@ STATES = ("kept", "partly", "not yet")
 
 
 def test_every_promise_has_a_state_and_tests_that_are_there() -> None:
-    lines = (ROOT / "docs/safety.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs/explanation/safety.md").read_text(encoding="utf-8").splitlines()
     rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if line.startswith("| G")]
     numbers = [int(row[0].strip().removeprefix("G")) for row in rows]
     assert numbers == sorted({*numbers, *range(1, 15)})
@@ -18,5 +18,5 @@ def test_every_promise_has_a_state_and_tests_that_are_there() -> None:
 
 
 def test_every_path_that_is_named_is_there() -> None:
-    text = (ROOT / "docs/safety.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/explanation/safety.md").read_text(encoding="utf-8")
     assert [each for each in re.findall(r"`(tests/[^`]+)`", text) if not (ROOT / each).is_file()] == []

@@ -43,7 +43,7 @@ def _default(wanted: object, value: object) -> str:
 
 
 def test_the_table_lists_every_key_with_its_type_and_default() -> None:
-    rows = table_rows("docs/settings.md", "key")
+    rows = table_rows("docs/reference/settings.md", "key")
     assert [row[:3] for row in rows] == [
         [f"`{key.replace('*', 'NAME')}`", _type(each.wanted, key), _default(each.wanted, each.default)]
         for key, each in setting_keys().items()

@@ -9,7 +9,7 @@ from agent_workbench.tui.keymap import Keymap, binding_id, keys_document, reacha
 from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.screens.help import key_entries
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "keys.md"
 HIDDEN = {Scope.REPLAY: {"home", "end"}}
 """Keys of the bar that stand before those which scroll its pane; `g` and `G` do."""
 

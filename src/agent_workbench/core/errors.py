@@ -28,7 +28,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the `agent` process; the table in docs/exit-codes.md is generated from them."""
+    """Exit codes of the `agent` process; the table in docs/reference/exit-codes.md is generated from them."""
 
     DONE = 0
     FAILED = 1

@@ -33,7 +33,7 @@ LEAVING = "leaving: what runs is stopped, everything is kept"
 
 
 class WorkbenchApp(SessionApp["SessionUpdate"]):
-    """Shows sessions until the last has ended; returns its last update. `keys` moves keys by name (docs/keys.md).
+    """Shows sessions until the last has ended; returns its last update. `keys` moves keys by their names.
 
     The panes come first, then the `first` session of `host`. `failure`: why that cannot be opened. `first_screen` is
     set when the panes are painted: slow work begins after that.

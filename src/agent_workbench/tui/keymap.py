@@ -1,4 +1,4 @@
-"""Keymap: bindings, hints and docs/keys.md, made from the keys and from the user's changes to them."""
+"""Keymap: bindings, hints and docs/reference/keys.md, made from the keys and from the user's changes to them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -105,7 +105,9 @@ class Keymap:
     def troubles(self) -> Iterator[str]:
         """Yield the errors in the user's changes: unknown names, and keys with two meanings in one place."""
         for name in self.unknown:
-            instead = f"{REPLACED[name]!r} does the same" if name in REPLACED else "docs/keys.md lists the names"
+            instead = (
+                f"{REPLACED[name]!r} does the same" if name in REPLACED else "docs/reference/keys.md has their names"
+            )
             yield f"there is no key named {name!r}; {instead}"
         if not self.moved:
             return
@@ -133,9 +135,12 @@ def keys_of(scope: Scope) -> list[Key]:
 
 
 def keys_document(keymap: Keymap) -> str:
-    """Return docs/keys.md."""
+    """Return docs/reference/keys.md."""
     lines = ["# Keys", "", "Made from `tui/keys.py`; do not edit by hand.", ""]
-    lines += ["Move a key by its name in your own `settings.yml` (docs/settings.md): `ui: {keys: {approve: f2}}`.", ""]
+    lines += [
+        "Move a key by its name in your own `settings.yml` (docs/reference/settings.md): `ui: {keys: {approve: f2}}`.",
+        "",
+    ]
     for scope in Scope:
         lines += [f"## {scope}", "", "| key | what it does | name |", "| --- | --- | --- |"]
         lines += [f"| {_cell(keymap.names(key))} | {key.help} | `{binding_id(key)}` |" for key in keys_of(scope)]

@@ -22,7 +22,7 @@ _WORD = re.compile(r"/([a-z0-9_-]*)")
 
 
 class LineCommand(Struct, frozen=True):
-    """A command of the input line: the name of a key, as in docs/keys.md, with its keys and help."""
+    """A command of the input line: the name of a key, as in docs/reference/keys.md, with its keys and help."""
 
     name: str
     help: str

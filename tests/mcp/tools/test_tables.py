@@ -46,7 +46,7 @@ def names_in(cell: str) -> set[str]:
 
 def test_the_page_lists_each_tool_with_its_arguments() -> None:
     told: set[str] = set()
-    for tools, arguments, _ in table_rows("docs/mcp.md", "tool"):
+    for tools, arguments, _ in table_rows("docs/how-to/mcp.md", "tool"):
         names = names_in(tools)
         told |= names
         schemas = [json.loads(TOOLS[name].schema)["properties"] for name in names]

@@ -81,7 +81,7 @@ def _search_playbook(invocation: Invocation, words: str, *, as_json: bool) -> in
         say_aside(
             "no playbook fits; the nearest:"
             if search.nearest
-            else "no playbook fits; this repository has none (docs/ansible.md)"
+            else "no playbook fits; this repository has none (docs/how-to/ansible.md)"
         )
         for playbook, alike in search.nearest:
             likeness = f"  similarity {alike:.2f}" if alike is not None else ""

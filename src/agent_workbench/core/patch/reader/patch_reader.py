@@ -80,7 +80,7 @@ class _Scanned(Struct, frozen=True):
 def parse_patch(text: str, bounds: PatchBounds = _DEFAULT_BOUNDS) -> Patch:
     """Return the patch of a diff in git's or plain form, without repairs.
 
-    Raises `PatchError` for damage, for everything that docs/safety.md lists, and for what is out of `bounds`.
+    Raises `PatchError` for damage, for everything that docs/explanation/safety.md lists, and for what exceeds `bounds`.
     """
     check_text(text, bounds)
     sections = _scan_strictly(text).sections
@@ -95,7 +95,7 @@ def read_diff(text: str, bounds: PatchBounds, existing: Collection[str]) -> Diff
     """Return the interpretations of a text that contains a diff; `existing` are all paths of the repository.
 
     Text around the diff, wrong counts and incomplete headers are repaired. Raises `PatchError` if there is no diff,
-    for everything that docs/safety.md lists, and for what is out of `bounds`.
+    for everything that docs/explanation/safety.md lists, and for what exceeds `bounds`.
     """
     check_text(text, bounds)
     found: list[DiffReading] = []
