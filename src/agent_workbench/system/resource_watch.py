@@ -2,13 +2,15 @@
 
 Other means do not suffice: cgroups are rarely writable for us, `RLIMIT_NPROC` does not limit root and counts all of the
 user's processes, and a limit on address space stops programs that only reserve it (sanitizers, Java, WebAssembly). So
-three values of the kernel are read, which is cheap even with a thousand busy processes. Only if one of them changed
-much since the start are the command's own processes counted. `RLIMIT_NPROC`, above the number of all processes of the
-machine, stops commands that fork faster than they are killed, except as root.
+three values of the kernel are read, which is cheap even with a thousand busy processes. The command's own processes are
+counted when one of these values changed much. Where processes of others end, theirs can hide the command's: so they are
+also counted at intervals, which takes at most a fiftieth of a processor. `RLIMIT_NPROC`, above the number of all
+processes of the machine, stops commands that fork faster than they are killed, except as root.
 Only `supervisor` uses this module. It starts for each command, so the imports are few.
 """
 
 import os
+import time
 from collections.abc import Callable, Sequence
 
 EVERY_SECONDS = 0.1
@@ -16,6 +18,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _GIGABYTE = 1 << 30
 # Shares of the machine's memory: the most for a command, the least for others, an amount not worth a check.
 _MOST, _LEFT, _LITTLE = 3 / 4, 1 / 32, 1 / 8
+# Between two counts of the command's processes at least so long, and so many times as long as a count takes.
+_LEAST_PAUSE_SECONDS, _PAUSE_FOR_WORK = 0.5, 50
 _CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -29,31 +33,39 @@ class ResourceWatch:
     def __init__(self, limits: str, descendants: Callable[[], Sequence[int]]) -> None:
         self._processes, memory, disk = map(int, limits.split(","))
         self._descendants = descendants
-        self._tasks = _tasks()
+        self._others = _tasks()
         total, self._available, self._shared = _memory()
         self._total = min(total, *_container_limits(total))
         self._memory = memory or int(self._total * _MOST)
         free, size = _disk()
         # The command is not blamed for a disk that was nearly full before.
         self._disk = min(disk or min(_GIGABYTE, size // 20), free // 2)
+        self._count_at = time.monotonic() + _LEAST_PAUSE_SECONDS
 
     def excess(self) -> str:
         """Return the exceeded limit as the end of a sentence, empty if there is none."""
-        return self._too_many() or self._too_much_memory() or self._too_little_disk()
+        return self._too_much_of_own() or self._too_little_disk()
 
-    def _too_many(self) -> str:
-        if _tasks() - self._tasks <= self._processes or len(self._descendants()) * 2 <= self._processes:
-            return ""
-        return f"it had more than {self._processes:,} processes and threads"
-
-    def _too_much_memory(self) -> str:
+    def _too_much_of_own(self) -> str:
+        tasks, started = _tasks(), time.monotonic()
         _, available, shared = _memory()
-        if self._available - available <= min(self._total * _LITTLE, self._memory / 2):
+        self._available = max(self._available, available)
+        little_left = available < self._total * _LEFT
+        taken = self._available - available > min(self._total * _LITTLE, self._memory / 2)
+        if not (taken or little_left or tasks - self._others > self._processes or started >= self._count_at):
             return ""
-        used = max(0, shared - self._shared) + sum(map(_own_memory, self._descendants()))
-        if used > self._memory:
+        own = self._descendants()
+        running = sum(map(_own_tasks, own))
+        self._others = tasks - running
+        ended = time.monotonic()
+        self._count_at = ended + max(_LEAST_PAUSE_SECONDS, (ended - started) * _PAUSE_FOR_WORK)
+        if running > self._processes:
+            return f"it had more than {self._processes:,} processes and threads"
+        # Pages that processes share are counted for each of them, so the sum alone proves nothing.
+        used = max(0, shared - self._shared) + sum(map(_own_memory, own)) if taken or little_left else 0
+        if taken and used > self._memory:
             return f"it took {_in_words(used)} of memory, {_in_words(self._memory)} are allowed"
-        if available < self._total * _LEFT and used > self._total * _LITTLE:
+        if little_left and used > self._total * _LITTLE:
             return f"it took {_in_words(used)} of memory and left {_in_words(available)} to all others"
         return ""
 
@@ -108,6 +120,12 @@ def _memory() -> tuple[int, int, int]:
 def _container_limits(total: int) -> Sequence[int]:
     said = [_first(path).strip() for path in _CONTAINERS]
     return [int(each) for each in said if each.isdigit()] or [total]
+
+
+def _own_tasks(pid: int) -> int:
+    """Return the number of threads of a process; one that has ended counts until it is reaped."""
+    fields = _first(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return max(1, int(fields[17])) if len(fields) > 17 else 0
 
 
 def _own_memory(pid: int) -> int:

@@ -1,5 +1,6 @@
 """What a command may take of the machine: it is stopped with a message, and whoever started it lives."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.system.processes import ResourceLimits
-from tests.adapters.shell.conftest import Bench
+from tests.adapters.shell.conftest import Bench, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="machine lacks: /proc")
 MEGABYTE = 1 << 20
@@ -24,16 +25,42 @@ for _ in range(9):
         os.setsid()
 time.sleep(300)
 """
+# Says that it is there, and forks when it is told to.
+LATER = """
+import os, time
+open('here', 'w').close()
+while not os.path.exists('go'):
+    time.sleep(0.01)
+for _ in range(130):
+    if os.fork() == 0:
+        break
+time.sleep(300)
+"""
+# Ends with its children when its standard input does.
+OTHERS = """
+import os, sys
+children = []
+for _ in range(300):
+    child = os.fork()
+    if child == 0:
+        sys.stdin.read()
+        os._exit(0)
+    children.append(child)
+print('here', flush=True)
+for child in children:
+    os.waitpid(child, 0)
+"""
 TAKES = "import time; held = [bytearray(b'x' * (1 << 20)) for _ in range(400)]; time.sleep(300)"
 SHARES = "import time; open('/dev/shm/agent-limit', 'wb').write(b'x' * (400 << 20)); time.sleep(300)"
 # 64 GiB, private and never written to; 0x4000 is MAP_NORESERVE, which `mmap` does not name.
 RESERVES = "import mmap; held = mmap.mmap(-1, 1 << 36, flags=mmap.MAP_PRIVATE | 0x4000); print('reserved')"
 WRITES = """
-import os
+import time
 with open('big', 'wb') as file:
     while True:
         file.write(b"x" * 65536)
-        os.sync()
+        file.flush()
+        time.sleep(0.001)
 """
 
 
@@ -60,6 +87,23 @@ async def test_processes(apart: bool, bench: Bench) -> None:
     outcome = await limited(bench, ResourceLimits(processes=100)).run(f"{sys.executable} -S forks.py", seconds=60)
     assert (outcome.exit_code, outcome.reason) == (None, "stopped: it had more than 100 processes and threads")
     assert outcome.seconds < 30
+    assert left_in(bench.folder) == []
+
+
+async def test_processes_that_others_hide_by_their_end(bench: Bench) -> None:
+    (bench.folder / "later.py").write_text(LATER)
+    limits = ResourceLimits(processes=100)
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", OTHERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as others:
+        assert others.stdout is not None
+        assert others.stdout.readline() == b"here\n"
+        running = asyncio.create_task(limited(bench, limits).run(f"{sys.executable} -S later.py", seconds=60))
+        await until((bench.folder / "here").exists, 30)
+        await asyncio.to_thread(others.communicate)
+    (bench.folder / "go").touch()
+    outcome = await running
+    assert (outcome.exit_code, outcome.reason) == (None, "stopped: it had more than 100 processes and threads")
     assert left_in(bench.folder) == []
 
 
@@ -94,7 +138,7 @@ async def test_address_space_that_is_only_reserved_is_no_memory(bench: Bench) ->
 @pytest.fixture
 def small_disk(bench: Bench) -> Iterator[Bench]:
     """The command's folder on a disk of its own."""
-    argv = ["mount", "-t", "tmpfs", "-o", "size=512m", "none", str(bench.folder)]
+    argv = ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(bench.folder)]
     if subprocess.run(argv, capture_output=True, check=False).returncode:
         pytest.skip("machine lacks: the right to mount")
     yield bench
@@ -102,7 +146,7 @@ def small_disk(bench: Bench) -> Iterator[Bench]:
 
 
 async def test_the_disk(small_disk: Bench) -> None:
-    limits = ResourceLimits(disk_left_bytes=480 * MEGABYTE)
+    limits = ResourceLimits(disk_left_bytes=48 * MEGABYTE)
     (small_disk.folder / "writes.py").write_text(WRITES)
     outcome = await limited(small_disk, limits).run(f"{sys.executable} -S writes.py", seconds=60)
     assert outcome.exit_code is None
