@@ -1,3 +1,4 @@
+import asyncio
 import fcntl
 import json
 import multiprocessing
@@ -10,6 +11,7 @@ import pytest
 from agent_workbench.config.schema import setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
 from agent_workbench.config.trust import trust_store
+from agent_workbench.config.trust.repo_trust import RepoTrust
 from agent_workbench.config.trust.trust_question import TrustQuestion, trust_question, with_trust, without_untrusted
 from agent_workbench.config.trust.trust_store import TrustStore
 from agent_workbench.core.errors import StorageError, TrustError
@@ -412,6 +414,37 @@ class TestSkills:
         file.write_text("be bad!")
         assert self.question(tmp_path).digest != before.digest
         assert trust_question(tmp_path, load(tmp_path, "skills: {dirs: []}")).items.keys() == {"skills.dirs"}
+
+    def test_prompts_count_as_skills_do(self, tmp_path: Path) -> None:
+        load(tmp_path)
+        assert self.question(tmp_path).lines == ()
+        prompt = tmp_path / "memory/commands/fix.md"
+        prompt.parent.mkdir(parents=True)
+        prompt.write_text("fix it")
+        before = self.question(tmp_path)
+        assert before.lines[0].startswith("prompts in memory/commands: 1 file, sha256 ")
+        prompt.write_text("fix it all")
+        assert self.question(tmp_path).digest != before.digest
+
+    def test_trust_in_prompts_is_trust_in_their_folder_as_it_was(self, tmp_path: Path) -> None:
+        root, store = tmp_path / "repo", TrustStore(tmp_path / "state")
+        loaded = load(root, "memory: {dir: notes}")
+        for folder in ("memory", "notes"):
+            (root / folder / "commands").mkdir(parents=True)
+            (root / folder / "commands/fix.md").write_text(folder)
+        trust = RepoTrust(root, loaded, store)
+
+        async def accept() -> None:
+            await trust.question()
+            await trust.accept()
+
+        assert not trust.covers_prompts("notes/commands")
+        asyncio.run(accept())
+        assert trust.covers_prompts("notes/commands")
+        assert not trust.covers_prompts("memory/commands"), "it was not asked about"
+        assert not trust.covers_prompts("gone/commands")
+        (root / "notes/commands/new.md").write_text("new")
+        assert not trust.covers_prompts("notes/commands")
 
     def test_skills_of_an_untrusted_repo_are_not_read(self, tmp_path: Path) -> None:
         self.skill(tmp_path)

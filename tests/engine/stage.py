@@ -18,6 +18,7 @@ from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
 from agent_workbench.adapters.tools.schema_checker import SchemaChecker
 from agent_workbench.api.sessions.update_feed import UpdateFeed
+from agent_workbench.bootstrap.custom_prompts import custom_prompts
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionResumed, SessionStarted
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId
@@ -172,6 +173,7 @@ async def a_stage(
         memory=ScratchpadFolder(user.root),
         knowledge=knowledge or MemoryKnowledge(),
         skills=GivenSkills(skills or {}),
+        prompts=custom_prompts(user.root, "memory", lambda _: True),
         rules=HeldRules(),
         hooks=hooks or ScriptedHooks(),
         model=model or saying,

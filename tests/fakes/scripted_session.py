@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 
 from msgspec.structs import replace
 
+from agent_workbench.core.custom_prompts import CustomPrompt, expand, named_call
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
@@ -14,18 +15,20 @@ from agent_workbench.core.inbox import InboxChoice, InboxDecision, InboxFilter, 
 from agent_workbench.core.intents import (
     ApproveProposal,
     CompleteCode,
+    ExpandPrompt,
     FindCode,
     FindNotes,
     Intent,
     Leave,
     ListPastActions,
+    ListPrompts,
     ListSkills,
     OpenFile,
     PreviewPrompt,
     RejectProposal,
     SkipProposal,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptExpanded, PromptsListed
 from agent_workbench.core.intents.plan import AddTask, DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.live import Followed, Live, Notice, Recording, ReplayPosition, SessionUpdate
 from agent_workbench.core.ports.session_host import SessionHandle
@@ -70,7 +73,10 @@ class FakeClock:
 
 
 class ScriptedSession:
-    """Implements `SessionHandle`. Questions (`QUESTIONS`) stay open until a test gives their outcome."""
+    """Implements `SessionHandle`. Questions (`QUESTIONS`) stay open until a test gives their outcome.
+
+    Questions about `prompts` are answered at once, and are not among the `intents`.
+    """
 
     def __init__(self, *events: Event) -> None:
         self.intents: list[Intent] = []
@@ -78,6 +84,8 @@ class ScriptedSession:
         self.recorded: list[Recorded] = []
         self.open_questions: list[asyncio.Future[Outcome]] = []
         self.outcome: Outcome = Accepted()
+        self.prompts: dict[str, CustomPrompt] = {}
+        self.about_prompts = ""
         self.ends_when_left = True
         self._news = asyncio.Event()
         self.record(*events)
@@ -130,6 +138,10 @@ class ScriptedSession:
         return -1
 
     def submit(self, intent: Intent) -> Awaitable[Outcome]:
+        if isinstance(intent, ListPrompts | ExpandPrompt):
+            answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            answered.set_result(self._about_prompts(intent))
+            return answered
         self.intents.append(intent)
         if isinstance(intent, Leave) and self.ends_when_left:
             self.end("kept")
@@ -139,6 +151,15 @@ class ScriptedSession:
         else:
             outcome.set_result(self.outcome)
         return outcome
+
+    def _about_prompts(self, intent: ListPrompts | ExpandPrompt) -> Outcome:
+        if isinstance(intent, ListPrompts):
+            return PromptsListed(tuple(self.prompts.values()), self.about_prompts)
+        call = named_call(intent.words)
+        prompt = self.prompts.get(call.name) if call is not None else None
+        if call is None or prompt is None:
+            return PromptExpanded(intent.words)
+        return PromptExpanded(expand(prompt.text, call.words), prompt.file)
 
     def answer(self, outcome: Outcome) -> "ScriptedSession":
         """Give the oldest open question its outcome."""

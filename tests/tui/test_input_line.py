@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from textual import events
 from textual.widgets import TextArea
 
+from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import CompleteCode, SayToModel, StartTask
 from agent_workbench.core.intents.outcomes import Accepted, CodeCompleted, PlanOpened, Refused, TaskAdded, TaskDrafted
@@ -178,15 +179,58 @@ async def test_commands_are_completed_and_run() -> None:
         assert bench.session.intents == []
 
 
-@pytest.mark.parametrize(
-    ("words", "remark"),
-    [("/nothing_like_it", "there is no command"), ("/undo the last thing", "takes no words")],
-)
-async def test_a_command_that_there_is_not_is_no_task(words: str, remark: str) -> None:
+async def test_a_command_takes_no_words_and_what_is_none_is_refused() -> None:
     async with driving(idle()) as bench:
-        await bench.press(":", *words, "enter")
-        assert remark in bench.text()
+        await bench.press(":", *"/undo the last thing", "enter")
+        assert "takes no words" in bench.text()
         assert bench.session.intents == []
+        area(bench).text = "/nothing_like_it"
+        await bench.press("enter")
+        assert bench.session.intents == [DraftTask("/nothing_like_it")], "the session knows the prompts"
+        await bench.answer(Refused("there is no prompt /nothing_like_it"))
+        assert "there is no prompt" in bench.text()
+
+
+FIX = CustomPrompt("fix", "Fix $1 in @shop/cart.py.\nAt once.", "memory/commands/fix.md", "[bold]Fix[/] a bug")
+
+
+def with_prompts(session: ScriptedSession) -> ScriptedSession:
+    session.prompts = {"fix": FIX, "undo": replace(FIX, name="undo", description="a prompt of that name")}
+    session.about_prompts = "memory/commands/review.md: /review asks a consultant"
+    return session
+
+
+async def test_prompts_are_completed_and_become_tasks() -> None:
+    async with driving(with_prompts(idle()), SMALL) as bench:
+        await bench.press(":", *"/fi")
+        shown = bench.text()
+        assert "/fix  [bold]Fix[/] a bug" in shown
+        assert "/review asks a consultant" in shown
+        await bench.press("enter")
+        assert area(bench).text == "/fix ", "Enter completes a name that is only begun"
+        await bench.press(*"it", "enter")
+        assert bench.session.intents == [DraftTask("/fix it")]
+        await bench.answer(TaskDrafted(DRAFT))
+        assert bench.screen.name == "draft"
+
+
+async def test_a_command_comes_before_a_prompt_of_its_name() -> None:
+    async with driving(with_prompts(ScriptedSession(*runs.up_to_commit()))) as bench:
+        await bench.press(":", *"/undo")
+        assert "a prompt of that name" not in bench.text()
+        await bench.press("enter")
+        assert "Undo the diff of step" in bench.text()
+
+
+async def test_a_message_from_a_prompt_is_shown_before_it_is_sent() -> None:
+    session = with_prompts(ScriptedSession(*runs.opening(), *runs.started()))
+    async with driving(session, SMALL) as bench:
+        await bench.press(":", *"/fix it", "enter")
+        assert bench.session.intents == []
+        assert area(bench).text == "Fix it in @shop/cart.py.\nAt once."
+        assert "from memory/commands/fix.md; Enter sends it" in bench.text()
+        await bench.press("down", "end", "!", "enter")
+        assert bench.session.intents[-1:] == [SayToModel("Fix it in @shop/cart.py.\nAt once.!")]
 
 
 @pytest.mark.parametrize("words", ["/etc/hosts is read twice", "-x foo", 'a: "b" #c', "[bold]x[/] y", "--yes do it"])

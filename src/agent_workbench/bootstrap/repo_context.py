@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell
+from agent_workbench.bootstrap.custom_prompts import custom_prompts
 from agent_workbench.bootstrap.database import share_tasks, shared_spending
 from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.inbox import repo_decisions
@@ -237,6 +238,7 @@ class RepoContext:
             memory=ScratchpadFolder(self.root, settings.memory.dir),
             knowledge=self.knowledge(settings, retriever),
             skills=skills,
+            prompts=custom_prompts(self.root, settings.memory.dir, lambda folder: self._trust().covers_prompts(folder)),
             playbooks=playbooks(self.root, settings, self.invocation, shell, self.is_trusted, retriever),
             hooks=self.hooks(settings),
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),

@@ -50,14 +50,17 @@ def add_words(verb: argparse.ArgumentParser) -> None:
 
 
 def task_words(options: argparse.Namespace, verb: str) -> str:
-    """Return the task in words, empty if there is none; raise `UsageError` for a single word, which may be a typo."""
+    """Return the task in words, empty if there is none; raise `UsageError` for a single word, which may be a typo.
+
+    A word that begins with `/` may call a prompt.
+    """
     said: list[str] = options.words
     if not said:
         return ""
     example = f'put the task in quotes: {verb} "say what is to be done"'
     if len(said) > 1:
         raise UsageError(f"{len(said)} arguments are no task", advice=example)
-    if len(said[0].split()) < 2:
+    if len(said[0].split()) < 2 and not said[0].startswith("/"):
         raise UsageError(f"{quoted(said[0])} is one word, and no task", advice=example)
     return said[0]
 

@@ -24,6 +24,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.hook_answers import HookOutcome
 from agent_workbench.core.intents import (
     AbortTask,
+    ExpandPrompt,
     PinChunk,
     RetryTrouble,
     SayToModel,
@@ -31,7 +32,7 @@ from agent_workbench.core.intents import (
     StopAction,
     StopAnswer,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.intents.outcomes import Accepted, PromptExpanded, Refused
 from agent_workbench.core.intents.plan import ProposePlan
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import Purpose
@@ -375,6 +376,22 @@ async def test_a_command_sends_a_skill_or_asks_a_consultant_first(tmp_path: Path
         assert "CRITICAL answer.txt:1 wrong" in finished.observation
         assert chat_of(stage).reply == ChatReplied(2, "it is wrong")
         assert_reruns(stage)
+
+
+async def test_a_prompt_is_expanded_before_it_is_sent_and_comes_before_a_skill(tmp_path: Path) -> None:
+    start = {"memory/commands/tidy.md": "Tidy up $ARGUMENTS.", "memory/commands/see.md": "/review @$1"}
+    async with a_stage(tmp_path, ("Answer: done",), start=start, skills={"tidy": "x", "neat": "y"}) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            expanded = await front.outcome(ExpandPrompt("/tidy it"))
+            assert expanded == PromptExpanded("Tidy up it.", "memory/commands/tidy.md")
+            assert await front.outcome(ExpandPrompt("/see a.py")) == PromptExpanded(
+                "/review @a.py", "memory/commands/see.md"
+            )
+            for other in ("/neat it", "/review @a.py", "plain", "/nope"):
+                assert await front.outcome(ExpandPrompt(other)) == PromptExpanded(other)
+            await said(front, "Tidy up it.")
+        assert [each.text for each in stage.events if isinstance(each, UserSaid)] == ["Tidy up it."]
 
 
 @pytest.mark.parametrize(("decision", "headless"), [("refuse", False), ("refuse", True), ("ask", True)])

@@ -27,6 +27,7 @@ from agent_workbench.core.intents import (
     EditNote,
     EditProposal,
     EditScratchpad,
+    ExpandPrompt,
     FindCode,
     FindNotes,
     GoToEvent,
@@ -34,6 +35,7 @@ from agent_workbench.core.intents import (
     JumpReplay,
     Leave,
     ListPastActions,
+    ListPrompts,
     ListSkills,
     MergeTask,
     OfferNotes,
@@ -116,6 +118,7 @@ INTENTS: tuple[Intent, ...] = (
     *(OfferNotes((), "nobody"), OfferNotes((OfferedNote("a-note", "text"),), "nobody")),
     *(AskConsultant("review", NOTHING), AskConsultant("debug"), AskConsultant("spec", task=TaskId("T-9"))),
     *(AskConsultant("trainer"), StopConsultation()),
+    *(ListPrompts(), ExpandPrompt("/nope"), ExpandPrompt("words"), ExpandPrompt("/../x")),
     RecordDecision(InboxDecision(Reference(SESSION, NOTHING, "0" * 32), Verdict.APPROVE)),
 )
 SECONDS = 20

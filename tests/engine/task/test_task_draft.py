@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import CompleteCode, SayToModel, StartTask
-from agent_workbench.core.intents.outcomes import CodeCompleted, Refused, TaskAdded, TaskDrafted
+from agent_workbench.core.intents import CompleteCode, ExpandPrompt, ListPrompts, SayToModel, StartTask
+from agent_workbench.core.intents.outcomes import CodeCompleted, PromptsListed, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.intents.plan import AddTask, DraftTask
 from agent_workbench.core.plan import PathScope, Task, TaskDraft
 from agent_workbench.core.ports.workspace import Sources
@@ -180,6 +180,33 @@ async def test_a_secret_in_the_words_gets_into_no_plan(tmp_path: Path) -> None:
         assert isinstance(drafted, TaskDrafted)
         assert "hunter2" not in drafted.draft.task.description
         assert isinstance(await front.outcome(DraftTask(" ")), Refused)
+
+
+PROMPTS = {
+    "memory/commands/fix.md": "Fix $1 in @answer.txt\n\nAs $2 says, !`touch ran`.",
+    "memory/commands/review.md": "x",
+}
+
+
+async def test_a_prompt_that_is_called_becomes_the_task(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, start={**CODE, **PROMPTS}) as stage, in_front_of(stage) as front:
+        drafted = await front.outcome(DraftTask('/fix "the sum" me'))
+        assert isinstance(drafted, TaskDrafted)
+        assert drafted.draft.task.description == "Fix the sum in @answer.txt"
+        assert drafted.draft.task.goal == "As me says, !`touch ran`."
+        assert drafted.draft.mentions == ("answer.txt",)
+        assert not list(tmp_path.rglob("ran")), "nothing of it is run"
+        for words, why in {"/fixx it": "did you mean 'fix'?", "/review x": "asks a consultant"}.items():
+            refused = await front.outcome(DraftTask(words))
+            assert isinstance(refused, Refused)
+            assert why in refused.reason
+        listed = await front.outcome(ListPrompts())
+        assert isinstance(listed, PromptsListed)
+        assert [each.name for each in listed.prompts] == ["fix"]
+        assert listed.remark == "memory/commands/review.md: /review asks a consultant"
+        long = await front.outcome(ExpandPrompt(f"/fix {'x' * 8_000}"))
+        assert isinstance(long, Refused)
+        assert "memory/commands/fix.md has 8,0" in long.reason
 
 
 async def test_files_and_symbols_complete_what_is_typed_without_a_task(tmp_path: Path) -> None:

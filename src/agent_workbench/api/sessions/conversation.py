@@ -8,11 +8,29 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.errors import ModelError, UsageError
 from agent_workbench.core.events import ActionFinished, ActionProposed, ActionResult, UserSaid
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.intents import AbortTask, ApproveProposal, Intent, RejectProposal, SayToModel, StopAnswer
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused, TaskAdded, TaskDrafted
+from agent_workbench.core.intents import (
+    AbortTask,
+    ApproveProposal,
+    ExpandPrompt,
+    Intent,
+    ListPrompts,
+    RejectProposal,
+    SayToModel,
+    StopAnswer,
+)
+from agent_workbench.core.intents.outcomes import (
+    Accepted,
+    Outcome,
+    PromptExpanded,
+    PromptsListed,
+    Refused,
+    TaskAdded,
+    TaskDrafted,
+)
 from agent_workbench.core.intents.plan import AddTask, DraftTask
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Task
@@ -79,12 +97,12 @@ class Conversation:
         return self._handle.opened_seq
 
     async def send(self, words: str) -> Reply:
-        """Send a message, which may mention files with `@`, and return the reply.
+        """Send a message, which may mention files with `@` or call a prompt with `/`, and return the reply.
 
         Raises `UsageError` if the message cannot be taken, `ModelError` if the model does not answer, and what kept
         the session from opening.
         """
-        return await self._decided(await self.say(words))
+        return await self._decided(await self.say(await self.expand(words)))
 
     async def _decided(self, reached: "Reply | Proposal") -> Reply:
         while isinstance(reached, Proposal):
@@ -96,6 +114,16 @@ class Conversation:
         """Send a message; return the reply, or the call that waits for a decision. Raises as `send` does."""
         await self._submit(SayToModel(words))
         return await self.proceed()
+
+    async def expand(self, words: str) -> str:
+        """Return the text of the user's own prompt that the words call, or the words; raise `UsageError`."""
+        expanded = await self._submit(ExpandPrompt(words))
+        return expanded.words if isinstance(expanded, PromptExpanded) else words
+
+    async def prompts(self) -> tuple[CustomPrompt, ...]:
+        """Return the user's own prompts."""
+        listed = await self._submit(ListPrompts())
+        return listed.prompts if isinstance(listed, PromptsListed) else ()
 
     async def decide(self, call: Proposal, *, approved: bool, reason: str = REJECTED) -> "Reply | Proposal":
         """Decide about a call exactly as it is in `call`; return the reply, or the next call that waits."""

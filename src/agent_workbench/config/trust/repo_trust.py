@@ -9,6 +9,7 @@ from agent_workbench.config.settings_loader import LoadedSettings
 from agent_workbench.config.trust.trust_question import (
     SKILL_FILES,
     TrustQuestion,
+    prompt_items,
     skill_items,
     trust_question,
     value_text,
@@ -59,6 +60,12 @@ class RepoTrust:
         then = self._store.trusted_items(self._root) or {}
         now = {name: value_text(digest) for name, digest in skill_items(self._root, self._loaded).items()}
         return now == {name: text for name, text in then.items() if name.startswith(SKILL_FILES)}
+
+    def covers_prompts(self, folder: str) -> bool:
+        """Return True if the prompts in this folder are as they were trusted last, whatever else changed. Blocks."""
+        then = self._store.trusted_items(self._root) or {}
+        now = {name: value_text(digest) for name, digest in prompt_items(self._root, folder).items()}
+        return bool(now) and now.items() <= then.items()
 
     def covers_hook(self, name: str) -> bool:
         """Return True if a hook of the repo, and each file that it names, is as it was trusted last. Blocks.

@@ -1,4 +1,4 @@
-"""Digest of a folder of skills, so that the trust in it ends with any change."""
+"""Digest of a folder of skills or prompts, so that the trust in it ends with any change."""
 
 import hashlib
 import os
@@ -31,12 +31,12 @@ def digest_folder(root: Path, folder: str) -> str:
             if count > MAX_FILES or total > MAX_TOTAL_BYTES:
                 raise TrustError(
                     f"{folder} contains more than {MAX_FILES} files or {MAX_TOTAL_BYTES} bytes",
-                    advice="set skills.dirs to a folder that contains only skills",
+                    advice="keep only skills, or prompts, in that folder",
                 )
             digest.update(f"{len(str(path))} {path} {content}\n".encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise TrustError(
-            f"the skill file {error.filename} cannot be read: {error.strerror}", advice="check its permissions"
+            f"the file {error.filename} of {folder} cannot be read: {error.strerror}", advice="check its permissions"
         ) from error
     return f"{counted_text(count, 'file')}, sha256 {digest.hexdigest()}" if count else ""
 

@@ -14,12 +14,14 @@ from agent_workbench.config.named_files import named_files
 from agent_workbench.config.schema import known_key, setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers, with_env_file
 from agent_workbench.config.trust.skill_digest import digest_folder
+from agent_workbench.core.custom_prompts import prompt_folder
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval, Rule, Settings
 
 RULES = "approvals.rules"
 SKILL_FILES = "skill files in "
+PROMPTS = "prompts in "
 # Keys that are harmless with any value. A key that is neither here nor in `BOUNDED` needs trust.
 HARMLESS = {
     *("ui.theme", "ui.notify", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"),
@@ -129,6 +131,7 @@ def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str]
     values |= dict(named_files(root, loaded.layers.repo))
     values |= dict(loaded.env_file.trust_items())
     values |= skill_items(root, loaded)
+    values |= prompt_items(root, prompt_folder(loaded.settings.memory.dir))
     texts = tuple(each for each in AGENTS_FILES if (root / each).exists())
     if texts and loaded.settings.skills.agents_md:
         values["text for the model"] = texts
@@ -143,6 +146,12 @@ def skill_items(root: Path, loaded: LoadedSettings) -> dict[str, str]:
     """Return the digest of each folder of the repo's skills, by the name of its item."""
     found = {folder: digest_folder(root, folder) for folder in _skill_folders(loaded)}
     return {f"{SKILL_FILES}{folder}": digest for folder, digest in found.items() if digest}
+
+
+def prompt_items(root: Path, folder: str) -> dict[str, str]:
+    """Return the digest of a folder of the repo's prompts by the name of its item, nothing if there are none."""
+    digest = digest_folder(root, folder)
+    return {f"{PROMPTS}{folder}": digest} if digest else {}
 
 
 def _skill_folders(loaded: LoadedSettings) -> tuple[str, ...]:

@@ -168,6 +168,16 @@ class ListSkills(Struct, frozen=True):
     """List the skills that a task, or a message of a chat, may take."""
 
 
+class ListPrompts(Struct, frozen=True):
+    """List the prompts of the user's own, which words may call by name."""
+
+
+class ExpandPrompt(Struct, frozen=True):
+    """Put the words of a call such as `/fix 12` into the prompt that they name. Nothing is sent or recorded."""
+
+    words: str
+
+
 class OpenFile(Struct, frozen=True):
     """Show a file of the workspace as it is now, from line `line` (1: the first)."""
 
@@ -302,6 +312,8 @@ Intent = (
     | FindCode
     | CompleteCode
     | ListSkills
+    | ListPrompts
+    | ExpandPrompt
     | OpenFile
     | PreviewPrompt
     | CompactContext

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.events import PromptBuilt
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.knowledge.notes import KnowledgeHit
@@ -69,6 +70,20 @@ class SkillsListed(Struct, frozen=True):
     skills: tuple[SkillEntry, ...]
 
 
+class PromptsListed(Struct, frozen=True):
+    """Answer to `ListPrompts`: the prompts that can be called, by name; `remark` says why others cannot."""
+
+    prompts: tuple[CustomPrompt, ...]
+    remark: str = ""
+
+
+class PromptExpanded(Struct, frozen=True):
+    """Answer to `ExpandPrompt`: the words to send. `file` is the prompt that they are from, empty if none is called."""
+
+    words: str
+    file: str = ""
+
+
 class FileOpened(Struct, frozen=True):
     """Answer to `OpenFile`: the file's text, cut if it is long, and the line to begin at (from 1)."""
 
@@ -110,6 +125,8 @@ Answer = (
     | CodeCompleted
     | CodeFound
     | SkillsListed
+    | PromptsListed
+    | PromptExpanded
     | FileOpened
     | PromptPreviewed
     | PastActionsFound

@@ -1,5 +1,6 @@
 """Intents in a chat: a message with the files that it mentions, and stops by the user."""
 
+from agent_workbench.core.custom_prompts import named_call
 from agent_workbench.core.errors import error_text
 from agent_workbench.core.events import AbortAsked, UserSaid
 from agent_workbench.core.intents import MOST_SAID_CHARS, StopAction, StopAnswer
@@ -9,7 +10,7 @@ from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.text.mentions import mentions
 from agent_workbench.engine.approval.proposals import propose_draft
 from agent_workbench.engine.chat.chat_context import NO_TASK
-from agent_workbench.engine.chat.commands import command_in, consultation_of, skills_of
+from agent_workbench.engine.chat.commands import consultation_of, skills_of
 from agent_workbench.engine.chat.tracked_files import TrackedFiles
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS
@@ -31,10 +32,10 @@ async def say_in_chat(session: SessionContext, chat: Chat, text: str) -> Outcome
         return Refused(f"a call of {chat.waiting.tool} waits; decide it first")
     if chat.due and session.state.trouble is None:
         return Refused("your last message is being answered; stop that first, or wait")
-    found, command = await mentioned_files(session, text), command_in(text)
+    found, named = await mentioned_files(session, text), named_call(text)
     try:
-        skills = await skills_of(session, command)
-        call = await consultation_of(session, chat, command, found.pieces)
+        skills = await skills_of(session, named)
+        call = await consultation_of(session, chat, named, found.pieces)
     except REFUSALS as refusal:
         return Refused(error_text(refusal))
     await session.record(UserSaid(text, found.pieces, skills))

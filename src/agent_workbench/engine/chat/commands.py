@@ -1,11 +1,11 @@
 """Commands in a chat: `/skill words` sends a skill with the message, `/consultant words` asks a consultant first."""
 
 import json
-import re
 
 from msgspec import Struct
 
 from agent_workbench.core.consult.requests import FILES, OFFERED, ROOT, consultant_named
+from agent_workbench.core.custom_prompts import NamedCall
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.repo.retrieval import Chunk
@@ -18,20 +18,6 @@ from agent_workbench.engine.chat.chat_context import CONSULT, chat_context
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import Draft, Tool
 
-_COMMAND = re.compile(r"/(?P<name>[a-z0-9][a-z0-9_-]{0,63})(?:\s+(?P<words>.*))?", re.DOTALL)
-
-
-class Command(Struct, frozen=True):
-    """A message that begins with `/`: the name of a skill or a consultant, and its words."""
-
-    name: str
-    words: str
-
-    @property
-    def consults(self) -> bool:
-        """True if a consultant is asked."""
-        return self.name in OFFERED
-
 
 class CallDraft(Struct, frozen=True):
     """A call that the user asked for, before it is proposed."""
@@ -40,39 +26,33 @@ class CallDraft(Struct, frozen=True):
     draft: Draft
 
 
-def command_in(text: str) -> Command | None:
-    """Return the command in a message, None if it is none; a path such as `/etc/hosts` is none."""
-    match = _COMMAND.fullmatch(text)
-    return Command(match["name"], (match["words"] or "").strip()) if match else None
-
-
-async def skills_of(session: SessionContext, command: Command | None) -> tuple[SkillText, ...]:
-    """Return the skill that a command names; raise `ConfigError` for an unknown one, naming those there are."""
-    return () if command is None or command.consults else await session.ports.skills.load([command.name])
+async def skills_of(session: SessionContext, call: NamedCall | None) -> tuple[SkillText, ...]:
+    """Return the skill that a message calls; raise `ConfigError` for an unknown one, naming those there are."""
+    return () if call is None or call.name in OFFERED else await session.ports.skills.load([call.name])
 
 
 async def consultation_of(
-    session: SessionContext, chat: Chat, command: Command | None, files: tuple[Chunk, ...]
+    session: SessionContext, chat: Chat, call: NamedCall | None, files: tuple[Chunk, ...]
 ) -> CallDraft | None:
-    """Return the call of a consultant that a command asks for, about the mentioned files.
+    """Return the call of a consultant that a message asks for, about the mentioned files.
 
     Raises `UsageError` if the consultant needs more, or is not among the tools of the chat.
     """
-    if command is None or not command.consults:
+    if call is None or call.name not in OFFERED:
         return None
     spec = by_name(chat.specs).get(CONSULT)
     if spec is None:
-        raise UsageError(f"{command.name} cannot be asked here", advice="this chat began without the tool `consult`")
-    question = command.words
+        raise UsageError(f"{call.name} cannot be asked here", advice="this chat began without the tool `consult`")
+    question = call.words
     for chunk in files:
         question = question.replace(mention_of(chunk.place), "").replace(mention_of(chunk.path), "")
-    _check_complete(command.name, len(files), question.strip())
-    asked = {"consultant": command.name, "question": question.strip(), "files": ",".join(c.path for c in files)}
+    _check_complete(call.name, len(files), question.strip())
+    asked = {"consultant": call.name, "question": question.strip(), "files": ",".join(c.path for c in files)}
     text = json.dumps({name: value for name, value in asked.items() if value})
     try:
         arguments = read_arguments(text, spec)
     except ArgumentFault as fault:
-        raise UsageError(f"{command.name}: {fault}") from fault
+        raise UsageError(f"{call.name}: {fault}") from fault
     tool = await session.tools.tool(CONSULT)
     return CallDraft(tool, await tool.draft(await chat_context(session), arguments, text))
 

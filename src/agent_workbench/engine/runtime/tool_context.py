@@ -12,6 +12,7 @@ from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import TaskFigures
 from agent_workbench.core.ports.code_search import Retriever
+from agent_workbench.core.ports.custom_prompts import CustomPrompts
 from agent_workbench.core.ports.hooks import Hooks
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.ports.machine import Clock
@@ -58,6 +59,7 @@ class Ports(Struct, frozen=True):
     memory: Memory
     knowledge: Knowledge
     skills: Skills
+    prompts: CustomPrompts
     rules: RuleStore
     hooks: Hooks
     model: Model

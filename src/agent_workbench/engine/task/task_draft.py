@@ -23,6 +23,7 @@ from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.task.code_lookup import MOST_CHARS, MOST_LINES, long_mention
+from agent_workbench.engine.task.custom_prompt import expand_words
 
 MOST_FOUND = 8
 MOST_TESTS = 4
@@ -45,12 +46,12 @@ class DraftSources(Struct, frozen=True):
 async def draft_task(
     ports: Ports, settings: Settings, sources: Sources, files: Collection[str], words: str, *, complete: bool = False
 ) -> TaskDraft:
-    """Return the task that the words ask for, under the next free id.
+    """Return the task that the words ask for, or the prompt that they call, under the next free id.
 
     The code search uses what is indexed so far, unless `complete`. Raises `UsageError` for words that are no task,
-    `PlanError` for a plan that cannot be read.
+    `PlanError` for a plan that cannot be read, and as `expand_words`.
     """
-    said = clean_words(ports.redacted(words))
+    said = clean_words(ports.redacted((await expand_words(ports.prompts, words)).words))
     plan = await ports.plans.read() if await ports.plans.content_sha() else Plan()
     retriever = ports.retriever
     built = complete or await _is_indexed(retriever, sources)

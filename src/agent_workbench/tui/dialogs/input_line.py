@@ -13,13 +13,21 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
+from agent_workbench.core.custom_prompts import NamedCall, named_call
 from agent_workbench.core.intents import MOST_SAID_CHARS, CompleteCode, Intent
-from agent_workbench.core.intents.outcomes import Accepted, CodeCompleted, Outcome, Refused, TaskDrafted
+from agent_workbench.core.intents.outcomes import (
+    Accepted,
+    CodeCompleted,
+    Outcome,
+    PromptExpanded,
+    Refused,
+    TaskDrafted,
+)
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskDraft
 from agent_workbench.core.text.mentions import mention_of, open_mention
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.dialogs.chat_names import ChatNames
+from agent_workbench.tui.dialogs.called_names import CalledNames
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.palette import LineCommand, command_word, matching_commands
 
@@ -28,7 +36,6 @@ MOST_ROWS = 6
 LOOK_AGAIN_SECONDS = 0.5
 KEYS = "Enter {sends}   Tab completes @ and /   Ctrl-J new line   Esc closes"
 TASK, MODEL, CHAT = "New task", "To the model, read with its next step", "Chat"
-NO_WORDS = "what follows / is a command; Ctrl-P lists them"
 
 
 class Choice(Struct, frozen=True):
@@ -91,8 +98,9 @@ class InputLine(Dialog[TaskDraft | None]):
     """Takes words until they are taken: returns the task that they became, None if they were said or it was closed.
 
     `send` takes the words and returns the outcome; a refusal is shown and the words stay. `on_close` gets the words
-    that were not taken. `commands` are those behind `/`; in a chat so are consultants and skills. The words that it
-    opens with are sent `at_once`, or wait for Enter. `chat`: the session becomes a chat as soon as it is open.
+    that were not taken. `commands` are those behind `/`; so are the user's own prompts, and in a chat consultants and
+    skills. A prompt that is expanded waits for another Enter. The words that it opens with are sent `at_once`, or wait
+    for Enter. `chat`: the session becomes a chat as soon as it is open.
     """
 
     BINDINGS = [Binding("escape", "cancel", "cancel", priority=True)]
@@ -125,7 +133,8 @@ class InputLine(Dialog[TaskDraft | None]):
         self._remark = ""
         self._busy = False
         self._to_model = self._in_chat = self._opens_chat = chat
-        self._names = ChatNames(ask)
+        self._names = CalledNames(ask)
+        self._expanded = PromptExpanded("")
 
     def body(self) -> Iterable[Widget]:
         area = LineArea(self._words, soft_wrap=True, show_line_numbers=False, tab_behavior="focus", compact=True)
@@ -188,11 +197,12 @@ class InputLine(Dialog[TaskDraft | None]):
         row, column = area.cursor_location
         before = area.document.get_line(row)[:column]
         if not row and (word := command_word(before)) is not None and before == area.text:
-            found = [(each.name, each.help) for each in matching_commands(self._commands, word)]
-            if self._in_chat:
-                found = [*self._names.beginning_with(word), *found]
-                self._names.list_once(self, self._look)
-            self._choose_from(Choice(f"/{name}", about, f"/{name}") for name, about in found)
+            commands = [(each.name, each.help) for each in matching_commands(self._commands, word)]
+            called = self._names.beginning_with(word, in_chat=self._in_chat)
+            found = [*(each for each in called if each[0] not in self._by_name), *commands]
+            self._names.list_once(self, self._look, in_chat=self._in_chat)
+            choices = (Choice(f"/{name}", about, f"/{name}") for name, about in found)
+            self._choose_from(choices, remark=self._names.remark)
         elif mention := open_mention(before):
             asked = (row, mention.start, mention.prefix)
             if asked != self._asked:  # a key changes the text and moves the cursor: that is one question
@@ -204,7 +214,12 @@ class InputLine(Dialog[TaskDraft | None]):
         else:
             self._asked = None
             self.workers.cancel_group(self, "complete")
-            self._choose_from(())
+            self._choose_from((), remark=self._about_expanded())
+
+    def _about_expanded(self) -> str:
+        """Return where the words are from, as long as they are those of a prompt."""
+        shown = self._expanded.file and self.query_one(LineArea).text == self._expanded.words
+        return f"from {self._expanded.file}; Enter sends it" if shown else ""
 
     async def _complete(self, prefix: str, start: tuple[int, int]) -> None:
         """Offer what fits; while symbols are missing, look again until they are there or the words change."""
@@ -247,10 +262,10 @@ class InputLine(Dialog[TaskDraft | None]):
             return
         if len(words) > MOST_SAID_CHARS:
             self._say(f"too long: {len(words):,} of at most {MOST_SAID_CHARS:,} characters")
-        elif (word := command_word(words)) is not None and (word in self._by_name or not self._in_chat):
-            self._run(word)
-        elif (name := words.split(maxsplit=1)[0][1:] if words.startswith("/") else "") in self._by_name:
-            self._say(f"/{name} is a command and takes no words")
+        elif (call := named_call(words)) is not None and call.name in self._by_name:
+            self._run(call)
+        elif (begun := command_word(words)) is not None and self._choices and not self._is_name(begun):
+            self._take_choice()
         else:
             self._busy = True
             self.workers.cancel_group(self, "complete")
@@ -258,15 +273,23 @@ class InputLine(Dialog[TaskDraft | None]):
             self._say("proposing a task …" if words and not self._to_model else "")
             self.run_worker(self._take(words), group="line")
 
-    def _run(self, word: str) -> None:
-        """Run the command that is typed, or the one that is selected in the list."""
-        selected = self._choices[self._chosen].written[1:] if self._choices else ""
-        command = self._by_name.get(word) or self._by_name.get(selected)
-        if command is None:
-            self._say(f"there is no command /{word}; {NO_WORDS}")
+    def _is_name(self, word: str) -> bool:
+        return any(each.written == f"/{word}" for each in self._choices)
+
+    def _take_choice(self) -> None:
+        """Run the command that is selected, or complete the name that is."""
+        command = self._by_name.get(self._choices[self._chosen].written[1:])
+        if command is None or self._in_chat:
+            self.on_line_area_completed()
+        else:
+            self._run(NamedCall(command.name))
+
+    def _run(self, call: NamedCall) -> None:
+        if call.words:
+            self._say(f"/{call.name} is a command and takes no words")
             return
         self.dismiss(None)
-        self.app.call_later(command.run)
+        self.app.call_later(self._by_name[call.name].run)
 
     async def _take(self, words: str) -> None:
         outcome = await self._send(words)
@@ -277,6 +300,9 @@ class InputLine(Dialog[TaskDraft | None]):
                 self._say(outcome.reason)
             case TaskDrafted():
                 self.dismiss(outcome.draft)
+            case PromptExpanded():
+                self._expanded = outcome
+                self.query_one(LineArea).load_text(outcome.words)
             case _:
                 if isinstance(outcome, Accepted) and outcome.note:
                     self.app.notify(sanitize(outcome.note, limit_chars=2000), markup=False)

@@ -26,7 +26,8 @@ Result = TypeVar("Result")
 
 PROMPT = "> "
 HELP = """\
-/NAME WORDS    send the skill NAME with your words, or ask a consultant: /review @file, /debug ERROR, /spec WORDS
+/NAME WORDS    send your own prompt memory/commands/NAME.md, or the skill NAME with your words,
+               or ask a consultant: /review @file, /debug ERROR, /spec WORDS
 /task WORDS    add a task to the plan (without words: your newest message)
 /help          print this
 /quit          leave; so does Ctrl-D
@@ -168,8 +169,14 @@ class _Talk:
         say(f"{task.id} is added to the plan: {' '.join(task.description.split())}")
 
     def ask(self, words: str) -> int:
-        """Send a message, show what comes, and ask about each call that waits; return the exit code."""
-        reached = self._answered(self._conversation.say(words))
+        """Send a message, show what comes, and ask about each call that waits; return the exit code.
+
+        A prompt of the user's own is printed before it is sent.
+        """
+        expanded = self._loop.run(self._conversation.expand(words))
+        if expanded != words:
+            say_aside(expanded)
+        reached = self._answered(self._conversation.say(expanded))
         if reached.cut:
             say_aside("the reply was cut at the token limit (model.answer_tokens)")
         if reached.stopped:
@@ -212,8 +219,8 @@ class _Talk:
         """Give the line an editor with a history, and completion of `@` and `/`."""
         from agent_workbench.cli.verbs.models.chat_output import prepare_line
 
-        files = self._loop.run(self._host_files())
-        prepare_line(files)
+        prompts = self._loop.run(self._conversation.prompts())
+        prepare_line(self._loop.run(self._host_files()), [f"/{each.name}" for each in prompts])
 
     async def _host_files(self) -> tuple[str, ...]:
         from agent_workbench.api.trusted_repo import trusted_repo

@@ -144,8 +144,8 @@ class ChatPrinter:
             self._reply, self._open_line = text, not text.endswith("\n")
 
 
-def prepare_line(files: Sequence[str]) -> None:
-    """Give `input` an editor with a history, and completion of files behind `@` and of commands."""
+def prepare_line(files: Sequence[str], prompts: Sequence[str]) -> None:
+    """Give `input` an editor with a history, and completion of files behind `@`, of commands and of `prompts`."""
     try:
         import readline
     except ImportError:  # some builds of Python have none; then the line is plain
@@ -156,7 +156,7 @@ def prepare_line(files: Sequence[str]) -> None:
             wanted = word[1:].lower()
             found = [mention_of(path) for path in files if wanted in path.lower()][:MOST_COMPLETIONS]
         else:
-            found = [each for each in COMMANDS if each.startswith(word)] if word.startswith("/") else []
+            found = [each for each in (*COMMANDS, *prompts) if each.startswith(word)] if word.startswith("/") else []
         return f"{found[number]} " if number < len(found) else None
 
     readline.set_completer_delims(" \t\n")

@@ -21,10 +21,12 @@ from agent_workbench.core.intents import (
     EditNote,
     EditProposal,
     EditScratchpad,
+    ExpandPrompt,
     FindCode,
     FindNotes,
     Intent,
     ListPastActions,
+    ListPrompts,
     ListSkills,
     MergeTask,
     OfferNotes,
@@ -77,11 +79,23 @@ from agent_workbench.engine.session.intents.note import find_notes, handle_notes
 from agent_workbench.engine.session.intents.plan import handle_plan
 from agent_workbench.engine.session.intents.stop import handle_stop
 from agent_workbench.engine.task.code_lookup import find_code, open_file
+from agent_workbench.engine.task.custom_prompt import expand_words, list_prompts
 from agent_workbench.engine.task.skill_choice import takable_skills
 from agent_workbench.engine.task.task_draft import draft_task
 from agent_workbench.engine.task.undo import ask_undo
 
-Question = ListPastActions | ListSkills | OpenFile | FindCode | FindNotes | CompleteCode | DraftTask | PreviewPrompt
+Question = (
+    ListPastActions
+    | ListSkills
+    | ListPrompts
+    | ExpandPrompt
+    | OpenFile
+    | FindCode
+    | FindNotes
+    | CompleteCode
+    | DraftTask
+    | PreviewPrompt
+)
 
 
 async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
@@ -132,6 +146,10 @@ async def look_up(session: SessionContext, question: Question) -> Outcome:
             return PastActionsFound(question.kind, await session.ports.rules.past(question.kind))
         case ListSkills():
             return SkillsListed(await takable_skills(session.ports.skills))
+        case ListPrompts():
+            return await list_prompts(session.ports.prompts)
+        case ExpandPrompt():
+            return await expand_words(session.ports.prompts, question.words, in_chat=session.state.chat is not None)
         case OpenFile():
             return await open_file(session, question.path, question.line)
         case PreviewPrompt():

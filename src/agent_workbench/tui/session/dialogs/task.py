@@ -3,19 +3,21 @@
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.consult.requests import OFFERED
+from agent_workbench.core.custom_prompts import named_call
 from agent_workbench.core.events import UserSaid
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     AbortTask,
     ChangeMode,
     EditScratchpad,
+    ExpandPrompt,
     Intent,
     PauseTask,
     SayToModel,
     StartTask,
     UndoStep,
 )
-from agent_workbench.core.intents.outcomes import Outcome, Refused, TaskAdded, TaskDrafted
+from agent_workbench.core.intents.outcomes import Outcome, PromptExpanded, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.intents.plan import AddTask, DraftTask, OpenPlan
 from agent_workbench.core.plan import Task, TaskDraft
 from agent_workbench.core.proposals import Proposal
@@ -188,12 +190,21 @@ class TaskDialogs:
         update, outcome = self._window.update_shown, None
         if words:
             said = is_chat(self._window) or (update is not None and update.state.unfinished)
+            if said and (expanded := await self._expanded(words)) is not None:
+                return expanded
             outcome = await self._window.ask(SayToModel(words) if said else DraftTask(words))
         if not isinstance(outcome, Refused):
             self._unsent = words if isinstance(outcome, TaskDrafted) else ""
             if afterwards is not None:
                 await self._window.want(afterwards)
         return outcome
+
+    async def _expanded(self, words: str) -> Outcome | None:
+        """Return the prompt that the words call, which the user sees before it is sent; None if they call none."""
+        if named_call(words) is None:
+            return None
+        outcome = await self._window.ask(ExpandPrompt(words))
+        return None if isinstance(outcome, PromptExpanded) and not outcome.file else outcome
 
     async def _show_draft(self, draft: TaskDraft | None) -> None:
         """Show the task that the words became; it is written and started only if the user says so."""

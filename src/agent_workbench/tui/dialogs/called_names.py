@@ -1,0 +1,50 @@
+"""Names that words may call behind `/`: prompts of the user's own, and in a chat consultants and skills."""
+
+from collections.abc import Awaitable, Callable, Iterator
+
+from textual.widget import Widget
+
+from agent_workbench.core.consult.requests import CONSULTANTS, OFFERED
+from agent_workbench.core.intents import Intent, ListPrompts, ListSkills
+from agent_workbench.core.intents.outcomes import Outcome, PromptsListed, Refused, SkillsListed
+
+
+class CalledNames:
+    """Names with a description of each. `ask` submits a question to the session.
+
+    `remark` says why some prompts cannot be called.
+    """
+
+    def __init__(self, ask: Callable[[Intent], Awaitable[Outcome]]) -> None:
+        self._ask = ask
+        self._prompts: dict[str, str] = {}
+        self._skills: dict[str, str] = {}
+        self._listed = False
+        self.remark = ""
+
+    def list_once(self, line: Widget, show: Callable[[], None], *, in_chat: bool) -> None:
+        """Ask for the names, unless that was done, and `show` them as long as the `line` is there."""
+        if not self._listed:
+            self._listed = True
+            line.run_worker(self._list(show, in_chat), group="names")
+
+    async def _list(self, show: Callable[[], None], in_chat: bool) -> None:
+        prompts = await self._ask(ListPrompts())
+        if isinstance(prompts, PromptsListed):
+            self._prompts = {each.name: each.description for each in prompts.prompts}
+            self.remark = prompts.remark
+        skills = await self._ask(ListSkills()) if in_chat else None
+        if isinstance(skills, SkillsListed):
+            self._skills = {each.name: each.description for each in skills.skills}
+        if isinstance(prompts, Refused) or isinstance(skills, Refused):  # a session that is not open yet
+            self._listed = False
+        else:
+            show()
+
+    def beginning_with(self, typed: str, *, in_chat: bool) -> Iterator[tuple[str, str]]:
+        """Yield the names that begin with what is typed, each with its description. A prompt comes before a skill."""
+        called = dict(self._prompts)
+        if in_chat:
+            consultants = {name: CONSULTANTS[name].summary for name in OFFERED}
+            called = {**consultants, **self._skills, **called}
+        yield from (each for each in called.items() if each[0].startswith(typed))
