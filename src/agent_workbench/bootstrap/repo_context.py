@@ -127,8 +127,7 @@ class RepoContext:
             return without_untrusted(self.load())
         loaded = with_trust(self.root, self.load())
         if key := loaded.env_file.key:
-            environ = {**self.invocation.environ, API_KEY: key}
-            self.invocation = replace(self.invocation, environ=environ)
+            self.invocation = replace(self.invocation, environ={**self.invocation.environ, API_KEY: key})
         return loaded
 
     def settings(self, *, trusted: bool) -> "Settings":

@@ -1,12 +1,13 @@
 """Names that words may call behind `/`: prompts of the user's own, and in a chat consultants and skills."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from textual.widget import Widget
 
 from agent_workbench.core.consult.requests import CONSULTANTS, OFFERED
 from agent_workbench.core.intents import Intent, ListPrompts, ListSkills
 from agent_workbench.core.intents.outcomes import Outcome, PromptsListed, Refused, SkillsListed
+from agent_workbench.tui.palette import LineCommand, matching_commands
 
 
 class CalledNames:
@@ -41,10 +42,13 @@ class CalledNames:
         else:
             show()
 
-    def beginning_with(self, typed: str, *, in_chat: bool) -> Iterator[tuple[str, str]]:
-        """Yield the names that begin with what is typed, each with its description. A prompt comes before a skill."""
-        called = dict(self._prompts)
-        if in_chat:
-            consultants = {name: CONSULTANTS[name].summary for name in OFFERED}
-            called = {**consultants, **self._skills, **called}
-        yield from (each for each in called.items() if each[0].startswith(typed))
+    def fitting(self, typed: str, commands: Sequence[LineCommand], *, in_chat: bool) -> Iterator[tuple[str, str]]:
+        """Yield the names that begin with what is typed, then the commands that fit, each with its description.
+
+        A command comes before a consultant, that before a prompt, and a prompt before a skill of its name.
+        """
+        consultants = {name: CONSULTANTS[name].summary for name in OFFERED} if in_chat else {}
+        called = {**consultants, **(self._skills if in_chat else {}), **self._prompts}
+        taken = {each.name for each in commands}
+        yield from (each for each in called.items() if each[0].startswith(typed) and each[0] not in taken)
+        yield from ((each.name, each.help) for each in matching_commands(commands, typed))

@@ -29,10 +29,11 @@ from agent_workbench.core.text.mentions import mention_of, open_mention
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.dialogs.called_names import CalledNames
 from agent_workbench.tui.dialogs.dialog import Dialog
-from agent_workbench.tui.palette import LineCommand, command_word, matching_commands
+from agent_workbench.tui.palette import LineCommand, command_word
 
 MOST_SHOWN = 8
 MOST_ROWS = 6
+AT_MOST = f"at most {MOST_SAID_CHARS:,} can be said at once. Put them into a file and mention it with @."
 LOOK_AGAIN_SECONDS = 0.5
 KEYS = "Enter {sends}   Tab completes @ and /   Ctrl-J new line   Esc closes"
 TASK, MODEL, CHAT = "New task", "To the model, read with its next step", "Chat"
@@ -163,19 +164,9 @@ class InputLine(Dialog[TaskDraft | None]):
         said.update(sanitize(self._remark, limit_chars=1000))
         said.display = bool(self._remark)
         shown = self.query_one("#line-choices", Static)
-        shown.update(self._listed())
+        shown.update(_listed(self._choices, self._chosen))
         shown.display = bool(self._choices)
         self.query_one(LineArea).choosing = bool(self._choices)
-
-    def _listed(self) -> Content:
-        """Return the choices around the selected one."""
-        first = max(0, min(self._chosen - MOST_SHOWN // 2, len(self._choices) - MOST_SHOWN))
-        lines = []
-        for number, choice in enumerate(self._choices[first : first + MOST_SHOWN], first):
-            mark, style = ("▸ ", "$text-primary bold") if number == self._chosen else ("  ", "")
-            about = Content.styled(f"  {sanitize_line(choice.about, 120)}" if choice.about else "", "$text-muted")
-            lines.append(Content.styled(f"{mark}{sanitize_line(choice.label, 120)}", style) + about)
-        return Content("\n").join(lines)
 
     def _choose_from(self, choices: Iterable[Choice], start: tuple[int, int] = (0, 0), remark: str = "") -> None:
         self._choices, self._chosen, self._start, self._remark = tuple(choices), 0, start, remark
@@ -197,12 +188,9 @@ class InputLine(Dialog[TaskDraft | None]):
         row, column = area.cursor_location
         before = area.document.get_line(row)[:column]
         if not row and (word := command_word(before)) is not None and before == area.text:
-            commands = [(each.name, each.help) for each in matching_commands(self._commands, word)]
-            called = self._names.beginning_with(word, in_chat=self._in_chat)
-            found = [*(each for each in called if each[0] not in self._by_name), *commands]
+            found = self._names.fitting(word, self._commands, in_chat=self._in_chat)
+            self._choose_from((Choice(f"/{n}", about, f"/{n}") for n, about in found), remark=self._names.remark)
             self._names.list_once(self, self._look, in_chat=self._in_chat)
-            choices = (Choice(f"/{name}", about, f"/{name}") for name, about in found)
-            self._choose_from(choices, remark=self._names.remark)
         elif mention := open_mention(before):
             asked = (row, mention.start, mention.prefix)
             if asked != self._asked:  # a key changes the text and moves the cursor: that is one question
@@ -247,10 +235,7 @@ class InputLine(Dialog[TaskDraft | None]):
             self._choose_from(())
 
     def on_line_area_too_long(self, message: LineArea.TooLong) -> None:
-        self._say(
-            f"{message.chars:,} characters were pasted and left out: at most {MOST_SAID_CHARS:,} can be said at once. "
-            "Put them into a file and mention it with @."
-        )
+        self._say(f"{message.chars:,} characters were pasted and left out: {AT_MOST}")
 
     def _say(self, remark: str) -> None:
         self._choices, self._remark = (), remark
@@ -264,7 +249,7 @@ class InputLine(Dialog[TaskDraft | None]):
             self._say(f"too long: {len(words):,} of at most {MOST_SAID_CHARS:,} characters")
         elif (call := named_call(words)) is not None and call.name in self._by_name:
             self._run(call)
-        elif (begun := command_word(words)) is not None and self._choices and not self._is_name(begun):
+        elif self._choices and command_word(words) is not None and all(each.label != words for each in self._choices):
             self._take_choice()
         else:
             self._busy = True
@@ -272,9 +257,6 @@ class InputLine(Dialog[TaskDraft | None]):
             self.query_one(LineArea).read_only = True
             self._say("proposing a task …" if words and not self._to_model else "")
             self.run_worker(self._take(words), group="line")
-
-    def _is_name(self, word: str) -> bool:
-        return any(each.written == f"/{word}" for each in self._choices)
 
     def _take_choice(self) -> None:
         """Run the command that is selected, or complete the name that is."""
@@ -311,3 +293,14 @@ class InputLine(Dialog[TaskDraft | None]):
     def action_cancel(self) -> None:
         self._on_close(self.query_one(LineArea).text)
         self.dismiss(None)
+
+
+def _listed(choices: Sequence[Choice], chosen: int) -> Content:
+    """Return the choices around the selected one."""
+    first = max(0, min(chosen - MOST_SHOWN // 2, len(choices) - MOST_SHOWN))
+    lines = []
+    for number, choice in enumerate(choices[first : first + MOST_SHOWN], first):
+        mark, style = ("▸ ", "$text-primary bold") if number == chosen else ("  ", "")
+        about = Content.styled(f"  {sanitize_line(choice.about, 120)}" if choice.about else "", "$text-muted")
+        lines.append(Content.styled(f"{mark}{sanitize_line(choice.label, 120)}", style) + about)
+    return Content("\n").join(lines)

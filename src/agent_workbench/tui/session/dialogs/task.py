@@ -190,7 +190,7 @@ class TaskDialogs:
         update, outcome = self._window.update_shown, None
         if words:
             said = is_chat(self._window) or (update is not None and update.state.unfinished)
-            if said and (expanded := await self._expanded(words)) is not None:
+            if said and (expanded := await _called_prompt(self._window, words)) is not None:
                 return expanded
             outcome = await self._window.ask(SayToModel(words) if said else DraftTask(words))
         if not isinstance(outcome, Refused):
@@ -198,13 +198,6 @@ class TaskDialogs:
             if afterwards is not None:
                 await self._window.want(afterwards)
         return outcome
-
-    async def _expanded(self, words: str) -> Outcome | None:
-        """Return the prompt that the words call, which the user sees before it is sent; None if they call none."""
-        if named_call(words) is None:
-            return None
-        outcome = await self._window.ask(ExpandPrompt(words))
-        return None if isinstance(outcome, PromptExpanded) and not outcome.file else outcome
 
     async def _show_draft(self, draft: TaskDraft | None) -> None:
         """Show the task that the words became; it is written and started only if the user says so."""
@@ -240,6 +233,14 @@ class TaskDialogs:
 
         wanted = OpenPlan(new=True, draft=task)
         self._window.push_screen(PlanTextDialog(f"Task {task.id}", wanted, self._window.ask, editable=True))
+
+
+async def _called_prompt(window: SessionWindow, words: str) -> Outcome | None:
+    """Return the prompt that the words call, which the user sees before it is sent; None if they call none."""
+    if named_call(words) is None:
+        return None
+    outcome = await window.ask(ExpandPrompt(words))
+    return None if isinstance(outcome, PromptExpanded) and not outcome.file else outcome
 
 
 def _line_commands(window: SessionWindow, *, in_chat: bool) -> "tuple[LineCommand, ...]":
