@@ -8,6 +8,7 @@ from pathlib import Path
 
 HEAVY = {
     *(
+        "acp",
         "argcomplete",
         "chromadb",
         "dataclasses",

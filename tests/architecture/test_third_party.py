@@ -37,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": set(),
     "cli.completion": {"argcomplete"},
     "http_server": {"uvicorn"},
+    "acp": {"acp", "pydantic"},
     "mcp": {"anyio", "mcp", "mcp_types"},
     "bootstrap": set(),
 }

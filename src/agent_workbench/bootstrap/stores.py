@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.journal.session_removal import SessionRemoval
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.journal.tombstones import Tombstones
+    from agent_workbench.core.ids import SessionId
     from agent_workbench.core.plan.estimates import TaskFigures
     from agent_workbench.core.ports.audit_index import AuditSource
     from agent_workbench.core.ports.machine import Clock
@@ -36,6 +37,13 @@ def session_store(invocation: Invocation, folder: Path, settings: "Settings") ->
 
     redactor = partial(environment_redactor, invocation.environ, settings.key_variables)
     return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor, tombstones())
+
+
+def new_session_id() -> "SessionId":
+    """Return the id for a session that is to begin."""
+    from agent_workbench.adapters.journal.clock import SystemIds
+
+    return SystemIds().session()
 
 
 def audit_index(root: Path, source: "AuditSource") -> "SqliteAuditIndex":

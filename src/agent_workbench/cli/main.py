@@ -72,6 +72,7 @@ GROUPS = (
     (
         "serve",
         (
+            Verb("acp", "work in an editor: the agent of its Agent Client Protocol", "verbs.repo.acp"),
             Verb("mcp", "serve this repository to editors and other agents", "verbs.repo.mcp"),
             Verb("worker", "do the tasks of a queue: once, as they come, on a schedule", "verbs.tasks.worker"),
         ),

@@ -99,7 +99,8 @@ class Live(Struct, frozen=True):
     workspace (None: no workspace is open). `taken` are tasks that other sessions work on. `awaits_model`: no model is
     ready in this process yet, so the recorded facts may be those of another one. `tier` is the kind of the endpoint
     that was ready last (None: none was). `followed`: another process works on the session, and decisions go to
-    it through the inbox. `backlog` is what other machines cannot read of the session yet.
+    it through the inbox. `backlog` is what other machines cannot read of the session yet. `waits`: nothing is done
+    until an intent comes, which the state alone does not tell while a move is brought to its end.
     """
 
     activity: str = ""
@@ -121,6 +122,7 @@ class Live(Struct, frozen=True):
     awaits_model: bool = False
     tier: EndpointTier | None = None
     backlog: Backlog = Backlog()
+    waits: bool = False
 
 
 class SessionUpdate(Struct, frozen=True):

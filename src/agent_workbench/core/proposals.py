@@ -205,11 +205,18 @@ class Verdict(StrEnum):
 
 
 USER = "user"
-"""Value of a decision's `by` if a person decided."""
+"""Value of a decision's `by` if a person decided in a front end of ours."""
+ACP = "acp:"
+"""Prefix of a decision's `by` if a person decided in an editor, whose name follows."""
 POLICY = "policy:"
 """Prefix of a decision's `by` if no person decided."""
 UNASKED = f"{POLICY}read=auto"
 """Value of `by` for automatically approved reads, which reports leave out."""
+
+
+def is_person(by: str) -> bool:
+    """Return True if the `by` of a decision is that of a person."""
+    return by == USER or by.startswith(ACP)
 
 
 class ProposalStage(StrEnum):

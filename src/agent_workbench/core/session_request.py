@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.proposals import USER
 
 
 class OpenMode(StrEnum):
@@ -37,7 +38,8 @@ class SessionRequest(Struct, frozen=True):
     stops where somebody is needed. `words` are entered in the input line of an attended one when it is open. Without
     the `preflight` nobody is asked about set-up and trust: nothing is set up, and what is not trusted does not count.
     A `chat` works on no task: a new session becomes one, and one that is resumed has to be one. If it is `unattended`,
-    calls that ask for approval are rejected.
+    calls that ask for approval are rejected. A new session gets the id `session`, if one is given. `person` is the `by`
+    of the decisions made in it.
     """
 
     mode: OpenMode = OpenMode.RESUME
@@ -47,6 +49,7 @@ class SessionRequest(Struct, frozen=True):
     words: str = ""
     preflight: bool = True
     chat: bool = False
+    person: str = USER
 
     @property
     def replayed(self) -> bool:

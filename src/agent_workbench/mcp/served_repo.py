@@ -15,7 +15,7 @@ from agent_workbench.mcp.tools.knowledge_tools import knowledge_tools, note_reso
 from agent_workbench.mcp.tools.repo_tools import repo_tools
 from agent_workbench.mcp.tools.run_tools import run_tools
 from agent_workbench.mcp.tools.skill_tools import skill_tools
-from agent_workbench.mcp.transport.error_log import log_to_stderr
+from agent_workbench.server_process.error_log import log_to_stderr
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

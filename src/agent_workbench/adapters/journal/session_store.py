@@ -28,7 +28,7 @@ from agent_workbench.adapters.journal.session_list import (
 from agent_workbench.adapters.journal.tombstones import Tombstones
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.backlog import Backlog
-from agent_workbench.core.errors import LockedError, TrustError, UsageError
+from agent_workbench.core.errors import JournalError, LockedError, TrustError, UsageError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
@@ -168,7 +168,9 @@ class LocalSessionStore:
                     raise
                 continue  # another process opened it meanwhile, so the next look does not find it
             return HeldSession(session, resumed.writer, resumed.events, resumed.torn_bytes)
-        directory = self._folder / self._ids.session()
+        directory = self._folder / (query.new_id or self._ids.session())
+        if directory.exists():
+            raise JournalError(f"session {directory.name} exists already", advice="resume it, or begin another one")
         try:
             self._register(directory)
             writer = JournalWriter.open_new(directory, redactor)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from agent_workbench.api.sessions.awaited import wait_of
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.errors import ModelError, UsageError
 from agent_workbench.core.events import ActionFinished, ActionProposed, ActionResult, UserSaid
@@ -133,9 +134,6 @@ class Conversation:
 
     async def proceed(self) -> "Reply | Proposal":
         """Follow the session to the reply to the newest message, or to the next call that waits for a decision."""
-        from agent_workbench.engine.approval.policy import ruling  # engine and adapters are loaded by the calls
-        from agent_workbench.engine.flow import Decide, next_move
-
         async with aclosing(self._handle.live()) as updates:
             async for update in updates:
                 self._report(update)
@@ -144,9 +142,8 @@ class Conversation:
                     raise ModelError(state.trouble.what, advice=state.trouble.advice)
                 if chat is not None and not chat.due and not state.left:
                     return _reply(chat)
-                move = next_move(state)
-                if isinstance(move, Decide) and ruling(state, move.proposal) is None:
-                    return move.proposal
+                if (proposal := wait_of(state).proposal) is not None:
+                    return proposal
         await self._handle.wait()
         raise UsageError("the chat ended before there was a reply", advice="open it again")
 

@@ -16,7 +16,7 @@ from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId, session_id
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.invocation import Invocation
@@ -64,7 +64,7 @@ class LocalSessionHost:
             return await self.open_unattended(await self.repo(), query)
         match request.mode:
             case OpenMode.REPLAY:
-                return await self._replay(request)
+                return self._start(await _replay(self.invocation, request))
             case OpenMode.FOLLOW:
                 from agent_workbench.api.sessions.followed_session import followed_session
 
@@ -73,10 +73,11 @@ class LocalSessionHost:
                 from agent_workbench.api.records.fork import fork_session
 
                 child, _ = await fork_session(self.invocation, request.session, request.at)
-                return self._attend(SessionQuery(child))
-            case OpenMode.NEW | OpenMode.RESUME:
-                query = SessionQuery(request.session, request.mode is OpenMode.NEW, plans=True)
-                return self._attend(query) if request.preflight else await self._attend_now(query)
+                return self._attend(SessionQuery(child), request.person)
+            case OpenMode.NEW:
+                return await self._open_attended(SessionQuery(fresh=True, new_id=_new_id(request)), request)
+            case OpenMode.RESUME:
+                return await self._open_attended(SessionQuery(request.session, plans=True), request)
 
     async def _open_chat(self, request: SessionRequest) -> LocalSession:
         """Open a chat; raise `UsageError` for a session that is none."""
@@ -85,9 +86,13 @@ class LocalSessionHost:
 
             query = SessionQuery(await named_chat(self.invocation, request.session), chat=True)
         else:
-            query = SessionQuery(fresh=True, chat=True)
-        unattended = request.unattended is not None
-        return self._attend(query) if request.preflight else await self._attend_now(query, headless=unattended)
+            query = SessionQuery(fresh=True, chat=True, new_id=_new_id(request))
+        return await self._open_attended(query, request)
+
+    async def _open_attended(self, query: SessionQuery, request: SessionRequest) -> LocalSession:
+        if request.preflight:
+            return self._attend(query, request.person)
+        return await self._attend_now(query, request.person, headless=request.unattended is not None)
 
     async def open_unattended(
         self,
@@ -177,35 +182,28 @@ class LocalSessionHost:
         if first is not None and None not in self._failures:
             raise first
 
-    def _attend(self, query: SessionQuery) -> LocalSession:
+    def _attend(self, query: SessionQuery, person: str) -> LocalSession:
         from agent_workbench.engine.runtime.publisher import UpdatePublisher
         from agent_workbench.engine.session.preflight import Preflight
 
         updates, events = UpdateFeed(), EventFeed()
 
         async def repo() -> AttendedRepo:
-            return AttendedRepo(await find_repo(self.invocation, self._shared), query, events)
+            return AttendedRepo(await find_repo(self.invocation, self._shared), query, events, person=person)
 
         return self._start(LocalSession(Preflight(repo, UpdatePublisher(updates.publish)), updates, events))
 
-    async def _attend_now(self, query: SessionQuery, *, headless: bool = False) -> LocalSession:
+    async def _attend_now(self, query: SessionQuery, person: str, *, headless: bool = False) -> LocalSession:
         """Open an attended session without questions; raise what prevents it."""
         from agent_workbench.engine.runtime.publisher import UpdatePublisher
 
         updates, events = UpdateFeed(), EventFeed()
         repo = await self.repo()
         trusted = await asyncio.to_thread((await repo.trust()).is_trusted)
-        opened = AttendedRepo(repo, query, events, headless=headless)
+        opened = AttendedRepo(repo, query, events, headless=headless, person=person)
         return self._start(
             LocalSession(await opened.open(UpdatePublisher(updates.publish), trusted=trusted), updates, events)
         )
-
-    async def _replay(self, request: SessionRequest) -> LocalSession:
-        from agent_workbench.api.records.session_queries import replayed_events
-
-        at = request.at or 0
-        recorded = await replayed_events(self.invocation, request.session, at)
-        return self._start(await replayed_session(recorded, at=at))
 
     def _start(self, session: LocalSession) -> LocalSession:
         self._open.add(session)
@@ -227,6 +225,24 @@ class LocalSessionHost:
             self._open.discard(session)
             # Nothing else of the session is kept: a long one is large, and the frames of a traceback hold it.
             self._failures.append(session.failure and session.failure.with_traceback(None))
+
+
+def new_session_id() -> SessionId:
+    """Return the id for a session that a front end names before it is opened."""
+    from agent_workbench.bootstrap import stores
+
+    return stores.new_session_id()
+
+
+async def _replay(invocation: Invocation, request: SessionRequest) -> LocalSession:
+    from agent_workbench.api.records.session_queries import replayed_events
+
+    at = request.at or 0
+    return await replayed_session(await replayed_events(invocation, request.session, at), at=at)
+
+
+def _new_id(request: SessionRequest) -> SessionId:
+    return session_id(request.session) if request.session else NO_SESSION
 
 
 def open_host(

@@ -16,6 +16,7 @@ from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.bootstrap.task_queue import check_unplanned, session_plans, withdraw_tasks
 from agent_workbench.core.plan import is_queued
+from agent_workbench.core.proposals import USER
 from agent_workbench.core.version import __version__
 
 if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
@@ -38,8 +39,14 @@ if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
 class AttendedRepo:
     """The repository of an attended session, which `open` opens. Implements `engine.session.preflight.Repo`."""
 
-    def __init__(self, repo: RepoContext, query: "SessionQuery", events: EventFeed, *, headless: bool = False) -> None:
-        """Prepare the opening of a session; `headless`: nobody can be asked in it."""
+    def __init__(
+        self, repo: RepoContext, query: "SessionQuery", events: EventFeed, *, headless: bool = False, person: str = USER
+    ) -> None:
+        """Prepare the opening of a session.
+
+        `headless`: nobody can be asked in it. `person` is the `by` of the decisions of whoever attends it.
+        """
+        self._person = person
         self._repo = repo
         self._headless = headless
         self._query = query
@@ -61,6 +68,7 @@ class AttendedRepo:
         session, recorder = await open_session(
             self._repo, self._query, publisher, self._events, trusted=trusted, headless=self._headless
         )
+        session.person = self._person
         publisher.show_ui(session.settings.ui)
         return LiveSession(session, recorder, chat=self._query.chat)
 

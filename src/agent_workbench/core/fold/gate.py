@@ -16,7 +16,7 @@ from agent_workbench.core.events import (
     UndoAsked,
 )
 from agent_workbench.core.fold.proposal import fold_proposal
-from agent_workbench.core.proposals import COMPACT, OURS, USER, Proposal, ProposalStage, Verdict
+from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict, is_person
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 
@@ -63,7 +63,7 @@ def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:
     decided = fold_proposal(run, event)
     match event.verdict:
         case Verdict.APPROVE:
-            by_user = run.proposal.kind is Permission.CHECK and event.by == USER
+            by_user = run.proposal.kind is Permission.CHECK and is_person(event.by)
             checks = run.proposal.commands if by_user else run.approved_checks
             return replace(decided, approved_checks=checks)
         case Verdict.ABORT:

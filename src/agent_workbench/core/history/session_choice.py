@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.history.summaries import SessionSummary
-from agent_workbench.core.ids import TaskId
+from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 
 MOST_LABELLED_EVENTS = 400
@@ -18,7 +18,7 @@ class SessionQuery(Struct, frozen=True):
 
     A session that stopped in one of the tasks `passing` is not resumed, one of a queued task only by its name. One
     without a task is resumed if a plan of the model waits in it, and `plans` is set. With a `label` it is the newest
-    session that was begun under it and has room.
+    session that was begun under it and has room. A `fresh` one gets the id `new_id`, if one is given.
     """
 
     name: str = ""
@@ -28,6 +28,7 @@ class SessionQuery(Struct, frozen=True):
     plans: bool = False
     chat: bool = False
     label: str = ""
+    new_id: SessionId = NO_SESSION
 
 
 def unfinished_session(summaries: Iterable[SessionSummary], query: SessionQuery) -> SessionSummary | None:

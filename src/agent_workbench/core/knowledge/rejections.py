@@ -11,7 +11,7 @@ from agent_workbench.core.knowledge.note_names import note_name
 from agent_workbench.core.knowledge.note_text import compose_note
 from agent_workbench.core.patch.values import LineKind
 from agent_workbench.core.plan import Task
-from agent_workbench.core.proposals import USER, HunkVerdict, Proposal, Verdict, hunk_location, left_out_hunks
+from agent_workbench.core.proposals import HunkVerdict, Proposal, Verdict, hunk_location, is_person, left_out_hunks
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
 
@@ -63,7 +63,7 @@ def _rejections(history: Sequence[Recorded]) -> Iterator[Rejection]:
                 proposed[proposal.id] = newest[proposal.id] = proposal
             case ProposalReplaced(proposal=proposal):
                 newest[proposal.id] = proposal
-            case ActionDecided(by=by) if by == USER and event.proposal_id in newest:
+            case ActionDecided(by=by) if is_person(by) and event.proposal_id in newest:
                 first, last = proposed.get(event.proposal_id, newest[event.proposal_id]), newest[event.proposal_id]
                 yield from _of_decision(event, first, last)
 

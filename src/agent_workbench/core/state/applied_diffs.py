@@ -13,7 +13,7 @@ from agent_workbench.core.events import (
     StepUndone,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.proposals import USER, Proposal
+from agent_workbench.core.proposals import Proposal, is_person
 from agent_workbench.core.state.session_state import TaskRun
 
 
@@ -66,4 +66,4 @@ def last_applied_diff(run: TaskRun) -> LastAppliedDiff | None:
 def checks_reviewed(run: TaskRun, commands: Sequence[str]) -> bool:
     """Return True if the user approved exactly these commands in this run, and every diff that they would run on."""
     approved = bool(commands) and run.approved_checks == tuple(commands)
-    return approved and all(diff.by == USER for diff in applied_diffs(run.history))
+    return approved and all(is_person(diff.by) for diff in applied_diffs(run.history))

@@ -6,7 +6,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.values import FileChange, FileContent, FilePatch, Patch
-from agent_workbench.core.proposals import USER, Verdict
+from agent_workbench.core.proposals import Verdict, is_person
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 
@@ -27,7 +27,7 @@ def reviewed_paths(history: Sequence[Recorded], changes: Sequence[FileChange]) -
             unseen.update(diff.proposal.paths)
             continue
         for file in files:
-            if diff.by == USER and _apply(file, contents):
+            if is_person(diff.by) and _apply(file, contents):
                 touched |= {file.old_path, file.path}
             else:
                 unseen |= {file.old_path, file.path}
@@ -45,7 +45,7 @@ def commit_approved_by_user(history: Sequence[Recorded]) -> bool:
             case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal) if (
                 proposal.kind is Permission.COMMIT and decision is not None and decision.proposal_id == proposal.id
             ):
-                return decision.verdict is Verdict.APPROVE and decision.by == USER
+                return decision.verdict is Verdict.APPROVE and is_person(decision.by)
             case _:
                 continue
     return False

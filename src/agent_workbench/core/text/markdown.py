@@ -2,7 +2,7 @@
 
 import re
 
-from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|~&$])")
 # Starts of a list item, a heading's underline or a rule at the beginning of a line.
@@ -40,7 +40,15 @@ def cell(text: str, limit_chars: int = 200) -> str:
 
 def fenced(text: str, language: str = "", limit_chars: int = 4_000) -> str:
     """Return a text as a fenced code block that its content cannot end."""
-    block = sanitize(text.strip("\n"), limit_chars=limit_chars)
+    return _fenced(sanitize(text.strip("\n"), limit_chars=limit_chars), language)
+
+
+def fenced_whole(text: str, language: str = "") -> str:
+    """Return a text that is to be approved as a fenced code block: nothing of it is cut, nor invisible."""
+    return _fenced(sanitize_whole(text, keep_returns=True), language)
+
+
+def _fenced(block: str, language: str) -> str:
     fence = "`" * max(3, _longest_ticks(block) + 1)
     return f"{fence}{language}\n{block}\n{fence}"
 

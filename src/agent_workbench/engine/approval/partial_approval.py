@@ -36,6 +36,7 @@ async def take_part(
     session: SessionContext, waiting: Proposal, intent: ApproveProposal, decision: InboxDecision | None = None
 ) -> Outcome:
     """Approve the rest of a diff, if it is the text that was shown; reject the diff if nothing is left of it."""
+    by = session.person if decision is None else decision.by
     if waiting.kind not in BY_HUNK:
         return Refused("only of a diff something can be left out")
     try:
@@ -47,13 +48,13 @@ async def take_part(
         return Refused("the diff changed after it was shown; look again")
     hunks = verdicts(patch, intent.left, HunkFate.EDITED if waiting.edited else HunkFate.TAKEN)
     if not rest.files:
-        await decide(session, waiting, Verdict.REJECT, "user", _why_nothing(hunks), hunks, decision)
+        await decide(session, waiting, Verdict.REJECT, by, _why_nothing(hunks), hunks, decision)
         return Accepted()
     taken = part_of(waiting, rest, hunks)
     await session.record(ProposalReplaced(taken, hunk_choice_summary(taken.hunks), Author.USER))
     await refuse_if_redacted(session, Draft(taken.text, diff=taken.diff))
     if session.state.waiting is not None:
-        await decide(session, session.state.waiting, Verdict.APPROVE, "user", decision=decision)
+        await decide(session, session.state.waiting, Verdict.APPROVE, by, decision=decision)
     return Accepted()
 
 

@@ -24,7 +24,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.values import HunkFate, Patch
-from agent_workbench.core.proposals import KEEP_CHANGES, HunkVerdict, Proposal, Verdict
+from agent_workbench.core.proposals import KEEP_CHANGES, HunkVerdict, Proposal, Verdict, is_person
 from agent_workbench.core.settings import Permission
 
 NAMED_TESTS = 5
@@ -172,7 +172,7 @@ def _taken_back(attempt: Attempt) -> Attempt:
 def _with(attempt: Attempt, event: Event) -> Attempt:
     match event:
         case ActionDecided(verdict=Verdict.REJECT) if event.proposal_id == attempt.proposal.id:
-            who = "the user" if event.by == "user" else "the policy"
+            who = "the user" if is_person(event.by) else "the policy"
             return replace(attempt, fate=Fate.REJECTED, why=f"{who} rejected it: {event.reason or 'no reason given'}")
         case ActionFinished(result=ActionResult.REFUSED) if event.proposal_id == attempt.proposal.id:
             return replace(attempt, fate=Fate.REFUSED, why=event.observation)

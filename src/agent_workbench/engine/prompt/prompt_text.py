@@ -24,6 +24,7 @@ from agent_workbench.core.proposals import (
     Verdict,
     hunk_choice_summary,
     hunk_location,
+    is_person,
     left_out_hunks,
 )
 from agent_workbench.core.settings import Permission
@@ -265,7 +266,7 @@ def _undone(event: StepUndone) -> str:
 
 
 def _rejected(event: ActionDecided) -> str:
-    who = "The user" if event.by == "user" else "The policy"
+    who = "The user" if is_person(event.by) else "The policy"
     return f"{who} rejected that: {event.reason or 'no reason given'}"
 
 

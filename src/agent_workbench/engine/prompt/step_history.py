@@ -22,7 +22,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.proposals import COMPACT, Verdict
+from agent_workbench.core.proposals import COMPACT, Verdict, is_person
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import pieces_shown_by
 
@@ -117,4 +117,4 @@ def shown_at(history: Sequence[Recorded], place: str) -> Chunk | None:
 
 
 def _is_users_rejection(event: Event) -> bool:
-    return isinstance(event, ActionDecided) and event.verdict is Verdict.REJECT and event.by == "user"
+    return isinstance(event, ActionDecided) and event.verdict is Verdict.REJECT and is_person(event.by)

@@ -53,6 +53,10 @@ class UpdatePublisher:
             running = replace(live.running, seconds=now) if live.running is not None else None
             self._show(seconds=now, quiet_seconds=live.quiet_seconds + seconds, running=running)
 
+    def show_waits(self, waits: bool) -> None:
+        """Publish that the session does nothing until an intent comes, or that one came."""
+        self._show(waits=waits)
+
     def show_backlog(self, backlog: Backlog) -> None:
         """Publish what other machines cannot read of the session yet."""
         before = self._update.live.backlog

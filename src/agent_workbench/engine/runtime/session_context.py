@@ -7,6 +7,7 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import Event
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import ReadableFiles, Sources, Workspace
+from agent_workbench.core.proposals import USER
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -31,6 +32,8 @@ class SessionContext:
         self.settings = settings
         self.publisher = publisher
         self.tools = tools
+        self.person = USER
+        """The `by` of the decisions of whoever attends the session."""
         self._recorder = recorder
         self._workspace: Workspace | None = None
         # Background tasks use the workspace too. Opened twice at once, one of the two would never be released.

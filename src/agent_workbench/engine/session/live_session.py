@@ -140,23 +140,29 @@ class LiveSession:
     async def _advance(self) -> None:
         move = next_move(self._session.state)
         if isinstance(move, Idle):
-            submitted = self._checked.resumed(self._session.state) or await self._queue.get()
+            submitted = self._checked.resumed(self._session.state) or await self._next_intent()
             if isinstance(submitted.intent, StartTask) and self._session.state.chat is None:
                 starting = self._start(submitted, submitted.intent)
                 await self._listen_during(starting, stopped_by=(Leave, AbortTask, StopAnswer))
             else:
                 await self._take(submitted)
         elif isinstance(move, AwaitRetry | AwaitGo):
-            await self._take(await self._queue.get())
+            await self._take(await self._next_intent())
         elif isinstance(move, Decide):
             verdict = ruling(self._session.state, move.proposal)
             if verdict is None:
                 self._session.hooks.tell_waiting(move.proposal, self._session.state)
-                await self._take(await self._queue.get())
+                await self._take(await self._next_intent())
             else:
                 await decide(self._session, move.proposal, verdict.verdict, verdict.by, verdict.reason)
         else:
             await self._do(move)
+
+    async def _next_intent(self) -> Submission:
+        self._session.publisher.show_waits(True)
+        submitted = await self._queue.get()
+        self._session.publisher.show_waits(False)
+        return submitted
 
     async def _do(self, move: Move) -> None:
         """Perform a move; the user may stop it unless it must not be interrupted."""

@@ -58,7 +58,7 @@ async def undo_diff(session: SessionContext, proposal: ProposalId) -> None:
     session.publisher.show_activity("taking the diff back")
     waiting = session.run.waiting
     if waiting is not None and waiting.kind is not Permission.SUMMARY:
-        await decide(session, waiting, Verdict.REJECT, "user", MADE_ON_OTHERS)
+        await decide(session, waiting, Verdict.REJECT, session.person, MADE_ON_OTHERS)
     workspace = await session.workspace()
     kept = session.run.checkpoint
     # Changes made by hand are in no diff: only a checkpoint keeps them.

@@ -9,7 +9,7 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.http_server.listener import EVERYWHERE, LOOPBACK, listen, serve
 from agent_workbench.http_server.request_guard import MAX_BODY_BYTES, BearerToken, RequestGuard
 from agent_workbench.mcp.served_repo import served_repo
-from agent_workbench.mcp.transport.process_end import end_process, first_end
+from agent_workbench.server_process.process_end import end_process, first_end
 
 TOKEN_VARIABLE = "AGENT_MCP_TOKEN"  # noqa: S105 - its name
 MIN_TOKEN_CHARS = 32

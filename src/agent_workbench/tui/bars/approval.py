@@ -1,13 +1,12 @@
 """Approval of a pending proposal, in whole or in part. Special paths need a second confirmation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.patch.selection.choice import PartialDiff
-from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, Proposal
-from agent_workbench.core.settings import Permission
-from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES
 from agent_workbench.views.gate.gate_bar import Waiting
+from agent_workbench.views.gate.special_parts import special_parts
 
 
 class PendingApproval:
@@ -49,18 +48,6 @@ class PendingApproval:
         """Return an identifier of this decision: the proposal with the selected part."""
         taking = self.taking(waiting)
         return "" if waiting is None else f"{waiting.key}:{taking.result_sha if taking is not None else ''}"
-
-
-def special_parts(proposal: Proposal) -> tuple[str, ...]:
-    """Return what needs a second confirmation: special paths of a diff, unusual commands of a plan."""
-    return proposal.special if proposal.kind is Permission.DIFF or proposal.plan is not None else ()
-
-
-def special_text(proposal: Proposal, special: Sequence[str]) -> str:
-    """Return what an approval of these special parts does, as one line."""
-    if proposal.plan is not None:
-        return f"tasks must pass {'; '.join(sanitize_line(line, 120) for line in special)}"
-    return f"this changes {', '.join(sanitize_line(path, 120) for path in special)}"
 
 
 def can_select_hunks(waiting: Waiting | None) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from textual.widget import Widget
 
 from agent_workbench.core.settings import Permission
-from agent_workbench.tui.bars.approval import PendingApproval, can_select_hunks, special_text
+from agent_workbench.tui.bars.approval import PendingApproval, can_select_hunks
 from agent_workbench.tui.bars.bar import Bar
 from agent_workbench.tui.bars.hints import Hint
 from agent_workbench.tui.keymap import Keymap
@@ -13,6 +13,7 @@ from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.widgets.rows import Span
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, GateView
+from agent_workbench.views.gate.special_parts import special_text
 
 SCOPES = dict.fromkeys((GateAct.STOP, GateAct.ABORT, GateAct.LEAVE, GateAct.UNDO), Scope.EVERYWHERE)
 BADGES = {

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from agent_workbench.core.events import ActionDecided
 from agent_workbench.core.history.past_actions import PastAction, PastActions, would_be_allowed
 from agent_workbench.core.ids import session_suffix
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.proposals import Proposal, Verdict, is_person
 from agent_workbench.core.rules.modes import MODE_RULES, mode_label
 from agent_workbench.core.rules.offers import is_wide
 from agent_workbench.core.rules.rule_text import decided_by, rule_words
@@ -128,7 +128,7 @@ def _times(count: int) -> str:
 def _past_block(action: PastAction) -> Block:
     proposal, verdict = action.proposal, action.verdict
     said = VERDICTS[verdict] if verdict is not None else ""
-    by = "" if action.by == "user" or verdict is not Verdict.APPROVE else " by policy"
+    by = "" if is_person(action.by) or verdict is not Verdict.APPROVE else " by policy"
     line = f"{session_suffix(action.session)}  step {proposal.step:<3} {said + by:<19} {_what(proposal)}"
     return Block(line, Tone.BAD if verdict is Verdict.REJECT else Tone.DIM, clips=True, folded="")
 

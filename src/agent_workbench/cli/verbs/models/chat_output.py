@@ -15,7 +15,7 @@ from agent_workbench.core.events import (
     Recorded,
 )
 from agent_workbench.core.live import SessionUpdate, Streaming
-from agent_workbench.core.proposals import USER, Proposal, Verdict, is_too_long
+from agent_workbench.core.proposals import Proposal, Verdict, is_person, is_too_long
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.chat_form import split_streamed
@@ -103,7 +103,7 @@ class ChatPrinter:
                     say(f"{event.proposal.tool} {sanitize(event.proposal.text)}")
             case ActionFinished():
                 self._print_result(event)
-            case ActionDecided(verdict=Verdict.REJECT) if event.by != USER:
+            case ActionDecided(verdict=Verdict.REJECT) if not is_person(event.by):
                 say_aside(f"not called: {sanitize_line(event.reason)} ({sanitize_line(event.decider)})")
             case ActionRejected():
                 self.end_line()

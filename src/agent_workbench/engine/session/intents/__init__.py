@@ -190,7 +190,7 @@ async def _abort(session: SessionContext) -> Outcome:
     if session.state.open_planning is not None:
         await _give_up_planning(session, waiting)
     elif waiting is not None and (waiting.kind is Permission.MERGE or waiting.tool == OFFER_NOTES):
-        await decide(session, waiting, Verdict.SKIP, "user")
+        await decide(session, waiting, Verdict.SKIP, session.person)
     elif run is not None and run.merging:
         return Refused(f"{run.task} is being merged; that is brought to its end")
     elif run is None or run.phase is Phase.OVER:
@@ -198,7 +198,7 @@ async def _abort(session: SessionContext) -> Outcome:
     elif run.phase is Phase.CLOSING:
         return Refused(f"{run.task} is over, it is only being written down")
     elif waiting is not None:
-        await decide(session, waiting, Verdict.ABORT, "user", "aborted by the user")
+        await decide(session, waiting, Verdict.ABORT, session.person, "aborted by the user")
     else:
         await session.record(AbortAsked("aborted by the user"))
     return Accepted()
@@ -207,7 +207,7 @@ async def _abort(session: SessionContext) -> Outcome:
 async def _end_turn(session: SessionContext, waiting: Proposal | None) -> Outcome:
     """Leave the newest message of a chat without a reply."""
     if waiting is not None:
-        await decide(session, waiting, Verdict.ABORT, "user", STOPPED)
+        await decide(session, waiting, Verdict.ABORT, session.person, STOPPED)
     elif session.state.at_work:
         await session.record(AbortAsked(STOPPED))
     else:
@@ -220,7 +220,7 @@ async def _give_up_planning(session: SessionContext, waiting: Proposal | None) -
     planning = session.state.open_planning
     if waiting is not None:
         verdict = Verdict.ABORT if planning is not None and planning.check_for else Verdict.SKIP
-        await decide(session, waiting, verdict, "user")
+        await decide(session, waiting, verdict, session.person)
     else:
         await session.record(AbortAsked("planning stopped by the user"))
 

@@ -44,9 +44,10 @@ async def answer_proposal(
 ) -> Outcome:
     """Decide or replace the waiting proposal; `decision` is the one of the inbox that the answer came with, if any.
 
-    It says who rejects the proposal; all else is done by the user.
+    It says who decides; else that is the person of the session.
     """
     waiting = answerable(session.state)
+    by = session.person if decision is None else decision.by
     if waiting is None or waiting.id != intent.proposal:
         return Refused("that proposal no longer waits, so your answer was not recorded; look at what waits now")
     match intent:
@@ -57,14 +58,13 @@ async def answer_proposal(
         case ApproveProposal() if intent.left:
             return await take_part(session, waiting, intent, decision)
         case ApproveProposal():
-            await decide(session, waiting, Verdict.APPROVE, "user", decision=decision)
+            await decide(session, waiting, Verdict.APPROVE, by, decision=decision)
         case RejectProposal() | SkipProposal() if _is_needed(session, waiting, intent):
             return Refused("there is no room without a summary: approve this one, edit it, or abort the task")
         case RejectProposal():
-            by = decision.by if decision is not None else USER
             await decide(session, waiting, Verdict.REJECT, by, intent.reason, decision=decision)
         case SkipProposal():
-            await decide(session, waiting, Verdict.SKIP, "user", decision=decision)
+            await decide(session, waiting, Verdict.SKIP, by, decision=decision)
         case EditProposal() if waiting.plan is not None:
             await edit_plan(session, waiting, intent.text)
         case EditProposal() if waiting.tool == OFFER_NOTES:

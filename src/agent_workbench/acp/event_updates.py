@@ -1,0 +1,182 @@
+"""Recorded events as updates of the protocol; events that an editor has no use for have none."""
+
+from collections.abc import Iterator
+
+from acp import schema as wire
+
+from agent_workbench.acp.answer_stream import AnswerStream
+from agent_workbench.acp.editor import Update, message, thought, user_message
+from agent_workbench.acp.tool_calls import (
+    AS_DIFFS,
+    MAX_SHOWN_CHARS,
+    Content,
+    diff_content,
+    kind_of,
+    output_content,
+    patch_content,
+    places_of,
+    size_of,
+    title_of,
+)
+from agent_workbench.core.events import (
+    AbortAsked,
+    ActionDecided,
+    ActionFinished,
+    ActionProposed,
+    ActionRejected,
+    ActionResult,
+    ProposalReplaced,
+    Recorded,
+    TaskCommitted,
+    TaskFinished,
+    TaskMerged,
+    TaskRolledBack,
+    TaskStarted,
+    TroubleMet,
+    UserSaid,
+)
+from agent_workbench.core.events.log_lines import log_line
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.text.markdown import plain
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.tools.spec import FINISH
+from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
+
+MAX_PLAN_ENTRIES = 50
+MAX_REASON_CHARS = 2_000
+STATUSES: dict[TaskStatus, wire.PlanEntryStatus] = {
+    TaskStatus.IN_PROGRESS: "in_progress",
+    TaskStatus.DONE: "completed",
+    TaskStatus.FAILED: "completed",
+}
+
+
+class EventUpdates:
+    """Translation of a session's events, in their order. `root` is the user's checkout.
+
+    `whole`: the client gets the history, and so what the user said; else it knows that.
+    """
+
+    def __init__(self, root: str, *, whole: bool) -> None:
+        self._root = root
+        self._whole = whole
+        self._proposals: dict[ProposalId, Proposal] = {}
+        self.answer = AnswerStream()
+
+    def live_from_now(self) -> None:
+        """Pass over what the user says: the client that sends it knows it."""
+        self._whole = False
+
+    def of(self, recorded: Recorded) -> Iterator[Update]:
+        """Yield the updates of the next event."""
+        event = recorded.event
+        yield from self.answer.told(event)
+        match event:
+            case ActionProposed() | ProposalReplaced():
+                yield self._proposed(event.proposal, again=isinstance(event, ProposalReplaced))
+                if event.proposal.tool == FINISH:
+                    yield from _closing_words(event.proposal.text)
+            case ActionDecided() | ActionFinished():
+                yield from self._changed(event)
+            case ActionRejected():
+                yield thought(f"\n\n{sanitize(event.reason, limit_chars=MAX_REASON_CHARS)}\n\n")
+            case TaskStarted():
+                yield from self._started(event)
+            case UserSaid() if self._whole:
+                yield user_message(sanitize(event.text))
+            case TaskCommitted() | TaskMerged() | TaskRolledBack() | TaskFinished() | TroubleMet() | AbortAsked():
+                yield message(f"{plain(log_line(event), MAX_REASON_CHARS)}\n\n")
+            case _:
+                pass
+
+    def _started(self, event: TaskStarted) -> Iterator[Update]:
+        task = event.definition
+        title = sanitize_line(f"{event.task} {task.description}", 200)
+        yield wire.SessionInfoUpdate(session_update="session_info_update", title=title)
+        if self._whole:
+            yield user_message(sanitize("\n\n".join(filter(None, (task.description, task.goal)))))
+
+    def _proposed(self, proposal: Proposal, *, again: bool) -> Update:
+        self._proposals[proposal.id] = proposal
+        content, places, title = self._content(proposal), places_of(proposal, self._root), title_of(proposal)
+        if again:
+            return wire.ToolCallProgress(
+                session_update="tool_call_update",
+                tool_call_id=proposal.id,
+                title=title,
+                status="pending",
+                content=content,
+                locations=places,
+            )
+        return wire.ToolCallStart(
+            session_update="tool_call",
+            tool_call_id=proposal.id,
+            title=title,
+            kind=kind_of(proposal),
+            status="pending",
+            content=content,
+            locations=places,
+        )
+
+    def _content(self, proposal: Proposal) -> list[Content]:
+        if not proposal.diff:
+            return []
+        found = diff_content(proposal, self._root) if proposal.kind in AS_DIFFS else None
+        content = found if found is not None else patch_content(proposal.diff)
+        return content if size_of(content) <= MAX_SHOWN_CHARS else []
+
+    def _changed(self, event: ActionDecided | ActionFinished) -> Iterator[Update]:
+        proposal = self._proposals.get(event.proposal_id)
+        if proposal is None:
+            return
+        match event:
+            case ActionDecided(verdict=Verdict.APPROVE):
+                yield _progress(event, "in_progress")
+            case ActionDecided():
+                yield _progress(event, "failed", output=sanitize_line(log_line(event), MAX_REASON_CHARS))
+            case ActionFinished():
+                done: wire.ToolCallStatus = "completed" if event.result is ActionResult.OK else "failed"
+                content = [] if proposal.diff else output_content(event.observation)
+                yield _progress(event, done, content=content)
+
+
+def _closing_words(arguments: str) -> Iterator[Update]:
+    """Yield what the model says of the finished task."""
+    try:
+        read = read_bounded_json(arguments)
+    except JsonError:
+        return
+    summary = read.get("summary") if isinstance(read, dict) else None
+    if isinstance(summary, str) and summary.strip():
+        yield message(f"{sanitize(summary.strip(), limit_chars=MAX_REASON_CHARS)}\n\n")
+
+
+def plan_update(plan: Plan) -> wire.AgentPlanUpdate:
+    """Return the plan as the client lists it: the tasks that are at work or to be done, after the newest others."""
+    left = [task for task in plan.tasks if task.open][:MAX_PLAN_ENTRIES]
+    over = [task for task in plan.tasks if not task.open][::-1][: MAX_PLAN_ENTRIES - len(left)]
+    kept = {task.id for task in (*left, *over)}
+    return wire.AgentPlanUpdate(session_update="plan", entries=[_entry(task) for task in plan.tasks if task.id in kept])
+
+
+def _entry(task: Task) -> wire.PlanEntry:
+    text = sanitize_line(f"{task.id} {task.description}", 200)
+    return wire.PlanEntry(content=text, priority="medium", status=STATUSES.get(task.status, "pending"))
+
+
+def _progress(
+    event: ActionDecided | ActionFinished,
+    status: wire.ToolCallStatus,
+    *,
+    content: list[Content] | None = None,
+    output: str | None = None,
+) -> wire.ToolCallProgress:
+    return wire.ToolCallProgress(
+        session_update="tool_call_update",
+        tool_call_id=event.proposal_id,
+        status=status,
+        content=content or None,
+        raw_output=output,
+    )

@@ -1,0 +1,132 @@
+"""Question about a proposal: all that an approval is bound to, and the answers that are possible."""
+
+from collections.abc import Sequence
+
+from acp import schema as wire
+from msgspec import Struct
+
+from agent_workbench.acp.tool_calls import (
+    AS_DIFFS,
+    MAX_SHOWN_CHARS,
+    Content,
+    change_content,
+    diff_content,
+    kind_of,
+    patch_content,
+    places_of,
+    size_of,
+    text_content,
+    title_of,
+)
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.patch.values import FileChange
+from agent_workbench.core.proposals import Proposal, shown_sha
+from agent_workbench.core.rules.offers import is_wide, offered_rules
+from agent_workbench.core.rules.rule_text import rule_words
+from agent_workbench.core.settings import Rule
+from agent_workbench.core.text.markdown import fenced_whole
+from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
+from agent_workbench.views.gate.diff_pane import view_diff
+from agent_workbench.views.gate.gate_bar import GateAct, acts_for, view_gate
+from agent_workbench.views.gate.special_parts import special_parts, special_text
+
+APPROVE, ALWAYS, REJECT, EXPLAIN, SKIP, BACK = "approve", "always", "reject", "explain", "skip", "back"
+MAX_RULES = 3
+MAX_OPTION_CHARS = 300
+
+
+class GateQuestion(Struct, frozen=True):
+    """A question to the client about `proposal`, and the rules behind its options, by their ids."""
+
+    proposal: Proposal
+    sha: str
+    call: wire.ToolCallUpdate
+    options: tuple[wire.PermissionOption, ...]
+    rules: dict[str, Rule]
+    special: tuple[str, ...] = ()
+
+
+def gate_question(
+    update: SessionUpdate, proposal: Proposal, root: str, changes: Sequence[FileChange] = ()
+) -> GateQuestion:
+    """Return the question about the proposal that waits; `changes` are its files before and after, if they are known.
+
+    What is too long to be shown can only be rejected or skipped.
+    """
+    run = update.state.run
+    content = _content(update, proposal, root, changes)
+    acts = acts_for(proposal, asked=run is not None and run.compaction_asked)
+    approvable = GateAct.APPROVE in acts and size_of(content) <= MAX_SHOWN_CHARS
+    if not approvable:
+        content = [text_content(f"{_too_long(update)}")]
+    special = special_parts(proposal)
+    rules = {f"{ALWAYS}-{number}": rule for number, rule in enumerate(_rules(proposal)) if approvable and not special}
+    options = (
+        *((_option(APPROVE, "Approve", "allow_once"),) if approvable else ()),
+        *(_option(name, _always(rule), "allow_always") for name, rule in rules.items()),
+        _option(REJECT, "Reject", "reject_once"),
+        _option(EXPLAIN, "Reject; my next message says why", "reject_once"),
+        *((_option(SKIP, "Go on without it", "reject_once"),) if GateAct.SKIP in acts else ()),
+    )
+    call = wire.ToolCallUpdate(
+        tool_call_id=proposal.id,
+        title=title_of(proposal),
+        kind=kind_of(proposal),
+        status="pending",
+        content=content,
+        locations=places_of(proposal, root),
+    )
+    return GateQuestion(proposal, shown_sha(proposal), call, options, rules, special)
+
+
+def special_question(asked: GateQuestion) -> GateQuestion:
+    """Return the second question about special parts, which name themselves in its answers."""
+    text = special_text(asked.proposal, asked.special)
+    options = (
+        _option(APPROVE, f"Approve; {text}", "allow_once"),
+        _option(BACK, "Back", "reject_once"),
+    )
+    names = "\n".join(sanitize_whole(each, keep_returns=True) for each in asked.special)
+    call = wire.ToolCallUpdate(
+        tool_call_id=f"{asked.proposal.id}-special",
+        title=sanitize_line(f"Look again: {text}", MAX_OPTION_CHARS),
+        kind=kind_of(asked.proposal),
+        status="pending",
+        content=[text_content(f"This needs a second look:\n\n{fenced_whole(names)}"), *(asked.call.content or ())],
+    )
+    return GateQuestion(asked.proposal, asked.sha, call, options, {})
+
+
+def _content(update: SessionUpdate, proposal: Proposal, root: str, changes: Sequence[FileChange]) -> list[Content]:
+    """Return everything that the gate of the screen shows: its line, the notes, and the diff."""
+    bar, view = view_gate(update), view_diff(update)
+    lines = [" · ".join(filter(None, (f"{bar.word}: {bar.text}", bar.more)))]
+    lines += [f"\n{block.text}" if block.space_before else block.text for block in view.notes]
+    found: list[Content] = [text_content(fenced_whole("\n".join(lines)))]
+    if not view.diff:
+        return found
+    diffs = None
+    if proposal.kind in AS_DIFFS and view.diff == proposal.diff:
+        diffs = change_content(changes, root) if changes else diff_content(proposal, root)
+    return [*found, *(diffs if diffs is not None else patch_content(view.diff))]
+
+
+def _too_long(update: SessionUpdate) -> str:
+    return (
+        "This is too long to be shown here in full, so it cannot be approved here. "
+        f"`agent tui --session {update.state.session}` shows all of it."
+    )
+
+
+def _rules(proposal: Proposal) -> tuple[Rule, ...]:
+    return offered_rules(proposal)[:MAX_RULES]
+
+
+def _always(rule: Rule) -> str:
+    words = rule_words(rule)
+    shown = sanitize_line(words, MAX_OPTION_CHARS)
+    return f"{shown}{' (wide)' if is_wide(rule) else ''}: always in this session"
+
+
+def _option(name: str, text: str, kind: wire.PermissionOptionKind) -> wire.PermissionOption:
+    return wire.PermissionOption(option_id=name, name=sanitize_line(text, MAX_OPTION_CHARS + 50), kind=kind)

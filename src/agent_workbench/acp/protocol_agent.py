@@ -1,0 +1,224 @@
+"""The protocol's methods, answered from the threads of the editor and the recorded sessions."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from acp import RequestError
+from acp import schema as wire
+
+from agent_workbench.acp.client_name import decider_name
+from agent_workbench.acp.editor import Editor
+from agent_workbench.acp.modes import OPTION
+from agent_workbench.acp.prompt_words import Block, prompt_words
+from agent_workbench.acp.session_list import listed_sessions
+from agent_workbench.acp.thread import EditorThread
+from agent_workbench.acp.turn import Turn
+from agent_workbench.api.sessions.session_host import LocalSessionHost, new_session_id
+from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import WorkbenchError, error_text
+from agent_workbench.core.ids import SessionId, session_id
+from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.version import __version__
+
+NAME, TITLE = "agent-workbench", "Agent Workbench"
+PROTOCOL = 1
+MAX_THREADS = 50
+COMMANDS = [wire.AvailableCommand(name="abort", description="Abort the task: its workspace goes back to its beginning")]
+
+
+class ProtocolAgent:
+    """Implements the SDK's `Agent` for one client; the names of its methods and parameters are the SDK's."""
+
+    def __init__(self, invocation: Invocation, editor: Editor) -> None:
+        self._invocation = invocation
+        self._editor = editor
+        self._initialized = False
+        self._hosts: dict[str, LocalSessionHost] = {}
+        self._threads: dict[str, EditorThread] = {}
+        self._turns: dict[str, Turn] = {}
+
+    async def close(self) -> None:
+        """Leave all sessions; each can be resumed."""
+        await asyncio.gather(*(host.close() for host in self._hosts.values()), return_exceptions=True)
+
+    async def initialize(
+        self,
+        protocol_version: int,
+        client_capabilities: wire.ClientCapabilities | None = None,
+        client_info: wire.Implementation | None = None,
+    ) -> wire.InitializeResponse:
+        """Say what is served. The first name that a client gives itself stays."""
+        if not self._initialized:
+            self._editor.person = decider_name(client_info.name if client_info is not None else None)
+        self._initialized = True
+        capabilities = wire.AgentCapabilities(
+            load_session=True,
+            prompt_capabilities=wire.PromptCapabilities(image=False, audio=False, embedded_context=False),
+            mcp_capabilities=wire.McpCapabilities(http=False, sse=False),
+            session_capabilities=wire.SessionCapabilities(
+                list=wire.SessionListCapabilities(),
+                resume=wire.SessionResumeCapabilities(),
+                close=wire.SessionCloseCapabilities(),
+            ),
+        )
+        info = wire.Implementation(name=NAME, title=TITLE, version=__version__)
+        return wire.InitializeResponse(
+            protocol_version=PROTOCOL, agent_capabilities=capabilities, agent_info=info, auth_methods=[]
+        )
+
+    async def new_session(
+        self, cwd: str, additional_directories: list[str] | None = None, mcp_servers: Sequence[object] | None = None
+    ) -> wire.NewSessionResponse:
+        """Begin a thread; its session is opened with the first prompt."""
+        with _as_protocol_errors():
+            thread = await self._add(cwd, None)
+        self._after_response(thread)
+        return wire.NewSessionResponse(session_id=thread.session, modes=thread.modes, config_options=[*thread.options])
+
+    async def load_session(
+        self,
+        cwd: str,
+        session_id: str,
+        mcp_servers: Sequence[object] | None = None,
+        additional_directories: list[str] | None = None,
+    ) -> wire.LoadSessionResponse:
+        """Take up a session and send its whole history."""
+        with _as_protocol_errors():
+            thread = await self._take_up(cwd, session_id, shown=True)
+        self._after_response(thread)
+        return wire.LoadSessionResponse(modes=thread.modes, config_options=[*thread.options])
+
+    async def resume_session(
+        self,
+        session_id: str,
+        cwd: str,
+        additional_directories: list[str] | None = None,
+        mcp_servers: Sequence[object] | None = None,
+    ) -> wire.ResumeSessionResponse:
+        """Take up a session without its history."""
+        with _as_protocol_errors():
+            thread = await self._take_up(cwd, session_id, shown=False)
+        self._after_response(thread)
+        return wire.ResumeSessionResponse(modes=thread.modes, config_options=[*thread.options])
+
+    async def list_sessions(self, cwd: str | None = None, cursor: str | None = None) -> wire.ListSessionsResponse:
+        """List the sessions of a repository, the newest first."""
+        with _as_protocol_errors():
+            host, _ = await self._host(cwd or str(self._invocation.folder))
+            return await listed_sessions(host, cwd or str(self._invocation.folder), cursor)
+
+    async def close_session(self, session_id: str) -> wire.CloseSessionResponse:
+        """Leave the session of a thread."""
+        thread = self._thread(session_id)
+        await self.cancel(session_id)
+        del self._threads[session_id]
+        await thread.leave()
+        return wire.CloseSessionResponse()
+
+    async def set_session_mode(self, mode_id: str, session_id: str) -> wire.SetSessionModeResponse:
+        """Enter a mode."""
+        await self._choose(session_id, mode_id)
+        return wire.SetSessionModeResponse()
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool
+    ) -> wire.SetSessionConfigOptionResponse:
+        """Enter a mode, as an option."""
+        if config_id != OPTION or not isinstance(value, str):
+            raise _invalid(f"there is no option {quoted(config_id)} with that value; there is {OPTION!r}")
+        thread = await self._choose(session_id, value)
+        return wire.SetSessionConfigOptionResponse(config_options=[*thread.options])
+
+    async def prompt(self, session_id: str, prompt: list[Block]) -> wire.PromptResponse:
+        """Work on a prompt until the session waits for the next one."""
+        thread = self._thread(session_id)
+        if session_id in self._turns:
+            raise _invalid("a prompt of this session is being worked on; cancel it first")
+        words = prompt_words(prompt, thread.roots)
+        if not words:
+            raise _invalid("the prompt has no text")
+        turn = self._turns[session_id] = Turn(thread, words)
+        try:
+            return wire.PromptResponse(stop_reason=await turn.run())
+        finally:
+            del self._turns[session_id]
+
+    async def cancel(self, session_id: str) -> None:
+        """Cancel the prompt that is worked on, if there is one."""
+        turn = self._turns.get(session_id)
+        if turn is not None:
+            turn.cancel()
+
+    async def _take_up(self, cwd: str, name: str, *, shown: bool) -> EditorThread:
+        from agent_workbench.api.records.session_queries import recorded_events
+
+        if name in self._threads:
+            raise _invalid(f"session {name} is open here already")
+        thread = await self._add(cwd, session_id(name))
+        try:
+            events = await recorded_events(thread.host.invocation, thread.session, whole=True)
+            await thread.take_up(events, shown=shown)
+        except BaseException:
+            del self._threads[thread.session]
+            raise
+        return thread
+
+    async def _add(self, cwd: str, session: SessionId | None) -> EditorThread:
+        if not self._initialized:
+            raise _invalid("initialize the connection first")
+        if len(self._threads) >= MAX_THREADS:
+            raise _invalid(f"{MAX_THREADS} sessions are open; close one")
+        host, root = await self._host(cwd)
+        thread = EditorThread(self._editor, host, root, session or new_session_id())
+        self._threads[thread.session] = thread
+        return thread
+
+    async def _host(self, cwd: str) -> tuple[LocalSessionHost, str]:
+        """Return the host of the repository around a folder, and the repository's root; raise `RepoError`."""
+        if not cwd.startswith("/") or "\0" in cwd:
+            raise _invalid(f"cwd is {quoted(cwd)}, and no absolute path")
+        known = self._hosts.get(cwd)
+        invocation = self._invocation
+        host = known or LocalSessionHost(
+            Invocation(Path(cwd), invocation.environ, invocation.flags, unconfined=invocation.unconfined)
+        )
+        root = str((await host.repo()).root)
+        return self._hosts.setdefault(cwd, host), root
+
+    async def _choose(self, session: str, mode: str) -> EditorThread:
+        thread = self._thread(session)
+        if refusal := await thread.choose_mode(mode):
+            raise _invalid(refusal)
+        return thread
+
+    def _thread(self, session: str) -> EditorThread:
+        thread = self._threads.get(session)
+        if thread is None:
+            raise _invalid(f"no session {quoted(session)} is open here; session/load opens one")
+        return thread
+
+    def _after_response(self, thread: EditorThread) -> None:
+        """Tell the client the commands: the response, from which it learns the session's name, is written before."""
+        in_background(_tell_commands(thread))
+
+
+async def _tell_commands(thread: EditorThread) -> None:
+    update = wire.AvailableCommandsUpdate(session_update="available_commands_update", available_commands=[*COMMANDS])
+    with suppress(ConnectionError):  # the client is gone
+        await thread.editor.show(thread.session, update)
+
+
+@contextmanager
+def _as_protocol_errors() -> Iterator[None]:
+    """Turn our errors into those of the protocol."""
+    try:
+        yield
+    except WorkbenchError as error:
+        raise _invalid(error_text(error)) from None
+
+
+def _invalid(why: str) -> RequestError:
+    return RequestError(-32602, why)

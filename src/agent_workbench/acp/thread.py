@@ -1,0 +1,180 @@
+"""Thread of an editor: one session of the workbench, opened by the first prompt, and shown while it is open."""
+
+import asyncio
+import os
+from contextlib import aclosing
+
+from agent_workbench.acp.editor import Editor, Update
+from agent_workbench.acp.event_updates import EventUpdates, plan_update
+from agent_workbench.acp.modes import CHAT, mode_option, mode_state, offered
+from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.core.background import in_background
+from agent_workbench.core.events import Recorded
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ids import ProposalId, SessionId
+from agent_workbench.core.intents import ChangeMode, Leave
+from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.plan import Plan
+from agent_workbench.core.ports.session_host import SessionHandle
+from agent_workbench.core.session_request import OpenMode, SessionRequest
+from agent_workbench.core.settings import ApprovalMode
+from agent_workbench.core.text.markdown import plain
+
+from acp import schema as wire  # isort: skip
+
+
+class EditorThread:
+    """A thread of the client and its session, which has the same name.
+
+    A new one is opened with its first prompt: a thread that is never used leaves no session. `rejecting` is the
+    proposal whose rejection the next prompt gives the reason of.
+    """
+
+    def __init__(self, editor: Editor, host: LocalSessionHost, root: str, session: SessionId) -> None:
+        self.editor, self.host, self.root, self.session = editor, host, root, session
+        self.roots = _spellings(root, str(host.invocation.folder))
+        self._handle: SessionHandle | None = None
+        self.rejecting: ProposalId | None = None
+        self.news = asyncio.Event()
+        self._updates = EventUpdates(root, whole=False)
+        self._mode = str(ApprovalMode.ASK)
+        self._chosen = False
+        self._resumes = False
+        self._begun = False
+        self._shown_seq = -1
+        self._shown_plan = Plan()
+        self._notices = 0
+        self._watching: asyncio.Task[None] | None = None
+
+    async def take_up(self, events: tuple[Recorded, ...], *, shown: bool) -> None:
+        """Continue a session with these events, and send all of them if they are to be `shown`."""
+        state = await asyncio.to_thread(fold_all, events)
+        self._resumes = self._begun = True
+        self._mode = CHAT if state.chat is not None else self._mode
+        self._updates = EventUpdates(self.root, whole=True)
+        for recorded in events:
+            updates = tuple(self._updates.of(recorded))
+            if shown:
+                await self.editor.show(self.session, *updates)
+        self._updates.live_from_now()
+        self._shown_seq = events[-1].seq if events else -1
+        if shown and state.chat is None and state.plan.tasks:
+            self._shown_plan = state.plan
+            await self.editor.show(self.session, plan_update(state.plan))
+
+    @property
+    def modes(self) -> wire.SessionModeState:
+        """The modes that can be chosen now."""
+        return mode_state(self._offered, self._mode)
+
+    @property
+    def options(self) -> list[wire.SessionConfigOptionSelect]:
+        """The same as options."""
+        return [mode_option(self._offered, self._mode)]
+
+    @property
+    def _offered(self) -> tuple[str, ...]:
+        return offered(chat=self._mode == CHAT, begun=self._begun)
+
+    async def choose_mode(self, mode: str) -> str:
+        """Enter a mode; return why not, empty if it is entered."""
+        if mode not in self._offered:
+            known = ", ".join(self._offered)
+            return f"this thread has no mode {mode[:40]!r}: {known}. A chat begins in a thread of its own"
+        if self._handle is not None and mode != self._mode:
+            outcome = await self._handle.submit(ChangeMode(ApprovalMode(mode)))
+            if isinstance(outcome, Refused):
+                return outcome.reason
+        self._mode, self._chosen = mode, True
+        return ""
+
+    @property
+    def handle(self) -> SessionHandle:
+        """The session, which `open` opened."""
+        if self._handle is None:
+            raise AssertionError("the session is not open")
+        return self._handle
+
+    async def open(self) -> None:
+        """Open the session if it is not open; what prevents that is raised by its `wait`."""
+        if self._watching is not None and self._watching.done():
+            self._handle = None  # it has ended
+        if self._handle is None:
+            how = OpenMode.RESUME if self._resumes else OpenMode.NEW
+            request = SessionRequest(how, self.session, chat=self._mode == CHAT, person=self.editor.person)
+            self._handle = await self.host.open(request)
+            self._watching = in_background(self._watch(self._handle))
+
+    def began(self) -> None:
+        """Remember that the session is open, so that it is resumed after an end."""
+        self._resumes = self._begun = True
+
+    async def enter_chosen_mode(self, update: SessionUpdate) -> None:
+        """Enter the mode that was chosen before the session was open."""
+        if self._chosen and self._mode not in {CHAT, str(update.state.mode.mode)}:
+            await self.handle.submit(ChangeMode(ApprovalMode(self._mode)))
+        self._chosen = False
+
+    async def current(self) -> SessionUpdate:
+        """Return the newest update of the session."""
+        async with aclosing(self.handle.live()) as updates:
+            return await anext(updates)
+
+    async def shown(self, seq: int) -> None:
+        """Wait until the event is shown, or nothing more is."""
+        while self._shown_seq < seq and self._watching is not None and not self._watching.done():
+            await self.news.wait()
+
+    async def leave(self) -> None:
+        """Leave the session, if it is open, and wait until it is recorded; it can be resumed."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            await handle.submit(Leave("the editor closed the thread"))
+            await asyncio.wait({asyncio.ensure_future(handle.wait())})
+        if self._watching is not None:
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    async def _watch(self, handle: SessionHandle) -> None:
+        """Show what happens in the session, also between two prompts, until it ends."""
+        try:
+            async with aclosing(handle.live()) as updates, aclosing(handle.events(self._shown_seq)) as events:
+                async for update in updates:
+                    while self._shown_seq < update.state.seq:
+                        recorded = await anext(events)
+                        await self.editor.show(self.session, *self._updates.of(recorded))
+                        self._shown_seq = recorded.seq
+                    await self._show(update)
+                    self._wake()
+        except ConnectionError:
+            pass  # the client is gone, and the process ends
+        finally:
+            self._wake()
+
+    async def _show(self, update: SessionUpdate) -> None:
+        found: list[Update] = self._updates.answer.grown(update.live.streaming)
+        if update.state.chat is None and update.state.plan != self._shown_plan:
+            self._shown_plan = update.state.plan
+            found.append(plan_update(update.state.plan))
+        mode = str(update.state.mode.mode)
+        if self._mode != CHAT and update.state.session and not self._chosen and mode != self._mode:
+            self._mode = mode
+            found.append(wire.CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode))
+            found.append(wire.ConfigOptionUpdate(session_update="config_option_update", config_options=[*self.options]))
+        await self.editor.show(self.session, *found)
+        for notice in update.live.notices:
+            if notice.number > self._notices:
+                self._notices = notice.number
+                await self.editor.say(self.session, plain(notice.text, 2_000))
+
+    def _wake(self) -> None:
+        self.news.set()
+        self.news = asyncio.Event()
+
+
+def _spellings(root: str, folder: str) -> tuple[str, ...]:
+    """Return the path of the repository, and the one that the client uses if it leads there through a link."""
+    below = os.path.relpath(os.path.realpath(folder), os.path.realpath(root))
+    here = os.path.normpath(folder)
+    other = here if below == os.curdir else here.removesuffix(f"{os.sep}{below}")
+    return tuple(dict.fromkeys((root, other))) if below == os.curdir or other != here else (root,)

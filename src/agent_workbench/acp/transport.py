@@ -1,0 +1,141 @@
+"""Messages of the client, read and written within bounds: what is no JSON-RPC message does not reach the SDK."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any, TypeGuard, TypeVar
+
+from msgspec import Struct
+
+from agent_workbench.core.tools.strict_json import JsonError, JsonValue, read_bounded_json
+from agent_workbench.server_process.client_pipe import MAX_HEAD_CHARS, MAX_MESSAGE_CHARS, bounded_line
+
+Message = dict[str, Any]  # as the SDK spells it
+MAX_REQUESTS = 64
+"""Requests of the client that are answered at the same time; each prompt is one for as long as it is worked on."""
+PERMISSION = "session/request_permission"
+CANCEL = "session/cancel"
+PARSE_ERROR, INVALID_REQUEST, BUSY = -32700, -32600, -32000
+NO_MESSAGE = "that is no message of JSON-RPC 2.0"
+Result = TypeVar("Result")
+_ID = re.compile(r'"id"\s*:\s*(?:(\d{1,15})|"([^"\\]{1,100})")\s*[,}]')
+
+
+class _Unread(Struct, frozen=True):
+    """A line that was not read: code and text of the error, and the id of its request if it can be seen."""
+
+    code: int
+    why: str
+    request: int | str | None = None
+
+
+class ClientPipe:
+    """Implements the SDK's `Transport` on the pipe to the client."""
+
+    def __init__(self, reading: IO[str], writing: IO[str]) -> None:
+        """Read and write in a thread each: a client that does not read delays only what is written."""
+        self._reading, self._writing = reading, writing
+        self._reader, self._writer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._answering: set[int | str] = set()
+        self._asked: dict[str, int] = {}
+
+    async def receive(self) -> Message | None:
+        """Return the next message, None at the end of the pipe; answer what is none with an error."""
+        while True:
+            read = await self._in_thread(self._reader, self._read)
+            if read is None:
+                return None
+            if isinstance(read, _Unread):
+                await self._refuse(read.request, read.code, read.why)
+            elif not _is_message(read):
+                await self._refuse(None, INVALID_REQUEST, NO_MESSAGE)
+            elif await self._admits(read):
+                return _without_meta(read)
+
+    async def send(self, message: Message) -> None:
+        """Write a message; raises `ConnectionError` when the client is gone."""
+        if message.get("method") == PERMISSION:
+            self._asked[message["params"]["toolCall"]["toolCallId"]] = message["id"]
+        elif "method" not in message:
+            self._answering.discard(message["id"])
+        await self._in_thread(self._writer, lambda: self._write(message))
+
+    async def withdraw(self, tool_call: str) -> None:
+        """Tell the client that its answer to the question about a tool call is no longer needed."""
+        request = self._asked.pop(tool_call, None)
+        if request is not None:
+            await self.send({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": request}})
+
+    async def close(self) -> None:
+        """Close nothing: the process ends with the connection, and a thread may be waiting for the client."""
+
+    async def _in_thread(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+    def _read(self) -> "JsonValue | _Unread":
+        """Return the next value, or why it is none; None at the end."""
+        while (found := bounded_line(self._reading))[0]:
+            line, whole = found
+            if not whole:
+                return _Unread(PARSE_ERROR, f"a message has at most {MAX_MESSAGE_CHARS:,} characters", _id_in(line))
+            if not line.strip():
+                continue
+            try:
+                value = read_bounded_json(line)
+            except JsonError as error:
+                return _Unread(PARSE_ERROR, f"that is not read as JSON: {error}", _id_in(line))
+            return _Unread(INVALID_REQUEST, NO_MESSAGE) if value is None else value
+        return None
+
+    def _write(self, message: Message) -> None:
+        try:
+            # Lone surrogates are escaped, so that any text can be written. The SDK's errors may hold exceptions.
+            self._writing.write(f"{json.dumps(message, separators=(',', ':'), default=str)}\n")
+            self._writing.flush()
+        except (OSError, ValueError) as error:
+            raise ConnectionError("the client is gone") from error
+
+    async def _refuse(self, request: int | str | None, code: int, why: str) -> None:
+        await self.send({"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": why}})
+
+    async def _admits(self, message: Message) -> bool:
+        """Return True for a message that the SDK may have: not one request too many, nor an unknown notification."""
+        request, method = message.get("id"), message.get("method")
+        if method is None:
+            return True
+        if "id" not in message:
+            return bool(method == CANCEL)
+        if request is None or request in self._answering:
+            await self._refuse(request, INVALID_REQUEST, "a request needs an id of its own")
+            return False
+        if len(self._answering) >= MAX_REQUESTS:
+            await self._refuse(request, BUSY, f"{MAX_REQUESTS} requests are being answered; wait for one")
+            return False
+        self._answering.add(request)
+        return True
+
+
+def _id_in(line: str) -> int | str | None:
+    """Return the id at the beginning of a line that is not read, so that the client learns what was refused."""
+    found = _ID.search(line[:MAX_HEAD_CHARS])
+    return None if found is None else int(found[1]) if found[1] else found[2]
+
+
+def _is_message(value: JsonValue) -> TypeGuard[Message]:
+    """Return True if the SDK can take a value apart: it does not look at the types of a message's parts."""
+    if not isinstance(value, dict):
+        return False
+    request, method, error = value.get("id"), value.get("method"), value.get("error")
+    identified = request is None or (isinstance(request, int | str) and not isinstance(request, bool))
+    called = isinstance(method, str) if "method" in value else "id" in value
+    return identified and called and (error is None or isinstance(error, dict))
+
+
+def _without_meta(message: Message) -> Message:
+    """Return a message without `_meta`: the SDK would pass its names as further arguments of the method."""
+    params = message.get("params")
+    if not isinstance(params, dict) or "_meta" not in params:
+        return message
+    return {**message, "params": {name: value for name, value in params.items() if name != "_meta"}}
