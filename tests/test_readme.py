@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.demo.sample_repo import FILES
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.cli.main import parser
 from agent_workbench.tui.keymap import key_name
 from agent_workbench.tui.keys import KEYS
@@ -93,31 +91,6 @@ def test_make_knows_what_is_told(shell: Mapping[str, str]) -> None:
     assert "pytest" in run("make --dry-run test", ROOT, shell)
 
 
-@pytest.mark.xdist_group("llama")
-def test_the_first_session(tmp_path: Path, shell: Mapping[str, str]) -> None:
-    repo = tmp_path / "repo"
-    for name, text in FILES.items():
-        if name.endswith((".py", ".gitignore")) and not name.startswith("memory"):
-            (repo / name).parent.mkdir(parents=True, exist_ok=True)
-            (repo / name).write_text(text)
-    author = "-c user.name=reader -c user.email=reader@example.invalid"
-    run(f"git init --quiet && git add --all && git {author} commit --quiet -m start", repo, shell)
-    model = tmp_path / "tiny.gguf"
-    write_tiny_gguf(model)
-    told = {line: run(line, repo, {**shell, "AGENT_MODEL__PATH": str(model)}) for line in block("first-session")}
-    assert [line.split()[1] for line in told] == ["init", "plan", "plan", "doctor"]
-    init, add, check, doctor = told.values()
-    assert "wrote .agent.yml" in init
-    assert add.startswith("T-1")
-    assert "pytest -q tests/test_cart.py" in add
-    assert "the plan is valid: 1 task\n" in check
-    assert "✓ model" in doctor
-    assert "✓ context" in doctor
-    found, index = [run(line, repo, shell) for line in block("search")]
-    assert "cart.py" in found.splitlines()[0]
-    assert str(tmp_path / "cache") in index
-
-
 def test_the_example_of_a_skill(tmp_path: Path, shell: Mapping[str, str]) -> None:
     repo = tmp_path / "repo"
     repo.mkdir()
@@ -154,6 +127,9 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert rules
     assert "agent knowledge add" in notes
     assert "yaml-validation" in skills
+    found, index = [run(line, folder, shell) for line in block("search")]
+    assert "cart.py" in found.splitlines()[0]
+    assert str(tmp_path / "cache") in index
 
 
 @pytest.mark.xdist_group("llama")

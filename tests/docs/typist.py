@@ -68,6 +68,7 @@ class Typist:
         os.close(theirs)
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
+        self._lines = [""] * rows  # kept, because drawing them takes long
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._terminal, selectors.EVENT_READ)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -88,7 +89,7 @@ class Typist:
     @property
     def screen(self) -> str:
         """Text of the screen."""
-        return "\n".join(line.rstrip() for line in self._screen.display)
+        return "\n".join(self._lines)
 
     @property
     def printed(self) -> str:
@@ -122,7 +123,7 @@ class Typist:
             self._type("\r")
             if not (opens and number + 1 == len(lines)):
                 ready = self._at_prompt if _whole(lines[: number + 1]) else self._at_more
-                self._until(lambda before=before, ready=ready: b"\n" in self._printed[before:] and ready(), f"a prompt after {line}")
+                self._until(lambda: b"\n" in self._printed[before:] and ready(), f"a prompt after {line}")  # noqa: B023
 
     def _press(self, keys: Keys, *, leaves: bool) -> None:
         for number, row in enumerate(keys.rows):
@@ -171,6 +172,7 @@ class Typist:
             if _SCREENS.fullmatch(part):
                 self._screen.reset()
             self._stream.feed(part)
+        self._lines = [line.rstrip() for line in self._screen.display]
         self._printed += data
         self._heard(self._decoder.decode(data), self._pause)
         self._pause = 0.0
@@ -178,13 +180,13 @@ class Typist:
 
     def _at_prompt(self) -> bool:
         cursor = self._screen.cursor
-        line = self._screen.display[cursor.y].rstrip()
+        line = self._lines[cursor.y]
         assert not re.fullmatch(r"\d+\$", line), f"a command failed:\n{self.screen}"
         return line == "$" and cursor.x == 2
 
     def _at_more(self) -> bool:
         cursor = self._screen.cursor
-        return self._screen.display[cursor.y].rstrip() == ">" and cursor.x == 2
+        return self._lines[cursor.y] == ">" and cursor.x == 2
 
 
 def _whole(lines: Sequence[str]) -> bool:
