@@ -78,7 +78,8 @@ bench: setup  ## the benchmarks
 snapshot-update: setup  ## accept the screens as they are now
 	$(BIN)/python -m pytest -n0 --snapshot-update $(ARGS)
 
-docs: setup  ## the documentation site, into site/
+docs: setup  ## the reference from the code, and the documentation site into site/
+	$(BIN)/python -m docgen
 	$(BIN)/zensical build --strict
 
 build: setup  ## sdist, wheel and their checksums into dist/

@@ -38,7 +38,6 @@ from agent_workbench.bootstrap.repo_context import RepoContext
 plain = RepoContext.model
 RepoContext.model = lambda repo, settings, say: ScriptedModel(plain(repo, settings, say), SCRIPTS)
 """
-LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
 
 def commands(body: str) -> list[str]:
@@ -178,14 +177,3 @@ def test_every_key_that_is_told_is_one() -> None:
     known = {key_name(each) for key in KEYS for each in key.keys.split(",")}
     assert {"a", "q", "?"} <= told
     assert told - known == set()
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_links_lead_somewhere(document: str) -> None:
-    text = (ROOT / document).read_text(encoding="utf-8")
-    for match in LINK.finditer(text):
-        target = (ROOT / document).parent / match["path"] if match["path"] else ROOT / document
-        assert target.exists(), match["path"]
-        if match["anchor"]:
-            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
-            assert match["anchor"] in {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}

@@ -15,8 +15,3 @@ def test_every_promise_has_a_state_and_tests_that_are_there() -> None:
         tests = re.findall(r"`([^`]+)`", held)
         assert tests or state.startswith("not yet"), name
         assert [each for each in tests if not (ROOT / each).is_file()] == [], name
-
-
-def test_every_path_that_is_named_is_there() -> None:
-    text = (ROOT / "docs/explanation/safety.md").read_text(encoding="utf-8")
-    assert [each for each in re.findall(r"`(tests/[^`]+)`", text) if not (ROOT / each).is_file()] == []

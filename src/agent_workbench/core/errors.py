@@ -28,19 +28,30 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the `agent` process; the table in docs/reference/exit-codes.md is generated from them."""
+    """Exit codes of the `agent` process; docs/reference/exit-codes.md lists them."""
 
     DONE = 0
+    """What was asked for is done."""
     FAILED = 1
+    """It was tried, and failed or found nothing."""
     USAGE = 2
+    """The command line, a setting, the plan or a queue file is invalid."""
     PARKED = 3
+    """A person is needed."""
     ENVIRONMENT = 4
+    """The repository, its trust, the workspace, a command, the disk or a service is at fault."""
     MODEL = 5
+    """There is no model, no answer, or a prompt that does not fit its context."""
     JOURNAL = 6
+    """A session's journal cannot be read, written or verified."""
     LOCKED = 7
+    """Another process holds the session or the task."""
     DIFFERS = 8
+    """A repeated session differs from its record."""
     BROKEN = 70
+    """A defect of the workbench; a traceback is on standard error."""
     INTERRUPTED = 130
+    """Ctrl-C or a signal ended it; the same command continues a run."""
 
 
 class WorkbenchError(Exception):

@@ -10,11 +10,8 @@ from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.mcp.protocol_server import ProtocolServer
 from agent_workbench.mcp.resources import Resources, session_resources
-from agent_workbench.mcp.tools.consultant_tools import consultant_tools
-from agent_workbench.mcp.tools.knowledge_tools import knowledge_tools, note_resources
-from agent_workbench.mcp.tools.repo_tools import repo_tools
-from agent_workbench.mcp.tools.run_tools import run_tools
-from agent_workbench.mcp.tools.skill_tools import skill_tools
+from agent_workbench.mcp.tools.knowledge_tools import note_resources
+from agent_workbench.mcp.tools.served_tools import served_tools
 from agent_workbench.server_process.error_log import log_to_stderr
 
 if TYPE_CHECKING:
@@ -34,13 +31,7 @@ async def served_repo(invocation: Invocation) -> "AsyncIterator[Server[Any]]":
     log_to_stderr()
     runs = TaskRuns(invocation)
     try:
-        tools = (
-            *repo_tools(invocation),
-            *run_tools(invocation, runs),
-            *consultant_tools(invocation),
-            *knowledge_tools(invocation),
-            *skill_tools(invocation),
-        )
+        tools = served_tools(invocation, runs)
         resources = Resources(invocation, (session_resources(invocation), note_resources(invocation)))
         yield ProtocolServer(invocation, tools, resources).sdk
     finally:

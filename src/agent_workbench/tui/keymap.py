@@ -1,7 +1,7 @@
-"""Keymap: bindings, hints and docs/reference/keys.md, made from the keys and from the user's changes to them."""
+"""Keymap: bindings and hints, made from the keys and from the user's changes to them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from textual.binding import Binding, BindingType
 
@@ -132,21 +132,3 @@ def reachable(scope: Scope) -> tuple[Scope, ...]:
 def keys_of(scope: Scope) -> list[Key]:
     """Return the keys of a scope, in their order."""
     return [key for key in KEYS if key.scope is scope]
-
-
-def keys_document(keymap: Keymap) -> str:
-    """Return docs/reference/keys.md."""
-    lines = ["# Keys", "", "Made from `tui/keys.py`; do not edit by hand.", ""]
-    lines += [
-        "Move a key by its name in your own `settings.yml` (docs/reference/settings.md): `ui: {keys: {approve: f2}}`.",
-        "",
-    ]
-    for scope in Scope:
-        lines += [f"## {scope}", "", "| key | what it does | name |", "| --- | --- | --- |"]
-        lines += [f"| {_cell(keymap.names(key))} | {key.help} | `{binding_id(key)}` |" for key in keys_of(scope)]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _cell(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
