@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from msgspec import Struct, field
@@ -88,7 +89,7 @@ CASES = (
         "settings with a typo",
         "plan show",
         2,
-        (".agent.yml:2:1", "unknown key 'tools_alowed'", "did you mean 'tools_allowed'"),
+        (".agent.yml:2:1", "unknown key 'tools_alowed'", "did you mean 'tools_allowed'", "/docs/reference/settings.md"),
         {".agent.yml": "python: x\ntools_alowed: []\n"},
     ),
     Case(
@@ -117,7 +118,7 @@ CASES = (
         "plan with a typo",
         "plan check",
         2,
-        (f"{PLAN_FILE}:5:5", "unknown key 'acept_tests'", "did you mean 'accept_tests'"),
+        (f"{PLAN_FILE}:5:5", "unknown key 'acept_tests'", "did you mean 'accept_tests'", "/docs/how-to/plans.md"),
         task("acept_tests: []"),
     ),
     Case("plan with a wrong status", "plan show", 2, (f"{PLAN_FILE}:5:13", "'finished'"), task("status: finished")),
@@ -166,6 +167,15 @@ def assert_refused(done: Done, code: int, words: tuple[str, ...]) -> None:
     assert "Traceback" not in done.said
     assert "Warning" not in done.err
     assert ESCAPE not in done.said
+    assert_last_line_opens(done.err)
+
+
+def assert_last_line_opens(said: str) -> None:
+    """Fail if an address of a page is anywhere but on the last line, or leads nowhere."""
+    *lines, last = said.splitlines()
+    assert [line for line in lines if "file://" in line] == []
+    if "file://" in last:
+        assert Path(unquote(urlsplit(last.strip()).path)).is_file(), last
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))

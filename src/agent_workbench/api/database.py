@@ -78,7 +78,7 @@ async def _with_database(invocation: Invocation) -> "tuple[RepoContext, Settings
     repo, settings = await trusted_repo(invocation)
     if not settings.database.active:
         advice = "name the variable that holds its address in .agent.yml: `database: {url_env: AGENT_DATABASE_URL}`"
-        raise ConfigError("no database is set", advice=await database_advice(repo, advice))
+        raise ConfigError("no database is set", advice=await database_advice(repo, advice), page="how-to/database.md")
     return repo, settings
 
 

@@ -86,7 +86,7 @@ async def check_queue_file(invocation: Invocation, data: bytes, name: str) -> Ta
     try:
         text = decode_document(data)
     except DocumentError as fault:
-        raise PlanError(fault.in_file(name), advice=fault.advice) from fault
+        raise PlanError(fault.in_file(name), advice=fault.advice, page="reference/queue.md") from fault
     skills = choosable(await skill_folders(repo.root, (await settings_to_check(repo)).skills).list())
     return read_definition(text, TaskOrigin.LOCAL, name, skills).task
 

@@ -102,7 +102,9 @@ def execute(arguments: Sequence[str]) -> int:
         _check_folder()
         return int(options.execute(options))
     except WorkbenchError as error:
-        print_error(error)
+        from agent_workbench.cli.output import say_error
+
+        say_error(error)
         return error.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
@@ -170,12 +172,3 @@ def _listed_verbs() -> str:
         for title, verbs in GROUPS
     )
     return "\n\n".join(groups)
-
-
-def print_error(error: WorkbenchError) -> None:
-    """Print what failed and what to do to standard error."""
-    from agent_workbench.cli.output import say_last
-
-    say_last(f"agent: {error}", to=sys.stderr)
-    if error.advice:
-        say_last(f"       {error.advice}", to=sys.stderr)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from agent_workbench.core.errors import StorageError
+from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 
 
@@ -72,6 +72,15 @@ def say_aside(text: str) -> None:
     """Print a remark to standard error and ignore errors; an empty text prints nothing."""
     if text:
         say_last(text, to=sys.stderr)
+
+
+def say_error(error: WorkbenchError) -> None:
+    """Print what failed, what to do, and the address of the page that helps to standard error; ignore errors of it."""
+    from agent_workbench.api.help_pages import page_address
+
+    say_aside(f"agent: {error}")
+    for line in (error.advice, page_address(error)):
+        say_aside(f"       {line}" if line else "")
 
 
 def drop_output(stream: TextIO | None = None) -> None:

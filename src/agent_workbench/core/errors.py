@@ -3,6 +3,7 @@
 WorkbenchError
 ├── UsageError            an invalid command line or answer                         exit 2
 ├── ConfigError           an invalid setting, variable or flag                      exit 2
+│   └── SkillError        a skill that is not there, or invalid                     exit 2
 ├── PlanError             the plan file                                             exit 2
 ├── RepoError             not a repository, bare, no commits                        exit 4
 ├── TrustError            the repo brings something that is not trusted             exit 4
@@ -10,6 +11,7 @@ WorkbenchError
 │   └── TargetMoved       the target branch of a merge changed since it was shown   exit 4
 ├── PatchError            a refused diff                                            exit 1
 ├── ShellError            a command that could not be started                       exit 4
+│   └── SandboxError      no sandbox holds                                          exit 4
 ├── ToolError             a tool of a source that cannot be called                  exit 4
 ├── StorageError          disk full, read-only, a file changed by another process   exit 4
 │   └── DatabaseDownError  the shared database does not answer                      exit 4
@@ -55,13 +57,19 @@ class ExitCode(IntEnum):
 
 
 class WorkbenchError(Exception):
-    """Root of all errors: `str(error)` says what failed, with the value; `advice` says what to do (or is empty)."""
+    """Root of all errors: `str(error)` says what failed, with the value; `advice` says what to do (or is empty).
+
+    `page` is the page that helps, in the folder of the documentation (empty: none does). A class has one; an error
+    that needs another one names it.
+    """
 
     exit_code = ExitCode.BROKEN
+    page = ""
 
-    def __init__(self, what: str, *, advice: str = "") -> None:
+    def __init__(self, what: str, *, advice: str = "", page: str = "") -> None:
         super().__init__(what)
         self.advice = advice
+        self.page = page or type(self).page
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -82,12 +90,20 @@ class ConfigError(WorkbenchError):
     """`.agent.yml`, the environment or a flag has an invalid value."""
 
     exit_code = ExitCode.USAGE
+    page = "reference/settings.md"
+
+
+class SkillError(ConfigError):
+    """A skill is not there, or its files are invalid."""
+
+    page = "how-to/skills.md"
 
 
 class PlanError(WorkbenchError):
     """The plan file cannot be read, or lacks the requested task."""
 
     exit_code = ExitCode.USAGE
+    page = "how-to/plans.md"
 
 
 class RepoError(WorkbenchError):
@@ -100,6 +116,7 @@ class TrustError(WorkbenchError):
     """The repo has code or settings that would take effect and that the user has not trusted."""
 
     exit_code = ExitCode.ENVIRONMENT
+    page = "how-to/trust.md"
 
 
 class WorkspaceError(WorkbenchError):
@@ -124,6 +141,12 @@ class ShellError(WorkbenchError):
     exit_code = ExitCode.ENVIRONMENT
 
 
+class SandboxError(ShellError):
+    """No sandbox holds, and nobody said to go on without one."""
+
+    page = "how-to/sandbox.md"
+
+
 class ToolError(WorkbenchError):
     """A tool that a source brings cannot be listed or called (a call that failed is a result, not an error)."""
 
@@ -140,6 +163,7 @@ class SigningError(WorkbenchError):
     """Nothing can be signed or judged: `ssh-keygen`, the signing key, or the file of allowed signers."""
 
     exit_code = ExitCode.ENVIRONMENT
+    page = "how-to/database.md"
 
 
 class DatabaseDownError(StorageError):
@@ -150,12 +174,14 @@ class JournalError(WorkbenchError):
     """A journal cannot be read, written or proved."""
 
     exit_code = ExitCode.JOURNAL
+    page = "how-to/database.md"
 
 
 class LockedError(JournalError):
     """Another process holds the session or the task; `holder` names it."""
 
     exit_code = ExitCode.LOCKED
+    page = "how-to/locked-sessions.md"
 
     def __init__(self, what: str, *, holder: str = "", advice: str = "") -> None:
         super().__init__(what, advice=advice)
@@ -172,6 +198,7 @@ class ForgeError(WorkbenchError):
     """The forge refuses a request, or does not answer."""
 
     exit_code = ExitCode.ENVIRONMENT
+    page = "how-to/forge.md"
 
 
 def task_locked(task: str, holder: str) -> LockedError:

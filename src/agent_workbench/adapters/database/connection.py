@@ -194,6 +194,7 @@ def _place(url: str) -> str:
         raise ConfigError(
             "the address of the database cannot be read",
             advice="it has the form postgresql://USER@HOST:PORT/NAME; settings: database.url_env",
+            page="how-to/database.md",
         ) from None
     host, port, name = (
         str(parts.get(key) or other) for key, other in (("host", "local"), ("port", "5432"), ("dbname", ""))

@@ -68,7 +68,7 @@ def read_queued(
         check_commands(root, bounded, "")
         return QueueFile(bounded, first)
     except DocumentError as fault:
-        raise PlanError(fault.in_file(name), advice=fault.advice) from fault
+        raise PlanError(fault.in_file(name), advice=fault.advice, page="reference/queue.md") from fault
 
 
 def render_queued(task: Task) -> str:

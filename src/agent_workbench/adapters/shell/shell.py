@@ -16,7 +16,7 @@ from agent_workbench.adapters.shell.command_user import find_user, hand_over, us
 from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
-from agent_workbench.core.errors import ShellError, StorageError
+from agent_workbench.core.errors import SandboxError, ShellError, StorageError
 from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
 from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.repo.workspace import CommandOutcome, ResourceUse, SandboxFacts
@@ -71,12 +71,12 @@ class SandboxedShell:
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
         sandbox = await self._sandbox()
         if self._settings.require and not sandbox.facts.holds:
-            raise ShellError(
+            raise SandboxError(
                 f"{command.line!r} was not run: sandbox.require is set, and no sandbox works here",
                 advice=f"{sandbox.facts.why}; or set `sandbox: {{require: false}}` to run without one",
             )
         if self._settings.user and not sandbox.bwrap and not isinstance(sandbox.guard, ProcessUser):
-            raise ShellError(
+            raise SandboxError(
                 f"{command.line!r} was not run: {sandbox.facts.why}", advice="set sandbox.user to one who can work here"
             )
         if not await asyncio.to_thread(os.path.isdir, command.folder):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import ConfigError, StorageError
+from agent_workbench.core.errors import SkillError, StorageError
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.system.repo_files import read_inside
 
@@ -42,7 +42,7 @@ class Requirements(Struct, frozen=True):
 def read_requirements(folder: Path) -> Requirements:
     """Return what the skill in `folder` declares. Blocks.
 
-    Raises `ConfigError` with file and line for what is not accepted.
+    Raises `SkillError` with file and line for what is not accepted.
     """
     found: dict[str, None] = {}
     files: list[str] = []
@@ -63,7 +63,7 @@ def read_requirements(folder: Path) -> Requirements:
 def _bounded(lines: Iterable[str], declared_in: str) -> Requirements:
     found = tuple(dict.fromkeys(lines))
     if len(found) > MAX_REQUIREMENTS:
-        raise ConfigError(f"{declared_in}: declares more than {MAX_REQUIREMENTS} packages", advice="declare fewer")
+        raise SkillError(f"{declared_in}: declares more than {MAX_REQUIREMENTS} packages", advice="declare fewer")
     return Requirements(found, declared_in if found else "")
 
 
@@ -77,7 +77,7 @@ def _text(folder: Path, name: str) -> str:
     try:
         data = read_inside(folder.resolve(), name, MAX_BYTES)
     except StorageError as error:
-        raise ConfigError(str(error), advice=error.advice) from error
+        raise SkillError(str(error), advice=error.advice) from error
     return (data or b"").decode("utf-8", "replace")
 
 
@@ -89,10 +89,10 @@ def _of_script(name: str, lines: str) -> Iterator[str]:
 def _of_project(text: str) -> Iterator[str]:
     project = _table("pyproject.toml", text).get("project", {})
     if not isinstance(project, dict):
-        raise ConfigError("pyproject.toml: project is no table", advice=_ADVICE)
+        raise SkillError("pyproject.toml: project is no table", advice=_ADVICE)
     dynamic = project.get("dynamic", [])
     if isinstance(dynamic, list) and "dependencies" in dynamic:
-        raise ConfigError(
+        raise SkillError(
             "pyproject.toml: its dependencies are dynamic, so only a build would tell them",
             advice="list them under [project] dependencies; nothing of a skill is built",
         )
@@ -103,12 +103,12 @@ def _table(name: str, text: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{name}: not TOML: {str(error)[:200]}", advice=_ADVICE) from error
+        raise SkillError(f"{name}: not TOML: {str(error)[:200]}", advice=_ADVICE) from error
 
 
 def _checked(name: str, listed: object) -> Iterator[str]:
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-        raise ConfigError(f"{name}: dependencies is no list of texts", advice=_ADVICE)
+        raise SkillError(f"{name}: dependencies is no list of texts", advice=_ADVICE)
     for each in listed:
         yield _requirement(name, each)
 
@@ -130,9 +130,9 @@ def _of_list(name: str, text: str) -> Iterator[str]:
 
 
 def _requirement(place: str, said: str) -> str:
-    """Return a requirement on one line, its white space joined; raise `ConfigError` for anything else."""
+    """Return a requirement on one line, its white space joined; raise `SkillError` for anything else."""
     line = " ".join(said.split()) if said.isprintable() or "\t" in said else said
     hashes = _HASHES.search(line)
     if not _REQUIREMENT.fullmatch(line[: hashes.start()] if hashes else line):
-        raise ConfigError(f"{place}: {quoted(said.strip()[:200])} is not accepted", advice=_ADVICE)
+        raise SkillError(f"{place}: {quoted(said.strip()[:200])} is not accepted", advice=_ADVICE)
     return line

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,11 +13,11 @@ from agent_workbench.core.events import SkillText
 from agent_workbench.core.settings import SkillSettings
 from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin, SkillPlace
 from agent_workbench.core.skills.selection import check_named
+from agent_workbench.system.package_files import packaged_folder
 
 CHARS_PER_TOKEN = 4
 MOST_FOLD = 2
 """A declared number of tokens counts if it differs from the estimate by no more than this factor."""
-_PACKAGE = "agent_workbench"
 _Known = dict[str, tuple[SkillSource, FoundSkill]]
 
 
@@ -128,16 +127,5 @@ def _read_entry(source: SkillSource, skill: FoundSkill) -> SkillEntry:
 
 
 def bundled_skills() -> Path | None:
-    """Return the folder of the bundled skills, None if there is none (in a zip file). Blocks.
-
-    It is in the package, or beside the source in a checkout.
-    """
-    package = resources.files(_PACKAGE)
-    if not isinstance(package, Path):
-        return None
-    built_in = package / "_data" / "skills"
-    if built_in.is_dir():
-        return built_in
-    checkout = package.parent.parent
-    beside = checkout / "skills"
-    return beside if (checkout / "pyproject.toml").is_file() and beside.is_dir() else None
+    """Return the folder of the bundled skills, None if there is none. Blocks."""
+    return packaged_folder("skills")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import yaml
 from msgspec import Struct
 
-from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.errors import SkillError
 from agent_workbench.core.text.chat_markers import without_chat_markers
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -60,13 +60,13 @@ _Entries = Mapping[str, yaml.Node]
 
 
 def parse_skill(text: str, file: str, folder: str) -> ParsedSkill:
-    """Return the skill in `folder`; raise `ConfigError` with `file` and line if it cannot be used."""
+    """Return the skill in `folder`; raise `SkillError` with `file` and line if it cannot be used."""
     try:
         head, body = _divide(text)
         reading = _Reading(head, folder)
         found = reading.head()
     except _Fault as fault:
-        raise ConfigError(
+        raise SkillError(
             f"{file}:{fault.line}: {fault}",
             advice="a SKILL.md begins with a line ---, then `name:` and `description:`, then a line --- again",
         ) from fault

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from agent_workbench.adapters.skills.front_matter import ParsedSkill, is_skill_name, parse_skill
-from agent_workbench.core.errors import ConfigError, StorageError
+from agent_workbench.core.errors import SkillError, StorageError
 from agent_workbench.core.skills.entries import FILE, INSTALLED, SkillOrigin, SkillPlace
 from agent_workbench.core.text.chat_markers import without_chat_markers
 from agent_workbench.core.text.sanitizer import sanitize_whole
@@ -53,10 +53,10 @@ class SkillSource(Struct, frozen=True):
         return SkillPlace(shown, self.origin, len(found), more if len(names) > MOST_FOLDERS else ""), found
 
     def parse(self, skill: FoundSkill) -> ParsedSkill:
-        """Return a skill's front matter and raw body; raise `ConfigError` with file and line."""
+        """Return a skill's front matter and raw body; raise `SkillError` with file and line."""
         shown = self.shown(skill)
         if skill.problem:
-            raise ConfigError(f"{shown}:1: {skill.problem}", advice="rename the folder, and `name:` in its SKILL.md")
+            raise SkillError(f"{shown}:1: {skill.problem}", advice="rename the folder, and `name:` in its SKILL.md")
         text = self._text(skill, skill.file, shown)
         parsed = parse_skill(text, shown, skill.name)
         wrong = f"{shown}:1: the file is called {skill.file}; its name is {FILE}"
@@ -68,14 +68,14 @@ class SkillSource(Struct, frozen=True):
         return _inert(self.parse(skill).body)
 
     def read_file(self, skill: FoundSkill, path: str) -> str:
-        """Return the text of a file in a skill's folder; raise `ConfigError` for one outside of it, or no text."""
+        """Return the text of a file in a skill's folder; raise `SkillError` for one outside of it, or no text."""
         _check_path(path)
         folder = self.folder / skill.name
         try:
             # The folder itself may be a link; what is read must then be inside of what it leads to.
             resolve_inside(folder.resolve(), path)
         except StorageError as error:
-            raise ConfigError(f"{path!r} leads out of the skill {skill.name}", advice=error.advice) from error
+            raise SkillError(f"{path!r} leads out of the skill {skill.name}", advice=error.advice) from error
         return _inert(self._text(skill, path, f"{self.shown_folder(skill)}/{path}"))
 
     def stamp(self, skill: FoundSkill) -> tuple[int, ...]:
@@ -109,16 +109,16 @@ class SkillSource(Struct, frozen=True):
         try:
             data = read_inside(root, file, MAX_BYTES)
         except StorageError as error:
-            raise ConfigError(f"{shown}:1: {error}", advice=error.advice) from error
+            raise SkillError(f"{shown}:1: {error}", advice=error.advice) from error
         if data is None:
-            raise ConfigError(f"{shown}:1: there is no such file", advice="check its name")
+            raise SkillError(f"{shown}:1: there is no such file", advice="check its name")
         if b"\0" in data:
-            raise ConfigError(f"{shown}:1: is binary ({len(data):,} bytes)", advice="name a text file")
+            raise SkillError(f"{shown}:1: is binary ({len(data):,} bytes)", advice="name a text file")
         try:
             return data.decode()
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
-            raise ConfigError(f"{shown}:{line}: not UTF-8 (byte {error.start})", advice="save it as UTF-8") from error
+            raise SkillError(f"{shown}:{line}: not UTF-8 (byte {error.start})", advice="save it as UTF-8") from error
 
     def _found(self, name: str) -> Iterator[FoundSkill]:
         """Yield the skill in a folder of this name, if there is one. A name that is no skill's is kept as a problem."""
@@ -146,9 +146,9 @@ def _check_path(path: str) -> None:
     """Raise `ConfigError` for a path that is not plainly one of a file below a folder."""
     parts = path.split("/")
     if not path or "\0" in path or not path.isprintable():
-        raise ConfigError(f"{path!r} is no path of a file", advice="name a file of the skill, such as reference.md")
+        raise SkillError(f"{path!r} is no path of a file", advice="name a file of the skill, such as reference.md")
     if "\\" in path or path.startswith(("/", "~")) or ".." in parts:
-        raise ConfigError(
+        raise SkillError(
             f"{path!r} leads out of the skill", advice="name the file from the skill's folder on, with '/' and no '..'"
         )
 

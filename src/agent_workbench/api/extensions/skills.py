@@ -7,7 +7,7 @@ from msgspec import Struct
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing, settings_to_check
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
-from agent_workbench.core.errors import ConfigError, RepoError
+from agent_workbench.core.errors import RepoError, SkillError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.skills.entries import SkillEntry, SkillPlace
 
@@ -40,12 +40,12 @@ async def check_skills(invocation: Invocation) -> SkillCatalogue:
 
 
 async def show_skill(invocation: Invocation, name: str, say: Say = say_nothing) -> tuple[SkillEntry, str]:
-    """Return a skill and its text; raise `ConfigError` for an unknown one, or one that cannot be used."""
+    """Return a skill and its text; raise `SkillError` for an unknown one, or one that cannot be used."""
     folders = await _folders(invocation, say)
     body = await folders.body(name)
     entry = next((each for each in await folders.list() if each.name == name), None)
     if entry is None:
-        raise ConfigError(
+        raise SkillError(
             f"the skill {name!r} was removed meanwhile", advice="`agent skills list` shows those there are"
         )
     return entry, body
@@ -77,7 +77,7 @@ async def _catalogue(folders: "SkillFolders") -> SkillCatalogue:
 async def discipline_prompt(invocation: Invocation, consultant: str) -> tuple[str, str]:
     """Return the repository's root, and the protocols with the discipline of a consultant as its model gets them.
 
-    Raises `UsageError` for an unknown consultant, `ConfigError` for a missing discipline.
+    Raises `UsageError` for an unknown consultant, `SkillError` for a missing discipline.
     """
     from agent_workbench.core.consult.requests import PROTOCOLS, consultant_named
     from agent_workbench.engine.consult.prompt import RULE

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agent_workbench.api.forge.rounds import ForgeRounds
 
 LEAST_SECONDS = 5.0
+PAGE = "how-to/forge.md"
 """Time between two looks, however often the webhook is called."""
 
 
@@ -90,12 +91,13 @@ async def webhook_deliveries(invocation: Invocation) -> Deliveries:
 
     repo, settings = await trusted_repo(invocation)
     if not settings.forge.active:
-        raise ConfigError("a webhook needs a forge", advice="set forge.url and forge.repo, and trust them")
+        raise ConfigError("a webhook needs a forge", advice="set forge.url and forge.repo, and trust them", page=PAGE)
     name = settings.forge.webhook_secret_env
     secret = repo.invocation.environ.get(name, "").strip() if name else ""
     if len(secret) < MIN_SECRET_CHARS:
         raise ConfigError(
             f"the webhook has no secret of {MIN_SECRET_CHARS} characters or more",
             advice="put it into an environment variable, name that in forge.webhook_secret_env, and tell the forge",
+            page=PAGE,
         )
     return Deliveries(secret)

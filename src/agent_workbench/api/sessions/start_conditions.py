@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell, held_credentials
-from agent_workbench.core.errors import ShellError
+from agent_workbench.core.errors import SandboxError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.repo.workspace import SandboxFacts
 
@@ -17,34 +17,34 @@ MOST_NAMES = 5
 
 
 def check_confined(sandbox: SandboxFacts, invocation: Invocation, settings: "Settings") -> None:
-    """Raise `ShellError` if no sandbox holds and neither flag nor setting says to go on without one."""
+    """Raise `SandboxError` if no sandbox holds and neither flag nor setting says to go on without one."""
     if not (sandbox.holds or invocation.unconfined or settings.sandbox.unconfined):
-        raise ShellError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
+        raise SandboxError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
 
 
 async def check_worker_start(repo: "RepoContext", settings: "Settings", jobs: int = 1) -> SandboxFacts:
     """Return the confinement of a worker's commands; `settings` are those with trust.
 
-    Raises `ShellError` where a worker must not start: without a sandbox and without being told so, or where its
+    Raises `SandboxError` where a worker must not start: without a sandbox and without being told so, or where its
     commands run as its own user while it holds credentials, which they could read in `/proc`. Where they run as another
     user, also for more `jobs` than one at the same time: that user could change the files of each of them.
     """
     shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
     sandbox = await shell.observe()
     if settings.sandbox.user and not (sandbox.holds or sandbox.kind == "user"):
-        raise ShellError(f"sandbox.user is {settings.sandbox.user}, but {sandbox.why}", advice=UNCONFINED)
+        raise SandboxError(f"sandbox.user is {settings.sandbox.user}, but {sandbox.why}", advice=UNCONFINED)
     check_confined(sandbox, repo.invocation, settings)
     held = await asyncio.to_thread(held_credentials, settings, repo.invocation) if sandbox.kind == "none" else ()
     if held:
         more = len(held) - MOST_NAMES
         named = ", ".join(held[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-        raise ShellError(
+        raise SandboxError(
             f"this worker holds credentials that its unconfined commands could read in /proc: {named}",
             advice="make a sandbox work; or start it as root with AGENT_SANDBOX__USER=NAME, another user for commands; "
             "or start it without them (`agent worker pull` as another user holds the forge's token)",
         )
     if sandbox.kind == "user" and jobs > 1:
-        raise ShellError(
+        raise SandboxError(
             f"{jobs} tasks at the same time would share the user {settings.sandbox.user}, and their files",
             advice="say --jobs 1, and start a further worker with a user of its own",
         )

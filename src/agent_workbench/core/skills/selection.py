@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.errors import SkillError
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.needs import Intent
@@ -77,12 +77,12 @@ def check_named(entries: Iterable[SkillEntry], names: Iterable[str]) -> None:
         entry = known.get(name)
         if entry is None:
             usable = sorted(each.name for each in known.values() if each.usable)
-            raise ConfigError(
+            raise SkillError(
                 f"there is no skill {quoted(name)}{did_you_mean(name, usable)}",
                 advice=f"known skills: {', '.join(usable) or 'none'}",
             )
         if not entry.usable:
-            raise ConfigError(f"the skill {name!r} cannot be used: {entry.problems[0]}", advice="correct that file")
+            raise SkillError(f"the skill {name!r} cannot be used: {entry.problems[0]}", advice="correct that file")
 
 
 def find_candidates(

@@ -20,7 +20,14 @@ from agent_workbench.core.consult.requests import (
     task_lines,
 )
 from agent_workbench.core.consult.session_log import LogEntry, history_block, log_json
-from agent_workbench.core.errors import ConfigError, ContextOverflow, JournalError, ModelError, StorageError, UsageError
+from agent_workbench.core.errors import (
+    ContextOverflow,
+    JournalError,
+    ModelError,
+    SkillError,
+    StorageError,
+    UsageError,
+)
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
 from agent_workbench.core.events.codec import change_texts
 from agent_workbench.core.text.chat_markers import without_chat_markers
@@ -221,10 +228,10 @@ async def _record(context: ConsultContext, event: Event) -> tuple[str, ...]:
 
 
 async def _discipline(context: ConsultContext, name: str) -> str:
-    """Return the text of a discipline; raise `ConfigError` that names what is missing."""
+    """Return the text of a discipline; raise `SkillError` that names what is missing."""
     text = (await context.ports.skills.body(name)).strip("\n")
     if not text.strip():
-        raise ConfigError(f"the skill {name} is empty", advice="a consultant needs the text of its discipline")
+        raise SkillError(f"the skill {name} is empty", advice="a consultant needs the text of its discipline")
     return text
 
 

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from agent_workbench.cli.options import add_model_flags, overrides
-from agent_workbench.cli.output import say, say_aside
+from agent_workbench.cli.output import say, say_aside, say_error
 from agent_workbench.cli.questions import agrees
 from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError
 from agent_workbench.core.invocation import Invocation
@@ -149,7 +149,7 @@ class _Talk:
                 self._take(words)
             except WorkbenchError as error:
                 self._printer.end_line()
-                say_aside(f"agent: {error}" + (f"\n       {error.advice}" if error.advice else ""))
+                say_error(error)
         say_aside(f"the chat is kept; `agent chat --session {self._conversation.session}` goes on with it")
         return ExitCode.DONE
 
