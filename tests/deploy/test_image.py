@@ -63,7 +63,7 @@ def test_only_what_is_needed_reaches_the_build() -> None:
     copied = [word for line in instructions("COPY", last=False) if "--from" not in line for word in line.split()[:-1]]
     for source in copied:
         assert any(path == source or path.startswith(f"{source}/") for path in seen), source
-    known = ("src/", "skills/")
+    known = ("src/", "skills/", "docs/")
     assert {path for path in seen if not path.startswith(known)} == {
         each for each in copied if "." in each or each == "LICENSE"
     }

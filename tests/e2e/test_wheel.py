@@ -58,7 +58,19 @@ def test_it_brings_what_is_not_python(installed: Path) -> None:
     skills = {path.parent.name for path in (CHECKOUT / "skills").glob("*/SKILL.md")}
     assert skills
     assert {path.parent.name for path in (package / "_data/skills").glob("*/SKILL.md")} == skills
+    pages = {path.relative_to(CHECKOUT / "docs") for path in (CHECKOUT / "docs").rglob("*.md")}
+    shipped = [path for path in (package / "_data/docs").rglob("*") if path.is_file()]
+    assert {path.relative_to(package / "_data/docs") for path in shipped} == pages
     assert not list(installed.rglob("tests"))
+
+
+@pytest.mark.xdist_group("wheel")
+def test_its_errors_name_pages_that_it_brings(machine: Machine, installed: Path) -> None:
+    repo = machine.new_repo("typo", {".agent.yml": "tools_alowed: []\n"})
+    done = call(machine, installed, "plan", "show", cwd=repo)
+    assert done.code == 2, done.said
+    address = done.err.splitlines()[-1].strip()
+    assert address == (installed / "agent_workbench/_data/docs/reference/settings.md").as_uri()
 
 
 @pytest.mark.xdist_group("wheel")
