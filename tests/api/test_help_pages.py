@@ -1,6 +1,7 @@
 """Pages that errors name: they are there, also in an installed package."""
 
 import re
+from importlib import resources
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -9,7 +10,6 @@ import pytest
 from agent_workbench.api.help_pages import page_address
 from agent_workbench.core import errors
 from agent_workbench.core.errors import ConfigError, LockedError, TrustError, UsageError, WorkbenchError
-from agent_workbench.system import package_files
 from tests.architecture.source_tree import ROOT, SOURCE
 
 CLASSES = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, WorkbenchError)]
@@ -40,7 +40,7 @@ def test_an_installed_package_brings_its_own_pages(tmp_path: Path, monkeypatch: 
     page = tmp_path / "a folder/agent_workbench/_data/docs/how-to/trust.md"
     page.parent.mkdir(parents=True)
     page.write_text("installed")
-    monkeypatch.setattr(package_files.resources, "files", lambda name: tmp_path / "a folder" / name)
+    monkeypatch.setattr(resources, "files", lambda name: tmp_path / "a folder" / name)
     assert opened(page_address(TrustError("not trusted"))) == "installed"
     page.unlink()
     assert page_address(TrustError("not trusted")) == ""
