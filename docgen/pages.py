@@ -1,6 +1,7 @@
 """Pages of the documentation, and the generated parts in them.
 
-A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`; what is between them is replaced.
+A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`; what is between them is replaced. The name
+`json MODULE:CLASS` lists the fields of a struct.
 """
 
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from docgen.command_pages import commands
 from docgen.event_pages import event_values, events
+from docgen.json_tables import json_part
 from docgen.key_pages import keys
 from docgen.tables import decisions, exit_codes, mcp_tools
 
@@ -23,7 +25,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "mcp tools": mcp_tools,
 }
 _PART = re.compile(
-    r"(?P<begin><!-- generated: (?P<name>[a-z ]+) -->\n).*?(?P<end><!-- end of (?P=name) -->\n)", re.DOTALL
+    r"(?P<begin><!-- generated: (?P<name>[^>]+?) -->\n).*?(?P<end><!-- end of (?P=name) -->\n)", re.DOTALL
 )
 
 
@@ -39,4 +41,9 @@ def parts_of(text: str) -> list[str]:
 
 def filled(text: str) -> str:
     """Return the text of a page with its generated parts made anew."""
-    return _PART.sub(lambda match: f"{match['begin']}\n{PARTS[match['name']]().strip()}\n\n{match['end']}", text)
+    return _PART.sub(lambda match: f"{match['begin']}\n{_made(match['name']).strip()}\n\n{match['end']}", text)
+
+
+def _made(name: str) -> str:
+    kind, _, rest = name.partition(" ")
+    return json_part(rest) if kind == "json" else PARTS[name]()

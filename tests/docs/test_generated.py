@@ -14,7 +14,8 @@ def test_the_page_is_up_to_date(page: str) -> None:
 
 
 def test_every_part_is_on_one_page() -> None:
-    assert sorted(part for text in TEXTS.values() for part in parts_of(text)) == sorted(PARTS)
+    parts = [part for text in TEXTS.values() for part in parts_of(text) if not part.startswith("json ")]
+    assert sorted(parts) == sorted(PARTS)
 
 
 def test_what_is_added_by_hand_is_found() -> None:

@@ -13,6 +13,7 @@ import psutil
 from msgspec import Struct, field
 
 from tests.adapters.git.user import GIT_CONFIG, REFRESH, copy_repo
+from tests.documented_json import assert_documented
 from tests.e2e.zygote import Forked, Zygote, can_fork
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -132,7 +133,12 @@ class Machine:
             process.wait(WAIT_SECONDS)
 
     def agent(self, *arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -> Done:
-        """Run `agent` to its end."""
+        """Run `agent` to its end; what it prints as JSON has to be documented."""
+        done = self._agent(arguments, cwd, environ)
+        assert_documented(arguments, done.out)
+        return done
+
+    def _agent(self, arguments: Sequence[str], cwd: Path, environ: Mapping[str, str] | None) -> Done:
         if self._forks and not any(name.startswith(READ_AT_START) for name in environ or {}):
             folder = self._new_folder()
             with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
@@ -224,7 +230,9 @@ class Machine:
         environ: Mapping[str, str] | None = None,
     ) -> Done:
         """Run `agent` to its end with a model that says `scripts`."""
-        return self.start(*arguments, cwd=cwd, scripts=scripts, environ=environ).wait()
+        done = self.start(*arguments, cwd=cwd, scripts=scripts, environ=environ).wait()
+        assert_documented(arguments, done.out)
+        return done
 
     def git(self, repo: Path, *arguments: str) -> str:
         """Run git as the user would and return what it prints."""

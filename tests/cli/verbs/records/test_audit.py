@@ -18,6 +18,7 @@ from agent_workbench.core.plan.needs import Intent
 from tests.adapters.audit.sessions import session_name, task_events, write_session
 from tests.adapters.git.conftest import home
 from tests.adapters.git.user import User
+from tests.documented_json import assert_documented
 
 __all__ = ["home"]
 
@@ -77,7 +78,8 @@ def test_each_query_returns_exactly_what_it_should(
     repo: Path, capsys: pytest.CaptureFixture[str], asked: str, tasks: list[str], total: int
 ) -> None:
     assert execute(["audit", *asked.split(), "--json"]) == ExitCode.DONE
-    told = json.loads(capsys.readouterr().out)
+    assert_documented(["audit", *asked.split(), "--json"], printed := capsys.readouterr().out)
+    told = json.loads(printed)
     assert ([each["task"] for each in told["tasks"]], told["total"]) == (tasks, total)
     words = asked.split()
     given = {word: int(words[at + 1]) for at, word in enumerate(words) if word in {"--limit", "--offset"}}
@@ -130,7 +132,10 @@ def test_a_person_reads_what_failed_and_the_line_that_proves_it(repo: Path, caps
 
 def test_it_is_told_who_approved_what_and_when(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["audit", "who", "--by", "user", "--service", "shop", "--json"]) == ExitCode.DONE
-    told = json.loads(capsys.readouterr().out)
+    assert_documented(
+        ["audit", "who", "--by", "user", "--service", "shop", "--json"], printed := capsys.readouterr().out
+    )
+    told = json.loads(printed)
     assert [(each["task"], each["by"], each["verdict"], each["subject"]) for each in told["decisions"]] == [
         ("T-1", "user", "approve", "Do it well"),
         ("T-2", "user", "approve", "Do it well"),
@@ -143,7 +148,10 @@ def test_it_is_told_who_approved_what_and_when(repo: Path, capsys: pytest.Captur
 
 def test_costs_are_summed(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["audit", "spend", "--by", "service", "--by", "endpoint", "--json"]) == ExitCode.DONE
-    told = json.loads(capsys.readouterr().out)
+    assert_documented(
+        ["audit", "spend", "--by", "service", "--by", "endpoint", "--json"], printed := capsys.readouterr().out
+    )
+    told = json.loads(printed)
     assert [(each["service"], each["dollars"], each["answers"], each["day"]) for each in told["sums"]] == [
         ("till", 0.25, 1, ""),
         ("shop", 0.0, 2, ""),
@@ -164,7 +172,8 @@ def test_a_damaged_journal_is_told_beside_the_answer(repo: Path, capsys: pytest.
     assert f"{session_name(0)} is damaged" in said.err
     assert "line 7" in said.err
     assert execute(["audit", "count", "--json"]) == ExitCode.JOURNAL
-    told = json.loads(capsys.readouterr().out)
+    assert_documented(["audit", "count", "--json"], printed := capsys.readouterr().out)
+    told = json.loads(printed)
     assert [each["session"] for each in told["problems"]] == [session_name(0)]
 
 

@@ -12,6 +12,7 @@ from agent_workbench.api.search.code_search import Searched
 from agent_workbench.cli.main import execute
 from agent_workbench.cli.verbs.repo.search import _reasons, _show
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus, Signal, SignalKind
+from tests.documented_json import assert_documented
 from tests.e2e.machine import Machine
 
 TAX = "def tax(price):\n    return price * 19 // 100\n"
@@ -65,7 +66,8 @@ def test_a_pasted_stack_trace_and_a_failing_test_are_asked_with(
     monkeypatch.chdir(repo)
     monkeypatch.setattr("sys.stdin", io.StringIO(TRACE))
     assert execute(["search", "-", "--json", "--limit", "1"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["results"]
+    assert_documented(["search", "-", "--json"], printed := capsys.readouterr().out)
+    (found,) = json.loads(printed)["results"]
     assert found["path"] == "shop/shelf.py"
     assert found["first_line"] <= 3 <= found["last_line"]
     assert "put_on_shelf" in found["text"]

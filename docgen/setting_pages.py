@@ -1,0 +1,68 @@
+"""Table of the keys of `.agent.yml`."""
+
+import typing
+from collections.abc import Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from agent_workbench.config.schema import ANY, SettingKey, setting_keys
+from agent_workbench.config.value_checks import value_problem
+from agent_workbench.core.settings import Rule, Settings
+from docgen.markdown import choice, code, plain, table
+from docgen.structs import default_text, field_texts
+
+_WORDS: dict[object, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    float | None: "number",
+    int | None: "whole number",
+    tuple[str, ...]: "list of text",
+    tuple[tuple[str, str], ...]: "text to text",
+    tuple[Rule, ...]: "list of rules",
+}
+
+
+def settings() -> str:
+    """Return the table of all keys."""
+    return table(
+        ("key", "type", "default", "meaning"),
+        (
+            (code(key.replace(ANY, "NAME")), _type(each, key), _default(each), plain(_text(each.field)))
+            for key, each in setting_keys().items()
+        ),
+    )
+
+
+def _type(key: SettingKey, name: str) -> str:
+    wanted = key.wanted
+    if isinstance(wanted, type) and issubclass(wanted, StrEnum):
+        return choice(each for each in wanted if not value_problem(name, each))
+    entry = typing.get_args(wanted)[:1]
+    if entry and isinstance(entry[0], type) and issubclass(entry[0], StrEnum):
+        return f"list of {', '.join(map(code, entry[0]))}"
+    return _WORDS[wanted]
+
+
+def _default(key: SettingKey) -> str:
+    if key.default == ():
+        return code("{}" if _WORDS.get(key.wanted) == "text to text" else "[]")
+    return default_text(key.default)
+
+
+def _text(field: str) -> str:
+    """Return the text below a field, dotted as in `endpoints.*.url`, in the types of the settings."""
+    cls: type[Struct] = Settings
+    *above, name = [part for part in field.split(".") if part != ANY]
+    for part in above:
+        cls = next(each for each in _structs(typing.get_type_hints(cls)[part]))
+    return field_texts(cls)[name]
+
+
+def _structs(hint: object) -> Iterator[type[Struct]]:
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        yield hint
+    for each in typing.get_args(hint):
+        yield from _structs(each)
