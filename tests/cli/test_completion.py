@@ -44,8 +44,16 @@ def offered(machine: Machine, repo: Path, line: str) -> list[str]:
 
 def test_bash_is_offered_verbs_tasks_and_sessions(machine: Machine, repo: Path) -> None:
     assert offered(machine, repo, "agent comp") == ["completion"]
+    assert offered(machine, repo, "agent ne") == [], "a verb that another one replaced is not offered"
     assert {"fork", "verify"} <= set(offered(machine, repo, "agent sessions "))
-    assert offered(machine, repo, "agent merge ") == ["T-1"]
+    plan = repo / "memory/plans/PLAN.yaml"
+    plan.write_text(f"{plan.read_text()}    applicable_skills: [no-such-skill]\n")
+    for line in ("agent merge ", "agent run --task ", "agent inbox --task "):
+        assert offered(machine, repo, line) == ["T-1"], "also with a plan that has a fault"
+    plan.write_text(plan.read_text().replace("    applicable_skills: [no-such-skill]\n", ""))
+    assert offered(machine, repo, "agent run --task T-1 ") == [], "words are no file"
+    assert offered(machine, repo, "agent run --policy PLAN") == []
+    assert "memory/" in offered(machine, repo, "agent run --policy mem")
     parked = machine.agent("run", "--task", "T-1", "--model-url", "http://127.0.0.1:1", cwd=repo)
     assert parked.code == ExitCode.PARKED
     (session,) = (each.name for each in (repo / "memory/sessions").iterdir())
@@ -57,6 +65,7 @@ def test_outside_of_a_repository_only_verbs_are_offered(machine: Machine) -> Non
     folder.mkdir()
     assert offered(machine, folder, "agent merge ") == []
     assert offered(machine, folder, "agent merg") == ["merge"]
+    assert offered(machine, folder, "agent model rm ") == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

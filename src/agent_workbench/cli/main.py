@@ -91,7 +91,7 @@ def main() -> None:
     if "_ARGCOMPLETE" in os.environ:  # set by the script of `agent completion` when Tab is pressed
         from agent_workbench.cli.completion import complete
 
-        complete(parser(os.environ.get("COMP_LINE", "").split()[1:]))
+        complete(parser(os.environ.get("COMP_LINE", "").split()[1:]), [each.name for each in SHORT_FORMS])
     sys.exit(execute(sys.argv[1:]))
 
 
@@ -145,10 +145,10 @@ def parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """
     root = _bare_parser()
     root.add_argument("--version", action="version", version=f"agent {__version__}")
-    verbs = root.add_subparsers(metavar="VERB", required=True, help=argparse.SUPPRESS)
+    verbs = root.add_subparsers(prog="agent", metavar="VERB", required=True, help=argparse.SUPPRESS)
     wanted = None if arguments is None else next((word for word in arguments if not word.startswith("-")), "")
     for verb in VERBS:
-        made = verbs.add_parser(verb.name, description=sentence(verb.summary))
+        made = verbs.add_parser(verb.name, help=verb.summary, description=sentence(verb.summary))
         if wanted in {None, verb.name}:
             getattr(import_module(f"agent_workbench.cli.{verb.module}"), verb.configure)(made)
     return root

@@ -164,6 +164,13 @@ async def session_summaries(invocation: Invocation) -> "tuple[SessionSummary, ..
     return await (await asyncio.to_thread(repo.sessions, settings)).summaries()
 
 
+async def session_names(invocation: Invocation) -> "tuple[SessionId, ...]":
+    """Return the ids of the sessions of the repository, newest first; their journals are not read."""
+    repo, settings = await trusted_repo(invocation)
+    sessions = await asyncio.to_thread(repo.sessions, settings)
+    return tuple(await sessions.origins())
+
+
 async def files_between(repo: "RepoContext", before: str, after: str) -> "tuple[FileStat, ...] | None":
     """Return the files that differ between two trees or commits, None if one is unknown or was pruned."""
     try:
