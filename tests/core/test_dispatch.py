@@ -97,10 +97,39 @@ def test_a_task_that_failed_is_queued_again_by_its_name_alone() -> None:
     assert failed.task(T1).queued_as == rows[0].id
     known = {each.id: each for each in rows}
     assert prepare(failed, {T1: GIVEN}, known, ()).tasks == ()
-    (again,) = prepare(failed, {T1: GIVEN}, known, (), (T1,)).tasks
+    again = prepare(failed, {T1: GIVEN}, known, (), (T1,)).tasks[0]
     assert again.name == f"{rows[0].id}-2"
     with pytest.raises(PlanError):
         prepare(failed, {}, {}, (), (T4,))
+
+
+def test_what_waits_for_a_task_that_failed_is_queued_again_behind_the_new_one() -> None:
+    plan, rows = queued(CHAIN, prepared(CHAIN), T_1=QueueState.FAILED)
+    failed = plan.with_status(T1, TaskStatus.FAILED)
+    known = {each.id: each for each in rows}
+    approvals = {task.id: GIVEN for task in plan.tasks}
+    found = prepare(failed, approvals, known, (), (T1,))
+    assert [each.name for each in found.tasks] == [f"{row.id}-2" for row in rows]
+    assert [each.replaces for each in found.tasks] == [(), (rows[1].id,), (rows[2].id,)]
+    assert found.tasks[1].definition.depends_on == (found.tasks[0].name,)
+    # Once more, after a stop: the plan has the new names, and the queue not yet the tasks behind the first.
+    again, made = queued(failed, found)
+    rest = prepare(again, approvals, known | {made[0].id: made[0]}, ())
+    assert [each.name for each in rest.tasks] == [row.id for row in made[1:]]
+    begun = {each.id: replace(each, state=QueueState.CLAIMED) for each in rows[1:]}
+    assert [each.task.id for each in prepare(failed, approvals, known | begun, (), (T1,)).tasks] == [T1]
+
+
+def test_an_end_that_does_not_count_is_shown_and_queued_again_by_name_alone() -> None:
+    plan, rows = queued(CHAIN, prepared(CHAIN), T_1=QueueState.DONE)
+    forged = replace(rows[0], problem="it is not signed")
+    known = {each.id: each for each in (forged, *rows[1:])}
+    assert "it is not signed" in left(prepared(plan, (forged, *rows[1:])))[T1]
+    assert states(plan, (forged, *rows[1:])) == [(T1, "not proved", 0), (T2, "waiting", 1), (T3, "waiting", 2)]
+    again = prepare(plan, {task.id: GIVEN for task in plan.tasks}, known, (), (T1,))
+    assert [each.name for each in again.tasks] == [f"{row.id}-2" for row in rows]
+    proved = plan.with_status(T1, TaskStatus.DONE)
+    assert states(proved, (forged, *rows[1:]))[0] == (T1, "done", 0), "the plan has what was proved once"
 
 
 def states(plan: Plan, rows: tuple[QueuedTask, ...], paused: str = "") -> list[tuple[str, str, int]]:

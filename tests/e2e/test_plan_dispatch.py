@@ -193,14 +193,16 @@ def test_tasks_are_taken_back_and_the_rest_is_planned_anew(shop: Shop) -> None:
     assert sorted(said) == sorted([[names["T-3"]], [names["T-2"]]]), "the journals say what was taken back"
 
 
-def test_a_plan_that_is_rejected_writes_nothing_and_keeps_the_reason(shop: Shop) -> None:
-    before = (shop.repo / PLAN).read_text()
+def test_a_first_plan_that_is_rejected_writes_nothing_and_keeps_the_reason(shop: Shop) -> None:
+    (shop.repo / PLAN).unlink()
     plan = json.loads(shop.agent("plan", "new", "make it right", "--json").out)
     refused = shop.machine.agent("inbox", "reject", plan["reference"], "--reason", "too much", cwd=shop.repo)
     assert refused.code == 0, refused.said
-    assert (shop.repo / PLAN).read_text() == before
-    shop.machine.agent("inbox", "list", cwd=shop.repo)
-    assert shop.told("plan", "dispatch")["tasks"] == []
+    assert not (shop.repo / PLAN).exists()
+    shown = shop.machine.agent("inbox", "show", plan["reference"].partition("@")[0], cwd=shop.repo)
+    assert "too much" in shown.out, shown.said
+    assert shop.agent("plan", "new", "make it right", "--yes").code == 0
+    assert len(shop.told("plan", "status")["tasks"]) == 3, "a repository without a plan gets its first one"
 
 
 def test_a_plan_goes_into_the_database_and_is_shown_while_that_is_away(served: Machine, migrated_url: str) -> None:

@@ -60,6 +60,14 @@ async def repo_plans(invocation: Invocation) -> "Plans":
     return repo.plans(settings)
 
 
+async def existing_plan(invocation: Invocation) -> "Plan":
+    """Return the plan, an empty one without a file; raise `PlanError` for one that cannot be read."""
+    from agent_workbench.core.plan import Plan
+
+    plans = await repo_plans(invocation)
+    return await plans.read() if await plans.content_sha() else Plan()
+
+
 async def plan_status(invocation: Invocation) -> PlanStatus:
     """Return the plan and who works on it; raise `PlanError`."""
     repo, settings = await trusted_repo(invocation)

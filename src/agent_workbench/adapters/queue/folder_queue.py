@@ -122,6 +122,10 @@ class FolderQueue:
 
         return await asyncio.to_thread(withdrew)
 
+    async def end_problem(self, _task: QueuedTask) -> str:
+        """Return nothing: the folder is this user's own."""
+        return ""
+
     def refused(self) -> tuple[tuple[str, str], ...]:
         """Return the names of files that were no tasks, each with the reason: those since the last call."""
         found, self._refused = tuple(self._refused), []

@@ -84,6 +84,9 @@ class SshSignatures:
     async def problem(self, purpose: SignedPurpose, message: bytes, signature: str) -> str:
         return (await asyncio.to_thread(self._judge, purpose, message, signature)).problem
 
+    async def is_strange(self, purpose: SignedPurpose, signature: str) -> bool:
+        return await asyncio.to_thread(self._is_strange, purpose, signature)
+
     async def principal(self) -> str:
         return await asyncio.to_thread(self._principal)
 
@@ -102,6 +105,11 @@ class SshSignatures:
 
     def _public_line(self, purposes: Collection[SignedPurpose]) -> str:
         return signer_line(self._principal(), frozenset(purposes), self._key.public())
+
+    def _is_strange(self, purpose: SignedPurpose, signature: str) -> bool:
+        key = _signing_key(signature)
+        listed = self._trusted().allowed.with_key(key)
+        return bool(key) and not any(purpose in each.namespaces for each in listed)
 
     def _judge(self, purpose: SignedPurpose, message: bytes, signature: str) -> _Judgement:
         """Return who signed, from memory where the same was judged with the same files a moment ago."""

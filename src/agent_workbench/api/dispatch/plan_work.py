@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # adapters are loaded by the calls that need them
 
 CHANGED = "the plan or the queue changed after this was shown, so nothing was queued"
 LABEL = "plan dispatch"
+REPLACED = "what it waited for was queued again, and so was it"
 MOST_DEFINITION_BYTES = 1_000_000
 
 
@@ -99,7 +100,7 @@ class LocalPlanWork:
 
     async def dispatch(self, shown: Dispatch, wanted: Sequence[TaskId] = ()) -> Dispatch:
         """Queue exactly what was shown."""
-        from agent_workbench.core.events import DispatchedTask, PlanDispatched
+        from agent_workbench.core.events import DispatchedTask, PlanDispatched, TasksWithdrawn
 
         who = await asyncio.to_thread(decider, self._invocation)
         opened = await self._open()
@@ -119,10 +120,14 @@ class LocalPlanWork:
             )
             for each in now.tasks
         )
-        await self._record(opened, PlanDispatched(tasks, who))
+        replaced = tuple(name for each in now.tasks for name in each.replaces)
+        withdrawn = (TasksWithdrawn(replaced, REPLACED, who),) if replaced else ()
+        await self._record(opened, *withdrawn, PlanDispatched(tasks, who))
         for each in now.tasks:
             # The plan has the name first: a stop in between leaves a task that the next dispatch queues under it.
             await opened.plans.set_status(each.task.id, TaskStatus.QUEUED, each.name)
+            for name in each.replaces:
+                await opened.queue.withdraw(name, REPLACED)
             await opened.queue.put(QueuedTask(each.name, texts[each.name], depends_on=each.definition.depends_on))
         return now
 
@@ -183,8 +188,8 @@ class LocalPlanWork:
         problems = ((each.task.id, unmet_needs(replace(each.task.needs, **unknown), workers)) for each in needy)
         return [TaskRemark(task, problem) for task, problem in problems if problem]
 
-    async def _record(self, opened: "_Opened", event: "PlanEvent") -> None:
-        """Record an event in a session of its own, so that the journal says who did what when."""
+    async def _record(self, opened: "_Opened", *events: "PlanEvent") -> None:
+        """Record events in a session of its own, so that the journal says who did what when."""
         from agent_workbench.api.sessions.event_feed import EventFeed
         from agent_workbench.api.sessions.session_opening import open_session
         from agent_workbench.core.events import Author, PlanRead, SessionLeft
@@ -199,7 +204,8 @@ class LocalPlanWork:
         )
         try:
             await session.record(PlanRead(opened.plans.path, await opened.plans.read(), Author.USER))
-            await session.record(event)
+            for event in events:
+                await session.record(event)
             await session.record(SessionLeft("ended"))
         finally:
             try:
@@ -218,6 +224,7 @@ class _Opened:
         self.store = store
         self._registry: WorkerRegistry | None = None
         self._inbox: RepoInbox | None = None
+        self._proved: set[QueuedTask] = set()
         self.plans: Plans = repo.plans(settings)
         self.approvals = PlanApprovals(
             store, shared_signatures(repo, settings.database) if settings.database.active else None
@@ -230,8 +237,16 @@ class _Opened:
         return self.queue.path
 
     async def rows(self) -> dict[str, QueuedTask]:
-        """Return the tasks of the queue by name."""
-        return {each.id: each for each in await self.queue.tasks()}
+        """Return the tasks of the queue by name; those of the plan with why their end does not count, if it does not."""
+        named = {task.queued_as for task in (await self.plans.read()).tasks}
+        rows = {each.id: each for each in await self.queue.tasks()}
+        for name in named & rows.keys():
+            row = rows[name]
+            if row not in self._proved:
+                problem = await self.queue.end_problem(row)
+                rows[name] = replace(row, problem=problem)
+                self._proved |= {row} if row.state in ENDED and not problem else set()
+        return rows
 
     async def fleet(self) -> Fleet:
         """Return the workers that are registered for the queue, none for a folder."""
@@ -261,7 +276,7 @@ class _Opened:
         plan = await self.plans.read()
         for task in plan.tasks:
             row = rows.get(task.queued_as)
-            if task.status is TaskStatus.QUEUED and row is not None and row.state in ENDED:
+            if task.status is TaskStatus.QUEUED and row is not None and row.state in ENDED and not row.problem:
                 reason = row.reason if row.state is QueueState.WITHDRAWN else ""
                 await self.plans.set_status(task.id, STATUS[row.state], reason)
                 plan = plan.with_status(task.id, STATUS[row.state], reason)

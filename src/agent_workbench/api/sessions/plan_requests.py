@@ -73,7 +73,7 @@ async def _follow(
         async for update in handle.live():
             report(update)
             state = update.state
-            if not begun and _is_open(state):
+            if not begun and _is_open(update):
                 await _submit(handle, first)
                 begun = True
             elif not begun:
@@ -93,9 +93,10 @@ async def _follow(
         raise PlanError("the session ended before there was a plan", advice="try again")
 
 
-def _is_open(state: SessionState) -> bool:
-    """Return True once the session takes intents: it has read the plan, or has a plan at its gate."""
-    return state.session != NO_SESSION and not state.left and bool(state.plan_path)
+def _is_open(update: SessionUpdate) -> bool:
+    """Return True once the session takes intents: it has read the plan, cannot, or has a plan at its gate."""
+    state = update.state
+    return state.session != NO_SESSION and not state.left and bool(state.plan_path or update.live.no_plan)
 
 
 async def _submit(handle: LocalSession, intent: Intent) -> None:

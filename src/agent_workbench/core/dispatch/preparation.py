@@ -33,11 +33,15 @@ class PlanApproval(Struct, frozen=True):
 
 
 class PreparedTask(Struct, frozen=True):
-    """A task that can be queued. `definition` is what a worker gets; `approval` is None if nobody gave it."""
+    """A task that can be queued. `definition` is what a worker gets; `approval` is None if nobody gave it.
+
+    `replaces` are names of queued tasks that wait for what will never be done, and that it takes the place of.
+    """
 
     task: Task
     definition: Task
     approval: PlanApproval | None = None
+    replaces: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -89,7 +93,7 @@ def prepare(
     chosen = {plan.task(each).id for each in wanted} or {task.id for task in plan.tasks}
     preparing = _Preparing(plan, approvals, rows, unmerged, named=bool(wanted))
     for task in _ordered(plan):
-        if task.id in chosen:
+        if task.id in chosen or preparing.is_stale(task):
             preparing.add(task)
     return Dispatch(tuple(preparing.tasks), tuple(preparing.queued), tuple(preparing.left))
 
@@ -119,9 +123,15 @@ class _Preparing:
         """Take the task up as what it is: ready for the queue, queued, or left."""
         if task.status is TaskStatus.DONE or (task.status is TaskStatus.FAILED and not self._named):
             return
-        if task.status is TaskStatus.QUEUED and task.queued_as in self._rows:
-            self.queued.append(task.id)
-            return
+        row = self._rows.get(task.queued_as)
+        if task.status is TaskStatus.QUEUED and row is not None and not self.is_stale(task):
+            if row.problem and not self._named:
+                advice = f"`agent plan dispatch {task.id}` queues it again"
+                self.left.append(TaskRemark(task.id, f"its end does not count: {row.problem}; {advice}"))
+                return
+            if not row.problem:
+                self.queued.append(task.id)
+                return
         try:
             self._check(task)
             before = self._names_before(task)
@@ -129,10 +139,21 @@ class _Preparing:
             self.left.append(TaskRemark(task.id, str(problem)))
             return
         approval = self._approvals.get(task.id)
-        name = task.queued_as if task.status is TaskStatus.QUEUED else self._free_name(task, approval)
+        lacks_row = task.status is TaskStatus.QUEUED and row is None
+        name, replaces = (task.queued_as, ()) if lacks_row else self._free_name(task, approval, before)
         plan = approval.plan if approval is not None else "dispatch"
         definition = replace(task.definition, id=TaskId(name), depends_on=before, plan=plan)
-        self.tasks.append(PreparedTask(task, definition, approval))
+        self.tasks.append(PreparedTask(task, definition, approval, replaces))
+
+    def is_stale(self, task: Task) -> bool:
+        """Return True if a queued task waits for others than those that it depends on now: they were queued anew."""
+        row = self._rows.get(task.queued_as)
+        if task.status is not TaskStatus.QUEUED or row is None:
+            return False
+        try:
+            return _waits_for_others(row, self._names_before(task))
+        except PlanError:
+            return False
 
     def _check(self, task: Task) -> None:
         if task.owner is Owner.HUMAN:
@@ -154,7 +175,7 @@ class _Preparing:
                 named[each.id] = TaskId(each.queued_as)
             elif each.status is not TaskStatus.DONE:
                 raise PlanError(f"it waits for {each.id}, which is {each.status} and not queued")
-            elif row is not None and row.state is QueueState.DONE:
+            elif row is not None and row.state is QueueState.DONE and not row.problem:
                 named[each.id] = TaskId(each.queued_as)
             elif each.id in self._unmerged:
                 raise PlanError(
@@ -167,15 +188,30 @@ class _Preparing:
             raise PlanError(f"it begins with the commits of {' and '.join(changing)}: merge them when they are done")
         return tuple(named.values())
 
-    def _free_name(self, task: Task, approval: PlanApproval | None) -> str:
-        """Return the name of a task. It is made of the definition and its approval, so that it is queued once."""
+    def _free_name(
+        self, task: Task, approval: PlanApproval | None, before: tuple[TaskId, ...]
+    ) -> tuple[str, tuple[str, ...]]:
+        """Return the name of a task, and the queued tasks that it replaces.
+
+        It is made of the definition and its approval, so that the task is queued once.
+        """
         text = msgspec.json.encode((task.definition, approval.plan if approval is not None else ""))
         name = f"{task.id[:NAME_CHARS]}-{b32encode(sha256(text).digest()).decode().lower()[:6]}"
         number, free = 1, name
-        while free in self._rows and self._rows[free].state in ENDED:
+        replaces = [task.queued_as] if self.is_stale(task) else []
+        while (row := self._rows.get(free)) is not None:
+            if _waits_for_others(row, before):
+                replaces.append(free)
+            elif row.state not in ENDED:
+                break
             number += 1
             free = f"{name}-{number}"
-        return free
+        return free, tuple(dict.fromkeys(replaces))
+
+
+def _waits_for_others(row: QueuedTask, before: tuple[TaskId, ...]) -> bool:
+    """Return True if nobody began a queued task and it waits for others than these."""
+    return row.state is QueueState.QUEUED and not row.session and row.depends_on != before
 
 
 def _ordered(plan: Plan) -> list[Task]:

@@ -12,7 +12,10 @@ from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 
 
 class TaskState(StrEnum):
-    """State of a plan's task. `planned`: it is not dispatched. `waiting`: other tasks must be done first."""
+    """State of a plan's task. `planned`: it is not dispatched. `waiting`: other tasks must be done first.
+
+    `not proved`: it ended in the queue, and that does not count, because no known worker signed it.
+    """
 
     PLANNED = "planned"
     BLOCKED = "blocked"
@@ -24,7 +27,11 @@ class TaskState(StrEnum):
     PARKED = "parked"
     DONE = "done"
     FAILED = "failed"
+    UNPROVED = "not proved"
     CANCELLED = "cancelled"
+
+
+_PROVED = {TaskStatus.DONE: TaskState.DONE, TaskStatus.FAILED: TaskState.FAILED}
 
 
 class TaskCost(Struct, frozen=True):
@@ -96,7 +103,7 @@ def plan_progress(plan: Plan, facts: ProgressFacts) -> tuple[TaskProgress, ...]:
 
 def _is_done(task: Task, rows: Mapping[str, QueuedTask]) -> bool:
     row = rows.get(task.queued_as)
-    return task.status is TaskStatus.DONE or (row is not None and row.state is QueueState.DONE)
+    return task.status is TaskStatus.DONE or (row is not None and row.state is QueueState.DONE and not row.problem)
 
 
 def _progress(plan: Plan, task: Task, depth: int, done: set[TaskId], facts: ProgressFacts) -> TaskProgress:
@@ -138,6 +145,10 @@ def _state(task: Task, row: QueuedTask | None, waits_for: Sequence[TaskId], paus
                 return TaskState.PLANNED, "the queue does not have it; dispatch again"
             case TaskStatus.PENDING:
                 return TaskState.PLANNED, before or "not dispatched"
+    if row.problem:
+        why = f"the queue says {row.state}, which does not count: {row.problem}"
+        # What the plan says was proved when it was written.
+        return _PROVED.get(task.status, TaskState.UNPROVED), why
     match row.state:
         case QueueState.DONE:
             return TaskState.DONE, row.reason

@@ -36,7 +36,8 @@ class QueuedTask(Struct, frozen=True):
     `session` is where it was worked on last, `reason` why it waits, why it is parked or how it ended. `origin` says who
     wrote the definition; the definition itself cannot. `depends_on` are the ids of the queued tasks that must be done
     first. `worker` has the task, or was chosen for it. `lost` are the workers whose lease of it ran out; one that too
-    many lost is parked until `resume`.
+    many lost is parked until `resume`. `problem` says why its end does not count, if somebody asked
+    `ProjectQueue.end_problem`.
     """
 
     id: str
@@ -49,6 +50,7 @@ class QueuedTask(Struct, frozen=True):
     depends_on: tuple[str, ...] = ()
     worker: str = ""
     lost: tuple[str, ...] = ()
+    problem: str = ""
 
     @property
     def exhausted(self) -> bool:
@@ -129,6 +131,9 @@ class ProjectQueue(TaskQueue, Protocol):
 
     async def withdrew(self, task: str, session: SessionId) -> bool:
         """Return True if the task that the session works on was withdrawn."""
+
+    async def end_problem(self, task: QueuedTask) -> str:
+        """Return why the end of a task does not count; empty if it does, or if the task did not end."""
 
     def refused(self) -> tuple[tuple[str, str], ...]:
         """Return the names of what was queued and is no task, each with the reason: those since the last call."""

@@ -41,7 +41,7 @@ async def propose_plan(session: SessionContext, planning: Planning) -> None:
 
     An answer without a valid plan is rejected with the reason, and the model is asked again.
     """
-    existing = await _read_existing(session)
+    existing = await read_existing(session)
     try:
         plan = (planning.aside or await _answered(session, planning, existing)).numbered_after(existing)
         text = _text(session, plan)
@@ -97,7 +97,7 @@ async def take_plan(session: SessionContext, proposal: Proposal, *, begun: bool)
 
     `begun`: a stop interrupted that. It is recorded as unknown and not repeated.
     """
-    existing = await _read_existing(session)
+    existing = await read_existing(session)
     if begun:
         await session.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, STOPPED))
         session.publisher.notify(STOPPED)
@@ -182,7 +182,7 @@ def _plan_of(proposal: Proposal) -> ProposedPlan:
 async def _replace(
     session: SessionContext, waiting: Proposal, plan: ProposedPlan, reason: str, by: Author, edited: bool
 ) -> None:
-    plan.check(await _read_existing(session))
+    plan.check(await read_existing(session))
     text = _text(session, plan)
     made = await _proposal(session, waiting.id, waiting.step, plan, text, edited=edited)
     if made != waiting:
@@ -223,9 +223,10 @@ def _text(session: SessionContext, plan: ProposedPlan) -> str:
     return session.ports.plans.render(Plan(plan.taken, plan.goal if plan.replaces else ""))
 
 
-async def _read_existing(session: SessionContext) -> Plan:
-    """Return the plan as its file is now; it is recorded if it changed."""
-    plan = await session.ports.plans.read()
+async def read_existing(session: SessionContext) -> Plan:
+    """Return the plan as its file is now, an empty one without a file; it is recorded if it changed."""
+    plans = session.ports.plans
+    plan = await plans.read() if await plans.content_sha() else Plan()
     if plan != session.state.plan or session.state.plan_path != session.ports.plans.path:
         await session.record(PlanRead(session.ports.plans.path, plan, Author.USER))
     return plan

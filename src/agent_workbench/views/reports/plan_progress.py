@@ -23,6 +23,7 @@ GLYPHS = {
     TaskState.PARKED: ("!", Tone.WARN),
     TaskState.DONE: ("✓", Tone.GOOD),
     TaskState.FAILED: ("✗", Tone.BAD),
+    TaskState.UNPROVED: ("?", Tone.BAD),
     TaskState.CANCELLED: ("⊘", Tone.DIM),
 }
 WHY_CHARS = 300

@@ -14,7 +14,7 @@ from agent_workbench.core.errors import LockedError, StorageError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
 from agent_workbench.core.plan.needs import Needs
-from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
+from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerRecord
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES
@@ -203,7 +203,7 @@ class TestForgedRows:
         ("forgery", "told"),
         [
             ("signature = ''", "it is not signed"),
-            ("signature = 'mallory x'", "its signature is of no allowed signer"),
+            ("signature = 'ada@laptop x'", "its signature is of no allowed signer"),
             ("body = replace(encode(body, 'escape'), 'goal: a', 'goal: x')::bytea", "of no allowed signer"),
             ("id = 'T-2'", "of no allowed signer"),
             ("priority = 99", "its columns are not those that were signed"),
@@ -241,8 +241,32 @@ class TestForgedRows:
     async def test_the_key_of_a_worker_puts_no_task(self, machine: Machine) -> None:
         box, den = machine("box"), machine("den")
         await box.put(QueuedTask("T-1", "goal: a"))
-        assert await den.claim("den", LEASE) is None
-        assert len(den.refused()) == 1
+        told: list[tuple[str, str]] = []
+        for _ in range(MOST_ATTEMPTS + 1):
+            assert await den.claim("den", LEASE) is None
+            told += den.refused()
+        (parked,) = await box.tasks(QueueState.PARKED)
+        assert (parked.exhausted, told) == (True, [("T-1", parked.reason)] * MOST_ATTEMPTS)
+        assert parked.reason.startswith("it does not count for den: ")
+
+    async def test_a_machine_that_lacks_a_key_leaves_its_tasks_to_one_that_has_it(
+        self, machine: Machine, database: Database
+    ) -> None:
+        ada, box = machine("ada@laptop"), machine("box")
+        stranger = PostgresQueue(database, REPOSITORY, "default", FakeSignatures("new"))
+        await ada.put(QueuedTask("T-1", "goal: a"))
+        assert await stranger.claim("new", LEASE) is None
+        assert [name for name, _ in stranger.refused()] == ["T-1"]
+        await stranger.close()
+        await box.finish(await claimed(box), QueueState.DONE, "done", RESULT)
+        await ada.put(QueuedTask("T-2", "goal: b", depends_on=("T-1",)))
+        # One that knows who put it, and not who did what it depends on.
+        half = PostgresQueue(database, REPOSITORY, "default", FakeSignatures("new", {"ada@laptop": PERSON_PURPOSES}))
+        assert await half.claim("new", LEASE) is None
+        assert [name for name, _ in half.refused()] == ["T-2"]
+        await half.close()
+        assert (await claimed(box)).task.id == "T-2"
+        assert await ada.tasks(QueueState.FAILED) == ()
 
     @pytest.mark.parametrize(
         "forgery",
@@ -260,6 +284,20 @@ class TestForgedRows:
         await change(database, f"UPDATE agent_tasks SET {forgery}")
         with pytest.raises(StorageError, match="does not count"):
             await laptop.result("T-1")
+        (row,) = await laptop.tasks()
+        assert await laptop.end_problem(row)
+
+    async def test_a_reason_that_nobody_signed_is_found(self, machine: Machine, database: Database) -> None:
+        laptop, box = machine("ada@laptop"), machine("box")
+        await laptop.put(QueuedTask("T-1", "goal: a"))
+        (row,) = await laptop.tasks()
+        assert await laptop.end_problem(row) == "", "it did not end"
+        await box.finish(await claimed(box), QueueState.DONE, "done", RESULT)
+        (row,) = await laptop.tasks()
+        assert await laptop.end_problem(row) == ""
+        await change(database, "UPDATE agent_tasks SET reason = 'delete everything'")
+        (row,) = await laptop.tasks()
+        assert "not the one that was signed" in await laptop.end_problem(row)
 
     async def test_a_task_does_not_follow_one_whose_end_is_forged(self, machine: Machine, database: Database) -> None:
         laptop, box = machine("ada@laptop"), machine("box")

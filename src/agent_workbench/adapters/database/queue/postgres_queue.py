@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
+from msgspec import Struct
 from psycopg.sql import SQL
 
 from agent_workbench.adapters.database.connection import Database
@@ -24,11 +25,12 @@ from agent_workbench.adapters.database.queue.task_rows import COLUMNS, NEXT_FENC
 from agent_workbench.adapters.database.queue.wake_up import WakeUp
 from agent_workbench.core.errors import LockedError, SigningError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId, task_id
+from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
-from agent_workbench.core.queue.result import TaskResult, encode_result
+from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
 from agent_workbench.core.queue.routing import RoutingDecision
 
 MOST_LISTED_BYTES = 64_000_000
@@ -66,6 +68,14 @@ _WITHDREW = SQL(
 )
 
 
+class _Refusal(Struct, frozen=True):
+    """A claimed task that may not run, and why; `elsewhere`: it may on a machine that knows other keys."""
+
+    claim: TaskClaim
+    reason: str
+    elsewhere: bool
+
+
 class PostgresQueue:
     """Implements `core.ports.task_queue.TaskQueue`. `close` frees the claims of this object.
 
@@ -91,8 +101,8 @@ class PostgresQueue:
         self._complete = complete
         self._waits_seconds = 2 * poll_seconds + 5
         self._asked: set[str] = set()
-        self._refused: list[tuple[TaskClaim, str]] = []
-        self._told: list[tuple[TaskClaim, str]] = []
+        self._refused: list[_Refusal] = []
+        self._told: list[_Refusal] = []
         self._wake_up = WakeUp(database, poll_seconds)
 
     @property
@@ -143,13 +153,14 @@ class PostgresQueue:
             claim = TaskClaim(row.task, worker, row.fence, _decision(row))
             self._claims.add(claim)
             try:
-                problem = await self._problem(row)
+                problem, elsewhere = await self._problem(row)
             except BaseException:
                 await self._claims.free([claim])
                 raise
             if not problem:
                 return claim
-            self._refused.append((claim, f"it does not count: {problem}"))
+            reason = f"it does not count{f' for {worker}' if elsewhere else ''}: {problem}"
+            self._refused.append(_Refusal(claim, reason, elsewhere=elsewhere))
             self._wake_up.tell()  # the next claim ends it
         return None
 
@@ -208,14 +219,18 @@ class PostgresQueue:
         async with self._context.database.connection() as connection:
             return await (await connection.execute(_WITHDREW, parameters)).fetchone() is not None
 
+    async def end_problem(self, task: QueuedTask) -> str:
+        """Return why state or reason of an ended task is not what a known worker signed; empty if it is."""
+        return await self._ends.end_problem(task)
+
     def refused(self) -> tuple[tuple[str, str], ...]:
         """Return the tasks that do not count, each with the reason: those since the last call.
 
-        They end as failed with the next `claim` or `close`, so that none ends untold.
+        They end as failed, or go to another machine, with the next `claim` or `close`, so that none ends untold.
         """
         found, self._refused = self._refused, []
         self._told += found
-        return tuple((claim.task.id, reason) for claim, reason in found)
+        return tuple((each.claim.task.id, each.reason) for each in found)
 
     async def close(self) -> None:
         """Free the claims of this object and end the wait for news."""
@@ -226,19 +241,26 @@ class PostgresQueue:
                 await self._claims.free_all(self._asked)
 
     async def _end_refused(self) -> None:
-        """End the tasks that do not count, after they were told of."""
+        """End the tasks that do not count, or pass them on, after they were told of."""
         while self._told:
-            claim, reason = self._told[-1]
+            claim, reason = self._told[-1].claim, self._told[-1].reason
             with suppress(LockedError):
-                await self.finish(claim, QueueState.FAILED, reason)
+                if self._told[-1].elsewhere:
+                    await self._claims.pass_on(claim, reason)
+                else:
+                    result = no_task(claim.task.id, reason, "", TaskOrigin.DATABASE)
+                    await self.finish(claim, QueueState.FAILED, reason, result)
             self._told.pop()
 
-    async def _problem(self, row: TaskRow) -> str:
-        """Return why a claimed task may not run, empty if it may."""
-        problem = await self._signer.task_problem(row)
+    async def _problem(self, row: TaskRow) -> tuple[str, bool]:
+        """Return why a claimed task may not run (empty: it may), and if it may on a machine that knows other keys."""
+        if problem := await self._signer.task_problem(row):
+            return problem, await self._signer.is_strange_task(row)
         for other in row.depends_on:
-            problem = problem or await self._ends.problem(other)
-        return problem
+            problem, elsewhere = await self._ends.problem(other)
+            if problem:
+                return problem, elsewhere
+        return "", False
 
     async def _take(self, request: Request) -> TaskRow | None:
         """Claim a task; a worker that finds none waits to be woken."""

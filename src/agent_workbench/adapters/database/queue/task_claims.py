@@ -9,7 +9,7 @@ from agent_workbench.adapters.database.queue.queue_context import QueueContext, 
 from agent_workbench.adapters.database.queue.task_rows import COLUMNS, select
 from agent_workbench.core.errors import LockedError
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.ports.task_queue import QueueState, TaskClaim
+from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueueState, TaskClaim
 
 _NOW = SQL("coalesce(%(now)s::timestamptz, statement_timestamp())")
 # A lease holds for a while after a restart of the server: while it was away nobody could renew.
@@ -30,6 +30,12 @@ _ENDED = SQL(
     "SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s AND state = %(state)s AND fence = %(fence)s"
     " AND worker = %(worker)s"
 )
+_PASS_ON = SQL(
+    "UPDATE agent_tasks SET"
+    " state = CASE WHEN cardinality(lost) + 1 >= %(attempts)s THEN 'parked' ELSE 'queued' END,"
+    " lost = lost || worker, reason = %(reason)s, worker = '', lease_until = NULL, changed_at = {now}"
+    " WHERE {held} RETURNING {columns}"
+).format(now=_NOW, held=_HELD, columns=COLUMNS)
 _FREE = SQL(
     "UPDATE agent_tasks SET state = 'queued', worker = '', lease_until = NULL WHERE {held} RETURNING {columns}"
 ).format(held=_HELD, columns=COLUMNS)
@@ -87,6 +93,20 @@ class TaskClaims:
                 await end_job(connection, found[0])
                 if state is QueueState.DONE:
                     await dispatch.offer(await select(connection, _READY, done), free=claim.worker)
+        self._held.pop((claim.task.id, claim.fence), None)
+
+    async def pass_on(self, claim: TaskClaim, reason: str) -> None:
+        """Give a task back that this worker may not do; another one gets it, if one that fits is there.
+
+        It counts as an attempt: after the last one the task is parked with the reason.
+        """
+        parameters = {**self._context.of_claim(claim), "attempts": MOST_ATTEMPTS, "reason": stored(reason)}
+        async with self._context.dispatch() as (connection, dispatch):
+            await dispatch.lock(exclusive=False)
+            rows = await select(connection, _PASS_ON, parameters)
+            for row in rows:
+                await end_job(connection, row.job)
+            await dispatch.offer([row for row in rows if row.state is QueueState.QUEUED])
         self._held.pop((claim.task.id, claim.fence), None)
 
     async def free(self, claims: Iterable[TaskClaim]) -> None:

@@ -2,11 +2,11 @@
 
 from psycopg.sql import SQL
 
-from agent_workbench.adapters.database.queue.queue_context import QueueContext
+from agent_workbench.adapters.database.queue.queue_context import QueueContext, stored
 from agent_workbench.adapters.database.queue.signed_tasks import TaskSigner
-from agent_workbench.adapters.database.queue.task_rows import COLUMNS, RESULT_COLUMNS, select
+from agent_workbench.adapters.database.queue.task_rows import COLUMNS, MAX_REASON_CHARS, RESULT_COLUMNS, select
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.ports.task_queue import QueueState
+from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.queue.result import TaskResult, decode_result
 
 MOST_CHECKED = 200
@@ -31,15 +31,31 @@ class TaskEnds:
 
     async def result(self, task: str) -> TaskResult | None:
         """Return the result of an ended task, None if it has none; raise `StorageError` if it does not count."""
-        document, problem = await self._ended(task)
+        document, problem, _ = await self._ended(task)
         if problem:
             raise StorageError(f"the result of {task} in {self._context.path} does not count: {problem}")
         return decode_result(document, f"the result of {task}") if document else None
 
-    async def problem(self, task: str) -> str:
-        """Return why the end of a task does not count; empty if it does, or if it did not end."""
-        _, problem = await self._ended(task)
-        return f"the end of {task} does not count: {problem}" if problem else ""
+    async def problem(self, task: str) -> tuple[str, bool]:
+        """Return why the end of a task does not count (empty: it does, or there is none), and if it may elsewhere."""
+        _, problem, signature = await self._ended(task)
+        if not problem:
+            return "", False
+        return f"the end of {task} does not count: {problem}", await self._signer.is_strange_result(signature)
+
+    async def end_problem(self, task: QueuedTask) -> str:
+        """Return why state or reason of an ended task does not count; empty if both are signed, or if it did not end."""
+        if task.state not in {QueueState.DONE, QueueState.FAILED}:
+            return ""
+        document, problem, _ = await self._ended(task.id)
+        if problem or not document:
+            return problem
+        try:
+            signed = decode_result(document, "its result")
+        except StorageError as error:
+            return str(error)
+        reason = stored(signed.reason)[:MAX_REASON_CHARS]
+        return "" if task.reason == reason else "its reason is not the one that was signed"
 
     async def uncounted(self) -> tuple[int, tuple[tuple[str, str], ...]]:
         """Return the number of tasks, and those of the newest that do not count, each with the reason."""
@@ -50,21 +66,21 @@ class TaskEnds:
         found = []
         for each in rows:
             if each.state in {QueueState.DONE, QueueState.FAILED}:
-                _, problem = await self._ended(each.id)
+                _, problem, _ = await self._ended(each.id)
             else:
                 problem = await self._signer.task_problem(each)
             if problem:
                 found.append((each.id, problem))
         return (int(str(row[0])) if row is not None else 0), tuple(found)
 
-    async def _ended(self, task: str) -> tuple[str, str]:
-        """Return the result of an ended task (empty: none), and why its end does not count."""
+    async def _ended(self, task: str) -> tuple[str, str, str]:
+        """Return the result of an ended task (empty: none), why its end does not count, and its signature."""
         async with self._context.database.connection() as connection:
             row = await (await connection.execute(_ENDED, self._context.parameters(task))).fetchone()
         if row is None:
-            return "", ""
+            return "", "", ""
         fence, state, document, signature = row
         problem = await self._signer.result_problem(
             task, int(str(fence)), QueueState(str(state)), str(document), str(signature)
         )
-        return str(document), problem
+        return str(document), problem, str(signature)

@@ -41,7 +41,7 @@ def new_tasks(options: argparse.Namespace) -> int:
 
     The tasks are appended to a plan with open tasks. A finished plan, or one to be replaced, is archived.
     """
-    from agent_workbench.api.plans import repo_plans
+    from agent_workbench.api.plans import existing_plan
     from agent_workbench.api.sessions.plan_requests import answer_plan, request_plan
     from agent_workbench.cli.progress import ProgressLine
     from agent_workbench.core.inbox import reference_to
@@ -56,7 +56,7 @@ def new_tasks(options: argparse.Namespace) -> int:
     invocation = Invocation(Path.cwd(), os.environ, overrides(options))
 
     async def ask(line: ProgressLine) -> "PlanRequestState":
-        plan = await (await repo_plans(invocation)).read()
+        plan = await existing_plan(invocation)
         replaces = bool(plan.tasks) and (plan.over or options.replace) and not options.rest
         wanted = ProposePlan(options.goal, replaces, rest=options.rest)
         return await request_plan(

@@ -21,7 +21,7 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.chat.chat_intents import IS_CHAT
 from agent_workbench.engine.planning.plan_prompt import VERSION
-from agent_workbench.engine.planning.plan_proposal import arrange_plan, open_proposed
+from agent_workbench.engine.planning.plan_proposal import arrange_plan, open_proposed, read_existing
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 MOST_GOAL_CHARS = 4_000
@@ -86,7 +86,7 @@ async def _propose(session: SessionContext, intent: ProposePlan) -> Outcome:
         return Refused(f"{state.run.task} is being worked on; ask for a plan when it is over, or in a new tab")
     if state.waiting is not None:
         return Refused(f"a {state.waiting.kind} waits; decide it first")
-    await _read(session)
+    await read_existing(session)
     await session.record(PlanAsked(goal, VERSION, intent.replaces, rest=intent.rest))
     return Accepted()
 
