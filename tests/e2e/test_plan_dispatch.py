@@ -200,7 +200,7 @@ def test_a_first_plan_that_is_rejected_writes_nothing_and_keeps_the_reason(shop:
     assert refused.code == 0, refused.said
     assert not (shop.repo / PLAN).exists()
     shown = shop.machine.agent("inbox", "show", plan["reference"].partition("@")[0], cwd=shop.repo)
-    assert "too much" in shown.out, shown.said
+    assert "(rejected, not recorded yet)" in shown.out, shown.said
     assert shop.agent("plan", "new", "make it right", "--yes").code == 0
     assert len(shop.told("plan", "status")["tasks"]) == 3, "a repository without a plan gets its first one"
 
