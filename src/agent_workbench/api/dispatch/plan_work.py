@@ -237,7 +237,7 @@ class _Opened:
         return self.queue.path
 
     async def rows(self) -> dict[str, QueuedTask]:
-        """Return the tasks of the queue by name; those of the plan with why their end does not count, if it does not."""
+        """Return the tasks of the queue by name; those of the plan with the `problem` of their end."""
         named = {task.queued_as for task in (await self.plans.read()).tasks}
         rows = {each.id: each for each in await self.queue.tasks()}
         for name in named & rows.keys():

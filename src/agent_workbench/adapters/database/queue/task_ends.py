@@ -44,7 +44,7 @@ class TaskEnds:
         return f"the end of {task} does not count: {problem}", await self._signer.is_strange_result(signature)
 
     async def end_problem(self, task: QueuedTask) -> str:
-        """Return why state or reason of an ended task does not count; empty if both are signed, or if it did not end."""
+        """Return why state or reason of an ended task does not count; empty if both do, or if it did not end."""
         if task.state not in {QueueState.DONE, QueueState.FAILED}:
             return ""
         document, problem, _ = await self._ended(task.id)
