@@ -46,6 +46,14 @@ async def test_what_a_hostile_database_says_is_bounded_and_inert(postgres_url: s
             assert str(refused.value).isprintable()
 
 
+@pytest.mark.parametrize("url", ["postgresql://ada:hun@s3cr3t@h/x", "postgresql://ada:hun/s3cr3t@h/x"])
+def test_a_password_that_is_not_escaped_is_no_host_that_is_shown(url: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be read") as refused:
+        Database(url)
+    assert "s3cr3t" not in f"{refused.value} {refused.value.advice}"
+    assert "%40" in refused.value.advice
+
+
 @pytest.mark.parametrize(
     "url", ["postgresql://ada:s3cr3t@127.0.0.1:1/agent", "postgresql://ada:s3cr3t@/x?host=/nowhere"]
 )

@@ -187,13 +187,17 @@ def _is_lost(error: psycopg.Error) -> bool:
 
 def _place(url: str) -> str:
     """Return host, port and name of the database; raise `ConfigError` for what is no address of one."""
+    authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
     try:
+        if authority.count("@") > 1 or "@" in path:
+            raise psycopg.ProgrammingError  # the rest of a password would count as host or name, and be shown
         parts = conninfo_to_dict(url)
     except psycopg.Error:
         # The driver's text repeats the url.
         raise ConfigError(
             "the address of the database cannot be read",
-            advice="it has the form postgresql://USER@HOST:PORT/NAME; settings: database.url_env",
+            advice="it has the form postgresql://USER@HOST:PORT/NAME, with %40 for @ and %2F for / in a password;"
+            " settings: database.url_env",
             page="how-to/database.md",
         ) from None
     host, port, name = (

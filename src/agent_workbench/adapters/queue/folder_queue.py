@@ -123,7 +123,6 @@ class FolderQueue:
         return await asyncio.to_thread(withdrew)
 
     async def end_problem(self, _task: QueuedTask) -> str:
-        """Return nothing: the folder is this user's own."""
         return ""
 
     def refused(self) -> tuple[tuple[str, str], ...]:
@@ -133,7 +132,6 @@ class FolderQueue:
 
     async def close(self) -> None:
         """Free the claims of this object."""
-
         await asyncio.to_thread(self._records.release)
         await asyncio.to_thread(self._owner.release)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
-from msgspec import Struct
 from psycopg.sql import SQL
 
 from agent_workbench.adapters.database.connection import Database
@@ -17,20 +16,20 @@ from agent_workbench.adapters.database.migrations import check_schema, migration
 from agent_workbench.adapters.database.queue import job_connector as jobs
 from agent_workbench.adapters.database.queue.dispatch import Request
 from agent_workbench.adapters.database.queue.queue_context import QueueContext, end_job, stored
+from agent_workbench.adapters.database.queue.refused_tasks import RefusedTasks
 from agent_workbench.adapters.database.queue.signed_tasks import TaskSigner
 from agent_workbench.adapters.database.queue.task_body import TaskBody, encode_body, encode_needs
 from agent_workbench.adapters.database.queue.task_claims import TaskClaims
 from agent_workbench.adapters.database.queue.task_ends import TaskEnds
 from agent_workbench.adapters.database.queue.task_rows import COLUMNS, NEXT_FENCE, TaskRow, select
 from agent_workbench.adapters.database.queue.wake_up import WakeUp
-from agent_workbench.core.errors import LockedError, SigningError, StorageError, UsageError
+from agent_workbench.core.errors import SigningError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId, task_id
-from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
-from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
+from agent_workbench.core.queue.result import TaskResult, encode_result
 from agent_workbench.core.queue.routing import RoutingDecision
 
 MOST_LISTED_BYTES = 64_000_000
@@ -68,14 +67,6 @@ _WITHDREW = SQL(
 )
 
 
-class _Refusal(Struct, frozen=True):
-    """A claimed task that may not run, and why; `elsewhere`: it may on a machine that knows other keys."""
-
-    claim: TaskClaim
-    reason: str
-    elsewhere: bool
-
-
 class PostgresQueue:
     """Implements `core.ports.task_queue.TaskQueue`. `close` frees the claims of this object.
 
@@ -101,8 +92,7 @@ class PostgresQueue:
         self._complete = complete
         self._waits_seconds = 2 * poll_seconds + 5
         self._asked: set[str] = set()
-        self._refused: list[_Refusal] = []
-        self._told: list[_Refusal] = []
+        self._refused = RefusedTasks()
         self._wake_up = WakeUp(database, poll_seconds)
 
     @property
@@ -144,7 +134,7 @@ class PostgresQueue:
         return bool(rows)
 
     async def claim(self, worker: str, lease_seconds: float, *, begun: bool = False) -> TaskClaim | None:
-        await self._end_refused()
+        await self._refused.end(self.finish, self._claims.pass_on)
         request = Request(worker, lease_seconds, begun)
         for _ in range(MOST_REFUSED):
             row = await self._take(request)
@@ -159,8 +149,7 @@ class PostgresQueue:
                 raise
             if not problem:
                 return claim
-            reason = f"it does not count{f' for {worker}' if elsewhere else ''}: {problem}"
-            self._refused.append(_Refusal(claim, reason, elsewhere=elsewhere))
+            self._refused.add(claim, problem, elsewhere=elsewhere)
             self._wake_up.tell()  # the next claim ends it
         return None
 
@@ -224,33 +213,16 @@ class PostgresQueue:
         return await self._ends.end_problem(task)
 
     def refused(self) -> tuple[tuple[str, str], ...]:
-        """Return the tasks that do not count, each with the reason: those since the last call.
-
-        They end as failed, or go to another machine, with the next `claim` or `close`, so that none ends untold.
-        """
-        found, self._refused = self._refused, []
-        self._told += found
-        return tuple((each.claim.task.id, each.reason) for each in found)
+        """Return the tasks that do not count, each with the reason: those since the last call."""
+        return self._refused.take()
 
     async def close(self) -> None:
         """Free the claims of this object and end the wait for news."""
         await self._wake_up.close()
         with suppress(StorageError, SigningError):  # then the leases run out
-            await self._end_refused()
+            await self._refused.end(self.finish, self._claims.pass_on)
             if self._asked:
                 await self._claims.free_all(self._asked)
-
-    async def _end_refused(self) -> None:
-        """End the tasks that do not count, or pass them on, after they were told of."""
-        while self._told:
-            claim, reason = self._told[-1].claim, self._told[-1].reason
-            with suppress(LockedError):
-                if self._told[-1].elsewhere:
-                    await self._claims.pass_on(claim, reason)
-                else:
-                    result = no_task(claim.task.id, reason, "", TaskOrigin.DATABASE)
-                    await self.finish(claim, QueueState.FAILED, reason, result)
-            self._told.pop()
 
     async def _problem(self, row: TaskRow) -> tuple[str, bool]:
         """Return why a claimed task may not run (empty: it may), and if it may on a machine that knows other keys."""
