@@ -152,9 +152,7 @@ class FolderQueue:
         named = (task.id, task.id + SUFFIXES[0], task.definition, task.origin, task.priority)
         record = QueueRecord(*named, depends_on=task.depends_on)
         self._records.save(record)
-        if not has_no_file(record):
-            return self._files.create(record.name, definition)
-        return True
+        return has_no_file(record) or self._files.create(record.name, definition)
 
     def _claim(self, worker: str, lease_seconds: float, *, begun: bool) -> TaskClaim | None:
         self._owner.hold()
