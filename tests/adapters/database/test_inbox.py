@@ -74,15 +74,15 @@ def _in_repository(place: Place, name: str) -> DatabaseInbox:
 
 
 @pytest.fixture
-async def worker(decisions_url: str) -> AsyncGenerator[Place]:
-    place = Place(decisions_url, "gpu-1")
+async def worker(migrated_url: str) -> AsyncGenerator[Place]:
+    place = Place(migrated_url, "gpu-1")
     yield place
     await place.close()
 
 
 @pytest.fixture
-async def ada(decisions_url: str) -> AsyncGenerator[Place]:
-    place = Place(decisions_url, "ada@laptop")
+async def ada(migrated_url: str) -> AsyncGenerator[Place]:
+    place = Place(migrated_url, "ada@laptop")
     yield place
     await place.close()
 
