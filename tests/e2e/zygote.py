@@ -203,7 +203,7 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
     except SystemExit as ended:
         code = ended.code
     if code is not None and not isinstance(code, int):
-        print(code, file=sys.stderr)
+        sys.stderr.write(f"{code}\n")
         code = 1
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads; the interpreter has no public name for it
     atexit._run_exitfuncs()
