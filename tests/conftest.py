@@ -14,6 +14,7 @@ pytest_plugins = ["tests.postgres"]
 
 # A skip may stand in CI only if the machine cannot do better; it says so with this beginning.
 MACHINE_LACKS = "machine lacks:"
+MOST_ID_CHARS = 100
 
 # No deadline for a single example: the machine may be busy, and every test has its timeout. Few examples: there are
 # many properties, and each run tries others.
@@ -43,6 +44,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)
         gc.enable()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Cut long texts in the ids of tests: workers exchange all ids, and the environment of each test holds its own."""
+    if not isinstance(val, str | bytes) or len(val) <= MOST_ID_CHARS:
+        return None
+    return f"{val[:MOST_ID_CHARS]!r}... of {len(val)}"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,6 +11,7 @@ STEPS = 50
 SETTINGS = """\
 limits: {max_tool_calls_per_task: 50, max_reflexion_retries: 100, consecutive_failure_threshold: 100}
 model: {answer_tokens: 160}
+approvals: {command: deny}
 tools_allowed: [read_file, list_files, grep, search_code, write_diff, run_tests, static_analyze, run_command, note]
 """
 
