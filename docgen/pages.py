@@ -12,6 +12,7 @@ from docgen.command_pages import commands
 from docgen.event_pages import event_values, events
 from docgen.json_tables import json_part
 from docgen.key_pages import keys
+from docgen.setting_pages import settings
 from docgen.tables import decisions, exit_codes, mcp_tools
 
 PAGES = Path(__file__).parents[1] / "docs"
@@ -23,6 +24,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "exit codes": exit_codes,
     "keys": keys,
     "mcp tools": mcp_tools,
+    "settings": settings,
 }
 _PART = re.compile(
     r"(?P<begin><!-- generated: (?P<name>[^>]+?) -->\n).*?(?P<end><!-- end of (?P=name) -->\n)", re.DOTALL

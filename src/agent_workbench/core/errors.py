@@ -215,6 +215,7 @@ class ModelError(WorkbenchError):
     """
 
     exit_code = ExitCode.MODEL
+    page = "how-to/models.md"
     another = False
     retry_after_seconds = 0.0
     dollars = 0.0

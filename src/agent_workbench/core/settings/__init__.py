@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.settings.approvals import Approval, Approvals, Permission, Rule
 from agent_workbench.core.settings.database import DatabaseSettings
 from agent_workbench.core.settings.forge import ForgeSettings
 from agent_workbench.core.settings.hooks import HookSettings
@@ -19,77 +20,39 @@ from agent_workbench.core.settings.models import (
     RoleSettings,
     SamplingSettings,
 )
+from agent_workbench.core.settings.retrieval import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.ui import ApprovalMode, CallBy, UiSettings
 from agent_workbench.core.settings.worker import WorkerSettings
 
-
-class Permission(StrEnum):
-    """Permission that a proposal needs; the keys of `approvals` in `.agent.yml` (`core.tools.permissions`)."""
-
-    READ = "read"
-    DIFF = "diff"
-    CHECK = "check"
-    COMMAND = "command"
-    COMMIT = "commit"
-    MERGE = "merge"
-    SUMMARY = "summary"
-    FINISH = "finish"
-    PLAN = "plan"
-    KNOWLEDGE = "knowledge"
-    SCRIPT = "script"
-    EXTERNAL = "external"
-    INFRASTRUCTURE = "infrastructure"
-
-
-class Approval(StrEnum):
-    """Decision about proposals with a permission: automatic approval, a question to the user, or denial.
-
-    `once`, for checks only: a question for each list of commands in a task, as long as the user approves every diff.
-    """
-
-    AUTO = "auto"
-    ASK = "ask"
-    ONCE = "once"
-    DENY = "deny"
-
-
-class Rule(RecordedValue, frozen=True):
-    """An approval rule. Exactly one field besides `kind` says what it matches (`core.rules`).
-
-    `any`: all proposals of the kind. `commands`: these lines and no others. `program`: this one with any arguments.
-    `paths`: globs, one of which each file must match. `tool`: calls of this tool; `NAME@DIGEST` if a source brings it.
-    """
-
-    kind: Permission
-    any: bool = False
-    commands: tuple[str, ...] = ()
-    program: str = ""
-    paths: tuple[str, ...] = ()
-    tool: str = ""
-
-
-class Approvals(RecordedValue, frozen=True):
-    """Approval of each kind, and rules for those that ask."""
-
-    read: Approval = Approval.AUTO
-    diff: Approval = Approval.ASK
-    check: Approval = Approval.ONCE
-    command: Approval = Approval.ASK
-    commit: Approval = Approval.ASK
-    merge: Approval = Approval.ASK
-    summary: Approval = Approval.ASK
-    finish: Approval = Approval.ASK
-    plan: Approval = Approval.ASK
-    knowledge: Approval = Approval.ASK
-    script: Approval = Approval.ASK
-    external: Approval = Approval.ASK
-    infrastructure: Approval = Approval.ASK
-    rules: tuple[Rule, ...] = ()
-
-    def of(self, kind: Permission) -> Approval:
-        """Return the approval of `kind`."""
-        approval: Approval = getattr(self, kind.value)
-        return approval
+__all__ = [
+    "AGENTS_FILES",
+    "ALL_TOOLS",
+    "DEFAULT_TOOLS",
+    "MEMORY_IGNORE",
+    "PLAYBOOK_TOOLS",
+    "SHARED_SKILL_FOLDERS",
+    "SKILL_TOOLS",
+    "TOOL_ALIASES",
+    "Approval",
+    "ApprovalMode",
+    "Approvals",
+    "CallBy",
+    "EmbeddingProvider",
+    "EmbeddingSettings",
+    "Limits",
+    "MemorySettings",
+    "Permission",
+    "ReflexionTiming",
+    "RetrievalSettings",
+    "Rule",
+    "SandboxSettings",
+    "Settings",
+    "SkillSettings",
+    "UiSettings",
+    "WorkspaceSettings",
+    "tool_name",
+]
 
 
 class ReflexionTiming(StrEnum):
@@ -101,17 +64,26 @@ class ReflexionTiming(StrEnum):
 
 
 class Limits(RecordedValue, frozen=True):
-    """Limits at which a task ends, finished or not, the failures that the model reflects on, and the review of changes.
-
-    `review`: a consultant reviews the whole change before its commit is proposed.
-    """
+    """Limits at which a task ends, finished or not, reflexions on failures, and the review of changes."""
 
     max_tool_calls_per_task: int = 30
+    """The task fails after this number of calls."""
     max_reflexion_retries: int = 3
+    """The maximum number of reflexions on failing checks."""
     consecutive_failure_threshold: int = 5
+    """The task fails after this number of consecutive failures; after failed checks the model first reflects once and
+    tries again.
+    """
     command_seconds: float = 120.0
+    """Time limit of a command; a task's `timeout_seconds` overrides it."""
     reflexion: ReflexionTiming = ReflexionTiming.ALWAYS
+    """Time at which the model is asked, before its next step, what was wrong with a diff whose checks fail. The first
+    error is in its next prompt in any case.
+    """
     review: bool = False
+    """A consultant reviews the whole change before its commit is proposed; the count of critical findings stands at the
+    gate, which still decides. A task may say otherwise: `constraints: {review: true}`.
+    """
 
 
 MEMORY_IGNORE = """\
@@ -123,52 +95,25 @@ MEMORY_IGNORE = """\
 
 
 class MemorySettings(Struct, frozen=True):
-    """Folders of plans, notes and sessions, relative to the repo's root, and the size of notes.
-
-    A scratchpad of more than `summarise_threshold` tokens is to be summarised (0: never). `knowledge_tokens` is the
-    room for found notes in the first prompt of a task (0: none is searched).
-    """
+    """Folders of plans, notes and sessions, and the size of notes."""
 
     dir: str = "memory"
+    """Folder of plan, notes and sessions, relative to the repo."""
     plan: str = "plans/PLAN.yaml"
+    """The plan's file, relative to `memory.dir`."""
     summarise_threshold: int = 4000
+    """Size of a task's scratchpad in tokens above which a summary is proposed; `0`: never."""
     knowledge_tokens: int = 1000
-
-
-class EmbeddingProvider(StrEnum):
-    """Source of the code search's vectors: an embeddings endpoint, or none."""
-
-    SERVER = "server"
-    NONE = "none"
-
-
-class EmbeddingSettings(Struct, frozen=True):
-    """Embeddings endpoint: the address of a running one (`url`), or an embedding GGUF file to serve (`path`).
-
-    `model` is the model's name in requests.
-    """
-
-    provider: EmbeddingProvider = EmbeddingProvider.NONE
-    url: str = ""
-    model: str = ""
-    api_key_env: str = ""
-    path: str = ""
-
-
-class RetrievalSettings(Struct, frozen=True):
-    """Amount of code in the first prompt, what is never indexed, and the source of vectors."""
-
-    top_n: int = 8
-    max_chunk_tokens: int = 400
-    exclude: tuple[str, ...] = ()
-    embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    """Room for excerpts of notes in the first prompt of a task, in estimated tokens; `0`: notes are not searched."""
 
 
 class WorkspaceSettings(Struct, frozen=True):
-    """Ignored files of the checkout that tests need, linked into the worktree."""
+    """Ignored files of the checkout that tests need, and the life of a worktree."""
 
     link: tuple[str, ...] = ()
+    """Ignored files and folders that the tests need, such as `.venv`: linked into the workspace, never committed."""
     keep: bool = True
+    """Keep a task's worktree when its session ends."""
 
 
 AGENTS_FILES = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
@@ -180,15 +125,17 @@ SHARED_SKILL_FOLDERS = (".agents/skills", ".claude/skills")
 
 
 class SkillSettings(Struct, frozen=True):
-    """Folders of skills, relative to the repo, the tokens they may take, and whether `AGENTS.md` files are read.
-
-    A script of a skill may run for `script_seconds`.
-    """
+    """Folders of skills, the tokens they may take, and the time of their scripts."""
 
     dirs: tuple[str, ...] = ("skills",)
+    """Folders with skills, relative to the repo; `.agents/skills` and `.claude/skills` are read too, unless it is `[]`.
+    """
     max_tokens: int = 2000
+    """Maximum size of all skills in a prompt, in tokens; one that does not fit whole is left out."""
     agents_md: bool = True
+    """Put the repository's `AGENTS.md` files into the prompt."""
     script_seconds: float = 30.0
+    """Time limit of a script that runs with a skill."""
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -197,45 +144,18 @@ class SkillSettings(Struct, frozen=True):
 
 
 class SandboxSettings(Struct, frozen=True):
-    """Network access of commands, and what happens where no sandbox holds.
-
-    `require`: no command runs then. `unconfined`: unattended work goes on then, as with the flag of that name. `user`:
-    name or number of another user, whom commands run as then.
-    """
+    """Network access of commands, and what happens where no sandbox holds."""
 
     network: bool = False
+    """Let commands reach the network."""
     require: bool = False
+    """Run nothing without a working sandbox."""
     unconfined: bool = False
+    """Unattended work goes on where no sandbox works, as with `--unconfined`. Not in a repository's `.agent.yml`."""
     user: str = ""
-
-
-class CallBy(StrEnum):
-    """Way to notify the user: the terminal's bell, a notification of the terminal, or one of the desktop."""
-
-    BELL = "bell"
-    TERMINAL = "terminal"
-    DESKTOP = "desktop"
-
-
-class ApprovalMode(StrEnum):
-    """Mode of a session: which proposals are approved without a question."""
-
-    ASK = "ask"
-    ACCEPT_EDITS = "accept_edits"
-    ACCEPT_UNTIL_DONE = "accept_until_done"
-
-
-class UiSettings(Struct, frozen=True):
-    """Theme, notifications, remapped keys (action name to key), the mode at the start, and the context's preview."""
-
-    theme: str = "textual-dark"
-    clipboard: bool = True
-    """Copied text also goes to the terminal's clipboard."""
-    notify: tuple[CallBy, ...] = (CallBy.BELL, CallBy.TERMINAL)
-    keys: tuple[tuple[str, str], ...] = ()
-    mode: ApprovalMode = ApprovalMode.ASK
-    """Set by the user alone: no file of a repository may set it."""
-    review_context: bool = True
+    """Another user, by name or number, whom commands run as where no sandbox works; the workbench must be root. Not in
+    a repository's `.agent.yml`.
+    """
 
 
 DEFAULT_TOOLS = (
@@ -277,10 +197,22 @@ class Settings(Struct, frozen=True):
     roles: RoleSettings = field(default_factory=RoleSettings)
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     cost_cap_daily: float = 0.0
+    """Maximum cost of paid endpoints in dollars per day (UTC), all repos together, and with a database all machines
+    that share it; with 0 they are never asked.
+    """
     python: str = ""
+    """The interpreter that runs tests: a path relative to the repo or a name on `PATH`. Without it the repo's `.venv`,
+    else a `python3` that has pytest.
+    """
     test_command: str = ""
+    """The repo's tests, run after each diff; they must not get worse than before the task."""
     lint_command: str = ""
+    """The repo's linter; it must not get worse either."""
     tools_allowed: tuple[str, ...] = DEFAULT_TOOLS
+    """Tools that the model may call; `run_command` and `consult` (ask a consultant) must be added explicitly. The tools
+    of skills (`list_skills`, `get_skill`, `read_file_in_skill`, `run_python_script`) need not be named where a skill
+    brings files. `vector_search` is another name of `search_code`.
+    """
     approvals: Approvals = field(default_factory=Approvals)
     limits: Limits = field(default_factory=Limits)
     memory: MemorySettings = field(default_factory=MemorySettings)

@@ -4,17 +4,20 @@ from msgspec import Struct
 
 
 class DatabaseSettings(Struct, frozen=True):
-    """The database whose address is in the environment variable `url_env`; without it nothing is shared.
-
-    Checkpoints and branches travel through the git remote `remote`. `signing_key` is the private SSH key that signs
-    what this machine shares (empty: one that is made in the state folder), `allowed_signers` the file of those whose
-    signatures count (empty: the one beside the user's own settings). Both are paths, set by the user alone.
-    """
+    """The database that machines share, and the keys that sign what is shared."""
 
     url_env: str = ""
+    """The environment variable that holds the address of the PostgreSQL database that machines share; empty: nothing is
+    shared.
+    """
     remote: str = "origin"
+    """The git remote through which checkpoints and branches travel."""
     signing_key: str = ""
+    """The private SSH key that signs what this machine shares; empty: one is made in the state folder. Yours alone."""
     allowed_signers: str = ""
+    """The file of those whose signatures count, as `ssh-keygen -Y verify` reads it; empty: `allowed_signers` beside
+    your settings. Yours alone.
+    """
 
     @property
     def active(self) -> bool:

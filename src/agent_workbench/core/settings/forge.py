@@ -22,22 +22,31 @@ class ReportPart(StrEnum):
 
 
 class ForgeSettings(Struct, frozen=True):
-    """One repository `repo` (`owner/name`) of the forge at `url`; without both of them there is no forge.
-
-    Issues with `label`, set by one of `users`, become tasks, and these users may decide in comments. `token_env` and
-    `webhook_secret_env` name environment variables. `plain_http` allows an address without TLS beyond this machine.
-    """
+    """One repository of a forge; without its address and name there is no forge."""
 
     kind: ForgeKind = ForgeKind.GITEA
+    """The forge that tasks come from and reports go to."""
     url: str = ""
+    """Address of the forge, such as `https://git.example.org`; without it, or without `forge.repo`, there is no forge.
+    """
     repo: str = ""
+    """The repository on the forge, as `owner/name`."""
     label: str = "agent"
+    """Open issues become tasks when one of `forge.users` sets this label."""
     users: tuple[str, ...] = ()
+    """Login names of those who may set the label and decide in comments."""
     token_env: str = "GITEA_TOKEN"  # noqa: S105 - the name of a variable
+    """The environment variable that holds the token of the agent's own account; tokens do not belong in files."""
     report: tuple[ReportPart, ...] = tuple(ReportPart)
+    """Parts of a report besides its comments: the task's branch, a pull request, the state of the commit, the tag
+    `task-<id>-done`.
+    """
     poll_seconds: float = 60.0
+    """Time between two looks at the forge."""
     webhook_secret_env: str = ""
+    """The environment variable that holds the secret of the webhook."""
     plain_http: bool = False
+    """Send the token to an address without TLS that is not on this machine."""
 
     @property
     def active(self) -> bool:

@@ -38,16 +38,18 @@ class HookPoint(StrEnum):
 
 
 class HookSettings(Struct, frozen=True):
-    """One hook: a command line for the shell, and the events it runs on.
-
-    `network` gives it the network. A hook that is `unconfined` runs with the user's rights, outside of the sandbox.
-    """
+    """One hook: a command line for the shell, and the events it runs on."""
 
     events: tuple[HookPoint, ...] = ()
+    """The events on which a command runs. A hook on a proposal may refuse it or ask for a person."""
     command: str = ""
+    """A line for the shell; the event is JSON on its standard input."""
     timeout_seconds: float = 30.0
+    """Time limit of the command in seconds, 600 at most."""
     network: bool = False
+    """Let the command reach the network."""
     unconfined: bool = False
+    """Run the command outside of the sandbox, with your rights."""
 
 
 class ConfiguredHook(RecordedValue, frozen=True):

@@ -9,18 +9,22 @@ def expand_home(path: str, home: str) -> str:
 
 
 class InfrastructureSettings(Struct, frozen=True):
-    """Access of an approved playbook run besides the network. Set by the user alone.
-
-    `ssh_keys` are files with private keys, `ssh_agent` passes on the user's SSH agent. Hosts are known by
-    `known_hosts`, a file. The passwords of Ansible Vault and of `become` are in environment variables with these names.
-    """
+    """Access of an approved playbook run besides the network. Set by the user alone."""
 
     ssh_keys: tuple[str, ...] = ()
+    """Private keys that an approved run of a playbook may read, as absolute paths or with `~/`. All keys of
+    `infrastructure` belong in your own settings; in a repository's `.agent.yml` they are refused.
+    """
     ssh_agent: bool = False
+    """An approved run may use your SSH agent (`SSH_AUTH_SOCK`)."""
     known_hosts: str = "~/.ssh/known_hosts"
+    """File of host keys; a host that is not in it is not reached."""
     vault_password_env: str = ""
+    """Environment variable with the password of Ansible Vault."""
     become_password_env: str = ""
+    """Environment variable with the password for `become`."""
     run_seconds: float = 1800.0
+    """Time limit of a run of a playbook."""
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -6,16 +6,26 @@ from agent_workbench.core.model import Purpose, Sampling
 
 
 class ModelSettings(Struct, frozen=True):
-    """The default endpoint: a GGUF file to serve (`path`) or the address of a running server (`url`)."""
+    """The default endpoint: a GGUF file to serve, or the address of a running server."""
 
     path: str = ""
+    """A GGUF file that the workbench serves itself; `~` is your home. Not together with `model.url`."""
     url: str = ""
+    """The address of a running `llama-server`, or of another server with OpenAI's chat endpoint."""
     name: str = ""
+    """The model's name in requests, for servers that have several."""
     server: str = ""
+    """A `llama-server` binary to start with `model.path` in place of the built-in one."""
     context_tokens: int = 16384
+    """The context size with which the workbench starts a server."""
     api_key_env: str = ""
+    """The environment variable that holds the server's key; keys do not belong in files."""
     answer_seconds: float = 600.0
+    """Longest silence of a server while it answers. The whole answer may take six times as long; reading a prompt has
+    no limit while the server reports progress.
+    """
     answer_tokens: int = 2048
+    """The maximum length of an answer."""
 
 
 # Name of the default endpoint (the group `model`) in chains.
@@ -29,7 +39,9 @@ class TokenPrice(Struct, frozen=True):
     """Price in dollars for a million tokens; zero for a free endpoint."""
 
     input: float = 0.0
+    """Price of a million prompt tokens."""
     output: float = 0.0
+    """Price of a million answer tokens."""
 
     @property
     def is_free(self) -> bool:
@@ -42,17 +54,22 @@ class TokenPrice(Struct, frozen=True):
 
 
 class EndpointSettings(Struct, frozen=True):
-    """One server that a chain may name: the address of a running one (`url`) or a GGUF file to serve (`path`).
-
-    `model` is the model's name in requests.
-    """
+    """One server that a chain may name: the address of a running one, or a GGUF file to serve."""
 
     url: str = ""
+    """The address of a server that chains may name."""
     path: str = ""
+    """A GGUF file in place of an address, which the workbench serves itself; endpoints with the same file share one
+    server.
+    """
     model: str = ""
+    """The model's name in requests."""
     server: str = ""
+    """A `llama-server` binary to start with `path`."""
     context_tokens: int = 16384
+    """The context size with which the workbench starts a server."""
     api_key_env: str = ""
+    """The environment variable that holds this server's key; it is sent to no other."""
     dollars_per_million_tokens: TokenPrice = field(default_factory=TokenPrice)
 
 
@@ -60,26 +77,33 @@ Chain = tuple[str, ...]
 
 
 class RoleSettings(Struct, frozen=True):
-    """Endpoints of each role by name, in the order in which they are asked; () follows the other roles.
-
-    The `verifier` checks the answers of consultants; () checks none.
-    """
+    """Endpoints of each role by name, in the order in which they are asked; () follows the other roles."""
 
     planner: Chain = ()
+    """The endpoints for plans, by name, in this order."""
     executor: Chain = ()
+    """The endpoints for steps and their summaries."""
     reflexion: Chain = ()
+    """The endpoints for reflexions on failed steps."""
     verifier: Chain = ()
+    """The endpoints that check a consultant's answer before it is taken, the first that answers (none: no check)."""
     skills: tuple[tuple[str, Chain], ...] = ()
+    """The endpoints for a skill."""
 
 
 class RoleSampling(Struct, frozen=True):
-    """Sampling of a role. None leaves a parameter to the server, and gives each prompt its own `seed`."""
+    """Sampling of a role. None leaves a parameter to the server."""
 
     temperature: float | None = None
+    """Sampling temperature; 0: always the likeliest token."""
     top_p: float | None = None
+    """Only the likeliest tokens that make up this share, 0 to 1."""
     top_k: int | None = None
+    """Only so many of the likeliest tokens."""
     min_p: float | None = None
+    """Only tokens with this share of the likeliest one's chance, 0 to 1."""
     seed: int | None = None
+    """One seed for all prompts; without it each prompt has its own, which is recorded."""
 
     @property
     def sampling(self) -> Sampling:

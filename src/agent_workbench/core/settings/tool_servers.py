@@ -14,22 +14,32 @@ MAX_PROGRAM_CHARS = 80
 
 
 class ToolServerSettings(Struct, frozen=True):
-    """One MCP server: a program that speaks over its standard streams (`command`), or an address (`url`).
-
-    Values of `env` and `headers` may hold `${NAME}` or `${NAME:-default}`, a variable of the user's environment.
-    `read` and `write` are the paths that a program sees beyond the system and itself, `network` gives it the network.
-    A program that is `unconfined` runs with the user's rights.
-    """
+    """One MCP server: a program that speaks over its standard streams, or an address."""
 
     command: str = ""
+    """A program that serves tools over MCP on its standard streams: a name on your `PATH`, or a path relative to the
+    repo.
+    """
     args: tuple[str, ...] = ()
+    """Arguments of the program."""
     env: tuple[tuple[str, str], ...] = ()
+    """Environment of the program, all of it besides `PATH`, `HOME` and the locale; `${NAME}` is a variable of yours,
+    `${NAME:-text}` one with a default.
+    """
     url: str = ""
+    """The address of a server (Streamable HTTP) in place of a program."""
     headers: tuple[tuple[str, str], ...] = ()
+    """Headers for that address; secrets only as `${NAME}`."""
     read: tuple[str, ...] = ()
+    """Files and folders that the program may read: `~` is your home, other paths are relative to the repo. Without them
+    it sees neither your home nor the repo.
+    """
     write: tuple[str, ...] = ()
+    """Existing files and folders that it may write; never the repo."""
     network: bool = False
+    """Let the program reach the network."""
     unconfined: bool = False
+    """Run the program outside of the sandbox, with your rights."""
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -18,20 +18,28 @@ class ParkedEnd(StrEnum):
 
 
 class WorkerSettings(Struct, frozen=True):
-    """Time that a proposal of an unattended session waits for a person, and what happens `then`; empty: no end.
-
-    `jobs` is how many tasks a worker does at the same time. The rest counts for workers that share a database: `name`
-    (empty: the machine's) and `tags` say what this machine is. Below `pause_below_percent` of the capacity of all
-    workers nothing new begins; `poll_seconds` is the time between two looks.
-    """
+    """Time that parked proposals wait, tasks at the same time, and what a machine is among others."""
 
     park_for: str = ""
+    """Time that a proposal waits for you which an unattended run parked: `30min`, `12h`, `3d`; empty: as long as you
+    like.
+    """
     then: ParkedEnd = ParkedEnd.KEEP
+    """Fate of the proposal after that time: `keep` goes on waiting, `reject` rejects it, and the model reads that
+    nobody decided in time. Nothing is ever approved this way.
+    """
     jobs: int = 1
+    """Tasks that `agent worker` does at the same time, 1 to 16; `--jobs` says it for one run."""
     name: str = ""
+    """Name of this machine among those that share a database; empty: its host name. Yours alone: no repository may set
+    it.
+    """
     tags: tuple[str, ...] = ()
+    """Words for the purpose of this machine; tasks ask for tags in `needs`. Yours alone."""
     pause_below_percent: float = 20.0
+    """With a database: below this share of all workers' capacity nothing new begins."""
     poll_seconds: float = 10.0
+    """With a database: time between two looks at what nobody reports."""
 
     @property
     def park_seconds(self) -> int | None:
