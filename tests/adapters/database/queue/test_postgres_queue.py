@@ -351,8 +351,11 @@ class TestBounds:
     async def test_a_listing_of_a_flooded_table_ends(
         self, machine: Machine, database: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("agent_workbench.adapters.database.queue.postgres_queue.MOST_LISTED_BYTES", 1000)
+        monkeypatch.setattr("agent_workbench.adapters.database.queue.postgres_queue.MOST_LISTED_BYTES", 3000)
         queue = machine("ada@laptop")
-        await queue.put(QueuedTask("T-1", "x" * 2000))
-        with pytest.raises(StorageError, match="more than 1,000 bytes"):
+        await queue.put(QueuedTask("T-1", "x"))
+        await change(database, f"UPDATE agent_tasks SET body = repeat('x', {MAX_BODY_BYTES + 1})::bytea")
+        assert [each.definition for each in await queue.tasks()] == [""], "what is not read does not count"
+        await queue.put(QueuedTask("T-2", "x" * 2000))
+        with pytest.raises(StorageError, match="more than 3,000 bytes"):
             await queue.tasks()

@@ -18,7 +18,7 @@ from agent_workbench.adapters.database.queue.dispatch import Request
 from agent_workbench.adapters.database.queue.queue_context import QueueContext, end_job, stored
 from agent_workbench.adapters.database.queue.refused_tasks import RefusedTasks
 from agent_workbench.adapters.database.queue.signed_tasks import TaskSigner
-from agent_workbench.adapters.database.queue.task_body import TaskBody, encode_body, encode_needs
+from agent_workbench.adapters.database.queue.task_body import MAX_BODY_BYTES, TaskBody, encode_body, encode_needs
 from agent_workbench.adapters.database.queue.task_claims import TaskClaims
 from agent_workbench.adapters.database.queue.task_ends import TaskEnds
 from agent_workbench.adapters.database.queue.task_rows import COLUMNS, NEXT_FENCE, TaskRow, select
@@ -53,13 +53,16 @@ _WITHDRAW = SQL(
     " fence = {next}, changed_at = {now}"
     " WHERE queue = %(queue)s AND id = %(task)s AND state IN ('queued', 'claimed', 'parked') RETURNING job"
 ).format(now=_NOW, next=NEXT_FENCE)
-# The server counts, so that a flooded table does not come here.
+# The server counts, so that a flooded table does not come here; a body that is too long is not read.
+_SIZE = SQL("CASE WHEN octet_length(body) <= {most} THEN octet_length(body) ELSE 0 END + 1000").format(
+    most=MAX_BODY_BYTES
+)
 _LIST_OF = SQL(
     "SELECT {columns} FROM ("
-    "  SELECT *, sum(octet_length(body) + 1000) OVER (ORDER BY priority DESC, id) AS size FROM agent_tasks"
+    "  SELECT *, sum({size}) OVER (ORDER BY priority DESC, id) AS size FROM agent_tasks"
     "  WHERE queue = %(queue)s AND {wanted}) AS found WHERE size <= %(most)s ORDER BY priority DESC, id"
 )
-_SIZE_OF = SQL("SELECT sum(octet_length(body) + 1000) > %(most)s FROM agent_tasks WHERE queue = %(queue)s AND {wanted}")
+_SIZE_OF = SQL("SELECT sum({size}) > %(most)s FROM agent_tasks WHERE queue = %(queue)s AND {wanted}")
 _ALL, _IN_STATES = SQL("true"), SQL("state = ANY(%(states)s)")
 _WITHDREW = SQL(
     "SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s AND session = %(session)s"
@@ -188,10 +191,10 @@ class PostgresQueue:
         wanted = _IN_STATES if states else _ALL
         parameters = {**self._context.parameters(), "states": [str(each) for each in states], "most": MOST_LISTED_BYTES}
         async with self._context.database.connection() as connection:
-            size = await connection.execute(_SIZE_OF.format(wanted=wanted), parameters)
+            size = await connection.execute(_SIZE_OF.format(size=_SIZE, wanted=wanted), parameters)
             if await size.fetchone() == (True,):
                 raise StorageError(f"{self.path} has more than {MOST_LISTED_BYTES:,} bytes of tasks")
-            rows = await select(connection, _LIST_OF.format(wanted=wanted, columns=COLUMNS), parameters)
+            rows = await select(connection, _LIST_OF.format(size=_SIZE, wanted=wanted, columns=COLUMNS), parameters)
         return tuple(row.task for row in rows)
 
     async def result(self, task: str) -> TaskResult | None:

@@ -15,12 +15,14 @@ from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueuedTask, Que
 
 MAX_RESULT_BYTES = 4_000_000
 MAX_REASON_CHARS = 2000
+MAX_NAMES_BYTES = 100_000
 # What a row may bring is cut by the server: a forged one cannot fill the memory.
 COLUMNS = SQL(
     "id, CASE WHEN octet_length(body) <= {body} THEN body END, left(signature, 10000), priority, left(needs, 10000),"
-    " depends_on[:1000], state, left(worker, 200), fence, left(session, 100), left(reason, {reason}),"
-    " lost[:{lost}], left(routing, 20000), job"
-).format(body=MAX_BODY_BYTES, reason=MAX_REASON_CHARS, lost=MOST_ATTEMPTS)
+    " CASE WHEN octet_length(array_to_string(depends_on, '')) <= {names} THEN depends_on[:1000] END, state,"
+    " left(worker, 200), fence, left(session, 100), left(reason, {reason}),"
+    " CASE WHEN octet_length(array_to_string(lost, '')) <= {names} THEN lost[:{lost}] END, left(routing, 20000), job"
+).format(body=MAX_BODY_BYTES, names=MAX_NAMES_BYTES, reason=MAX_REASON_CHARS, lost=MOST_ATTEMPTS)
 NEXT_FENCE = SQL("least(fence, 9223372036854775806) + 1")
 """The number of a new claim; a forged one that is the largest stops no other task."""
 RESULT_COLUMNS = SQL(
