@@ -1,9 +1,12 @@
 """`agent acp` as an editor sees it: real processes, the SDK's client, and a model that says a plan."""
 
+import asyncio
+
 import pytest
+from acp import RequestError
 from acp import schema as wire
 
-from tests.e2e.acp_client import editor
+from tests.e2e.acp_client import approve, editor
 from tests.e2e.calc import CALC, GOOD, RIGHT, calc_repo, diff_step
 from tests.e2e.machine import Machine, bodies, journal_lines
 
@@ -36,3 +39,49 @@ async def test_a_prompt_becomes_a_task_whose_gates_are_asked_to_the_merge(served
     verified = served.agent("verify", "HEAD", cwd=repo)
     assert verified.code == 0, verified.said
     assert "acp:test editor" in verified.out
+
+
+async def test_a_rejection_a_decision_elsewhere_and_the_death_of_the_editor(served: Machine) -> None:
+    repo = calc_repo(served)
+    never = asyncio.Event()
+
+    async def answer(call: wire.ToolCallUpdate, options: list[wire.PermissionOption]) -> str | None:
+        title = call.title or ""
+        if title.startswith("diff") and "*" in str(call.content):
+            return "explain"
+        if title.startswith("checks"):
+            return "no such option" if len(window.asked) == 2 else await approve(call, options)
+        if title.startswith("commit"):
+            await never.wait()
+        return await approve(call, options)
+
+    async with editor(served, repo, {"T-2": (WRONG, *GOOD)}, answer, environ=CHECKED, name="\x1b[31mEd\n it") as window:
+        session = await window.new(repo)
+        assert await window.prompt(session, TASK) == "cancelled"  # an answer that was not offered decides nothing
+        assert "Nothing was decided" in window.said("agent_message_chunk")
+        assert await window.prompt(session, "Ask me again") == "end_turn"
+        assert window.said("agent_message_chunk").rstrip().endswith("the reason of the rejection.")
+        working = asyncio.ensure_future(window.prompt(session, "It has to add."))
+        await window.until(lambda: str(window.asked[-1][0].title).startswith("commit"))
+        shown = await asyncio.to_thread(served.agent, "inbox", "show", session, cwd=repo)
+        decided = await asyncio.to_thread(served.agent, "inbox", "approve", shown.out.splitlines()[-1], cwd=repo)
+        assert decided.code == 0, decided.said
+        assert await working == "end_turn"  # the question was withdrawn, and the merge was asked about
+        with pytest.raises(RequestError, match="open here already"):
+            await window.agent.load_session(cwd=str(repo), session_id=session, mcp_servers=[])
+        # The editor dies: its pipes close, and nothing else is said.
+    assert window.process.returncode == 0
+    decisions = bodies(journal_lines(repo, session), "action_decided")
+    (rejected,) = [each for each in decisions if each["verdict"] == "reject"]
+    assert (rejected["by"], rejected["reason"]) == ("acp:31mEd it", "It has to add.")
+    (elsewhere,) = [each for each in decisions if each.get("via")]
+    assert (elsewhere["by"], elsewhere["verdict"]) == ("user", "approve")
+    async with editor(served, repo, {}) as window:
+        (listed,) = (await window.agent.list_sessions(cwd=str(repo))).sessions
+        assert (listed.session_id, listed.title) == (session, "T-2 · done")
+        await window.agent.load_session(cwd=str(repo), session_id=session, mcp_servers=[])
+        assert "Make add() add in @calc.py" in window.said("user_message_chunk")
+        assert "It has to add." in str([each.raw_output for each in window.of_kind("tool_call_update")])
+        titles = [str(each.title).partition(":")[0] for each in window.of_kind("tool_call")]
+        assert titles[:7] == ["checks", "diff", "diff", "checks", "finish", "commit", "fast-forward"]
+        assert window.of_kind("plan")[-1].entries[-1].status == "completed"

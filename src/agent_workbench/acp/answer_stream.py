@@ -12,7 +12,7 @@ from agent_workbench.views.transcript.answer_parts import split_answer
 
 SHOWN = frozenset({Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.CHAT})
 ACTION = "Action:"
-LABELS = ("Thought:", ACTION, "Reflexion:")
+LABELS = ("Thought:", ACTION, "Answer:", "Reflexion:")
 
 
 class _Parts(Struct, frozen=True):
@@ -57,9 +57,9 @@ class AnswerStream:
         self._sent = parts
         end = "\n\n" if last else ""
         found: list[Update] = []
-        if (said := _rest(before.thought, parts.thought, end)).strip(" ") and parts.thought:
+        if (said := _rest(before.thought, parts.thought, end)) and parts.thought:
             found.append(thought(said))
-        if (said := _rest(before.reply, parts.reply, end)).strip(" ") and parts.reply:
+        if (said := _rest(before.reply, parts.reply, end)) and parts.reply:
             found.append(message(said))
         return found
 
@@ -72,12 +72,12 @@ def _rest(sent: str, whole: str, end: str) -> str:
 
 def _parts(purpose: Purpose, reasoning: str, text: str, *, whole: bool) -> _Parts:
     """Return the thoughts and the reply of an answer; of one that arrives without what may become a label."""
-    if purpose is Purpose.CHAT:
-        form = split_chat_answer(text) if whole else split_streamed(text)
-        said, reply = form.thought, form.reply or ""
-        return _Parts(_joined(reasoning, said), sanitize(reply).strip() if whole else sanitize(reply).lstrip())
     kept = text if whole else _without_open_label(text)
-    return _Parts(_joined(reasoning, split_answer(kept).thought))
+    if purpose is not Purpose.CHAT:
+        return _Parts(_joined(reasoning, split_answer(kept).thought))
+    form = split_chat_answer(kept) if whole else split_streamed(kept)
+    # Space at the end is sent with what follows it, because the whole has none there.
+    return _Parts(_joined(reasoning, form.thought), sanitize(form.reply or "").strip())
 
 
 def _joined(reasoning: str, said: str) -> str:

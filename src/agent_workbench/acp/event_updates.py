@@ -121,7 +121,7 @@ class EventUpdates:
         )
 
     def _content(self, proposal: Proposal) -> list[Content]:
-        if not proposal.diff:
+        if not 0 < len(proposal.diff) <= MAX_SHOWN_CHARS:
             return []
         found = diff_content(proposal, self._root) if proposal.kind in AS_DIFFS else None
         content = found if found is not None else patch_content(proposal.diff)

@@ -54,9 +54,10 @@ def gate_question(
     What is too long to be shown can only be rejected or skipped.
     """
     run = update.state.run
-    content = _content(update, proposal, root, changes)
+    short = len(proposal.diff) + len(proposal.text) <= MAX_SHOWN_CHARS
+    content = _content(update, proposal, root, changes) if short else []
     acts = acts_for(proposal, asked=run is not None and run.compaction_asked)
-    approvable = GateAct.APPROVE in acts and size_of(content) <= MAX_SHOWN_CHARS
+    approvable = GateAct.APPROVE in acts and short and size_of(content) <= MAX_SHOWN_CHARS
     if not approvable:
         content = [text_content(f"{_too_long(update)}")]
     special = special_parts(proposal)

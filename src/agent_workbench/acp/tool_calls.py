@@ -75,12 +75,12 @@ def output_content(output: str) -> list[Content]:
 
 
 def change_content(changes: Sequence[FileChange], root: str) -> list[Content] | None:
-    """Return whole files before and after as diffs, None if one holds what an editor would not show as it is."""
+    """Return whole files before and after as diffs, None if an editor would not show all of it as it is."""
     return _checked([_whole_file(change, root) for change in changes])
 
 
 def diff_content(proposal: Proposal, root: str) -> list[Content] | None:
-    """Return the hunks of a proposal as diffs, None if one holds what an editor would not show as it is."""
+    """Return the hunks of a proposal as diffs, None if an editor would not show all of it as it is."""
     return _checked([each for file in _files(proposal) for each in _hunks(file, root)])
 
 
@@ -110,6 +110,8 @@ def _files(proposal: Proposal) -> tuple[FilePatch, ...]:
 
 def _checked(diffs: Sequence[wire.FileEditToolCallContent | None]) -> list[Content] | None:
     found = [each for each in diffs if each is not None]
+    if not found:
+        return None
     whole = len(found) == len(diffs) and all(
         _is_seen(text) for each in found for text in (each.old_text, each.new_text)
     )

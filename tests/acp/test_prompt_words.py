@@ -1,0 +1,54 @@
+"""Words of a prompt: links become mentions only for files of the repository."""
+
+import pytest
+from acp import schema as wire
+
+from agent_workbench.acp.client_name import MAX_CHARS, decider_name
+from agent_workbench.acp.prompt_words import MAX_BLOCKS, prompt_words
+from agent_workbench.core.text.mentions import mentions
+
+
+def link(uri: str) -> wire.ResourceContentBlock:
+    return wire.ResourceContentBlock(type="resource_link", name="a name", uri=uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "mentioned"),
+    [
+        ("file:///repo/src/a.py", "src/a.py"),
+        ("file:///repo/src/a%20b.py#L3:9", "src/a b.py:3-9"),
+        ("/other/src/a.py#L7", "src/a.py:7"),
+        ("file:///repo/../etc/passwd", ""),
+        ("file:///repository/a.py", ""),
+        ("file://host/repo/a.py", ""),
+        ("https://example.org/repo/a.py", ""),
+        ("file:///repo/a\0b", ""),
+        ("file://[", ""),
+    ],
+)
+def test_a_link_is_a_mention_of_a_file_below_the_repository(uri: str, mentioned: str) -> None:
+    text = wire.TextContentBlock(type="text", text="Look at")
+    words = prompt_words([text, link(uri)], ("/repo", "/other"))
+    assert mentions(words) == ((mentioned,) if mentioned else ())
+    assert mentioned or "not read" in words
+
+
+def test_what_no_model_takes_is_named_and_the_rest_is_bounded() -> None:
+    image = wire.ImageContentBlock(type="image", data="QQ==", mime_type="image/png")
+    assert "image" in prompt_words([image], ())
+    words = prompt_words([wire.TextContentBlock(type="text", text="x")] * (MAX_BLOCKS + 3), ())
+    assert words.endswith("(3 more parts of the message are left out)")
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        ("Zed", "acp:Zed"),
+        (None, "acp:unknown client"),
+        ("\x1b[2J\n\u202euser", "acp:2J user"),
+        ("policy:all", "acp:policy all"),
+        ("x" * 10_000, f"acp:{'x' * MAX_CHARS}"),
+    ],
+)
+def test_the_name_of_a_client_is_plain(name: str | None, by: str) -> None:
+    assert decider_name(name) == by
