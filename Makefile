@@ -17,7 +17,7 @@ endif
 UNCOMPILED := 'site-packages/((huggingface_hub|kubernetes|mypyc?|onnxruntime|pygments/lexers)/|.*/tests/)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup machine run test check judge bench snapshot-update docs lock format lint types contracts build image
+.PHONY: help setup machine run test check judge bench snapshot-update docs films lock format lint types contracts build image
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -81,6 +81,9 @@ snapshot-update: setup  ## accept the screens as they are now
 docs: setup  ## the reference from the code, and the documentation site into site/
 	$(BIN)/python -m docgen
 	$(BIN)/zensical build --strict
+
+films: setup  ## record the films of the documentation again, from the pages whose commands are tested
+	$(BIN)/python -m tests.docs.films
 
 build: setup  ## sdist, wheel and their checksums into dist/
 	@rm -f dist/*
