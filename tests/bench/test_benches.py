@@ -13,6 +13,7 @@ from bench import (
     fleet_dispatch,
     index_scale,
     journal,
+    journeys,
     patches,
     prompt,
     prompt_tokens,
@@ -23,6 +24,7 @@ from bench import (
 from bench.__main__ import BENCHES, QUICK, main
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from bench.terminal import NotPaintedError, paint
+from tests.e2e.tmux import HAS_TMUX
 
 
 def by_name(figures: list[Figure]) -> dict[str, float]:
@@ -163,6 +165,14 @@ def test_one_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch, capsys: 
     out, err = capsys.readouterr()
     assert "journal: ValueError: no luck" in err
     assert "patches\n  a" in out
+
+
+@pytest.mark.xdist_group("pty")
+@pytest.mark.skipif(not HAS_TMUX, reason="machine lacks: tmux")
+def test_the_first_request_is_timed_where_it_arrives() -> None:
+    (chat,) = [start for start in journeys.STARTS if start.name == "agent chat"]
+    found = by_name(journeys.measure(rounds=1, starts=(chat,), whole=False))
+    assert found["agent chat to the first request, later"] > 0
 
 
 def test_there_is_a_quick_form_of_each() -> None:

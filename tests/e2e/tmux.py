@@ -40,6 +40,10 @@ class Tmux(Struct, frozen=True):
         command = [sys.executable, "-P", "-m", "agent_workbench", *arguments]
         self.run("new-session", "-d", "-x", str(columns), "-y", str(rows), *command, ";", "set", "remain-on-exit", "on")
 
+    def start_shell(self, columns: int, rows: int) -> None:
+        """Start a shell in a window of this size."""
+        self.run("new-session", "-d", "-x", str(columns), "-y", str(rows), "bash", "--norc", "--noprofile")
+
     def start_again(self, *arguments: str, folder: Path) -> None:
         """Start `agent` in the same window, in a folder; what ran there has ended."""
         self.ends()
@@ -79,13 +83,14 @@ class Tmux(Struct, frozen=True):
         """Wait until the command has ended."""
         self.until(lambda: not self.process_lives, "the end")
 
-    def shows(self, *words: str) -> None:
+    def shows(self, *words: str, seconds: float = WAIT_SECONDS) -> None:
         """Wait until all of this is on the screen at once."""
-        self.until(lambda: all(word in screen for screen in (self.screen,) for word in words), " and ".join(words))
+        what = " and ".join(words)
+        self.until(lambda: all(word in screen for screen in (self.screen,) for word in words), what, seconds)
 
-    def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait until something holds."""
-        deadline = time.monotonic() + WAIT_SECONDS
+    def until(self, holds: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+        """Wait until something holds, for at most `seconds`."""
+        deadline = time.monotonic() + seconds
         while not holds():
             assert time.monotonic() < deadline, f"never: {what}; on screen:\n{self.screen}"
             time.sleep(0.05)  # polled: what another process draws sets no event here

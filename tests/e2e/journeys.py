@@ -1,0 +1,81 @@
+"""The journeys of a new user: from a clone to the demo, and from a wheel to a commit in a repository of their own."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.e2e.calc import CALC, GOOD, TEST_CALC
+from tests.e2e.journey import Journey, journey
+from tests.e2e.machine import CHECKOUT
+from tests.fakes.scripted_server import ScriptedServer, scripted_server
+from tests.llama_fixtures import LlamaServer
+
+WORDS = "make add() add"
+ANSWERS = ("Accept: python3 test_calc.py", *GOOD)
+FILES = {"calc.py": CALC, "test_calc.py": TEST_CALC, ".gitignore": "__pycache__/\n"}
+AUTHOR = ("-c", "user.name=user", "-c", "user.email=user@example.invalid")
+WHEEL = (sys.executable, "-P", "-m", "build", "--wheel", "--no-isolation", "--outdir")
+
+
+@contextmanager
+def clone_to_demo(folder: Path) -> Iterator[Journey]:
+    """Clone, run the demo and merge its first task; give the journey while the workbench is still open."""
+    with journey(folder, folder) as user:
+        user.command(f"git clone --quiet {CHECKOUT} agent-workbench")
+        user.command("cd agent-workbench")
+        user.command("make run")
+        user.press("Escape", "1 of 5", "Esc skips the tour")
+        user.press("Enter", "Enter start T-1")
+        user.answer("a", "before any change", "a approve")
+        user.press("Enter", "what is sent first", "Enter send")
+        user.answer("a", "line.cents + line.quantity", "a approve")
+        user.answer("a", "line.cents * line.quantity", "a approve")
+        user.answer("a", "Commit · waits", "a approve")
+        user.answer("a", "Merge · waits", "a approve")
+        user.arrive("merged into main")
+        yield user
+
+
+@contextmanager
+def wheel_to_commit(folder: Path, server: LlamaServer) -> Iterator[Journey]:
+    """Install the wheel, set up a repository and have a task of it done; give the journey once it is committed."""
+    built = folder / "wheel"
+    subprocess.run([*WHEEL, str(built), str(CHECKOUT)], check=True, capture_output=True)
+    (wheel,) = built.glob("*.whl")
+    repo = new_repo(folder / "calc")
+    programs = folder / "home" / "agent"
+    with scripted_server(server, ANSWERS) as model, journey(folder, repo, f"{programs}/bin") as user:
+        user.command("python3 -m venv ~/agent")
+        user.command(f"~/agent/bin/pip install --quiet {wheel}")
+        user.command("agent init")
+        user.command(f"agent tui --model-url {model.url} '{WORDS}'")
+        to_commit(user)
+        yield user
+
+
+def to_commit(user: Journey) -> None:
+    """Press what leads from the words of a first task to its commit."""
+    user.press("Escape", "1 of 5", "Esc skips the tour")
+    user.press("Enter", "New task T-1", "Enter starts it")
+    user.answer("a", "Must pass: $ python3 test_calc.py", "a approve")
+    user.press("a", "a again: tasks must pass python3 test_calc.py")
+    user.answer("a", "before any change", "a approve")
+    user.press("Enter", "what is sent first", "Enter send")
+    user.answer("a", "return left + right", "a approve")
+    user.answer("a", "Commit · waits", "a approve")
+    user.arrive("Merge · waits")
+
+
+def new_repo(folder: Path) -> Path:
+    """Make a repository with one commit, by a user whose name git knows only this once."""
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    for words in (("init", "--quiet"), ("add", "--all"), (*AUTHOR, "commit", "--quiet", "-m", "start")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return folder
+
+
+__all__ = ["ScriptedServer", "clone_to_demo", "new_repo", "to_commit", "wheel_to_commit"]
