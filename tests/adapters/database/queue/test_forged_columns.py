@@ -47,6 +47,16 @@ async def test_one_row_keeps_nobody_from_the_others(queue: PostgresQueue, migrat
     assert {each.id for each in await queue.tasks()} == {"T-1", "T-2"}
 
 
+async def test_a_worker_that_does_not_exist_is_chosen_once_at_most(queue: PostgresQueue, migrated_url: str) -> None:
+    await queue.put(QueuedTask("T-1", "goal: a"))
+    async with Database(migrated_url) as database, database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO agent_waiting_workers SELECT queue, repeat('a', 300), true, 'infinity' FROM agent_tasks"
+        )
+    claim = await queue.claim("box", 30.0)
+    assert claim is not None
+
+
 @pytest.mark.parametrize("forgery", FORGERIES[:4])
 async def test_a_row_with_such_a_column_does_not_count(queue: PostgresQueue, migrated_url: str, forgery: str) -> None:
     await queue.put(QueuedTask("T-1", "goal: a"))

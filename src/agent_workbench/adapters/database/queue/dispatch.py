@@ -100,9 +100,10 @@ UPDATE agent_tasks SET state = 'claimed', worker = %(worker)s, fence = {next}, r
     lease_until = {now} + make_interval(secs => %(seconds)s), routing = %(routing)s, job = NULL
 WHERE queue = %(queue)s AND id = %(task)s RETURNING {columns}"""
 ).format(now=_NOW, next=NEXT_FENCE, columns=COLUMNS)
+# A row with a longer name could not be removed by what is read of it, and would be chosen for ever.
 _WAITING = SQL(
-    "SELECT left(worker, 200), fresh FROM agent_waiting_workers WHERE queue = %(queue)s AND until > {now}"
-    " ORDER BY worker LIMIT 1000"
+    "SELECT worker, fresh FROM agent_waiting_workers WHERE queue = %(queue)s AND until > {now}"
+    " AND length(worker) <= 200 ORDER BY worker LIMIT 1000"
 ).format(now=_NOW)
 _WAIT = SQL(
     """\
