@@ -4,7 +4,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -13,7 +13,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 class ModelHub:
     """Repositories by name with their files. Requests are kept as (host, method, path, headers).
 
-    `stall_after` sends no more of a download after so many bytes; `stated` are other SHA-256s than true.
+    `stall_after` sends no more of a download after so many bytes; `stated` are other SHA-256s than true. `endless`
+    are the hosts of which no answer ends. `warning` is said with each answer about a revision.
     """
 
     def __init__(self, repos: Mapping[str, Mapping[str, bytes]]) -> None:
@@ -21,6 +22,9 @@ class ModelHub:
         self.stated: dict[str, str] = {}
         self.sizes: dict[str, int] = {}
         self.stall_after: int | None = None
+        self.endless: set[str] = set()
+        self.commit = COMMIT
+        self.warning = ""
         self.ended = threading.Event()
         self.requests: list[tuple[str, str, str, dict[str, str]]] = []
         self.url = ""
@@ -37,7 +41,7 @@ class ModelHub:
             }
             for path, data in self.repos[repo].items()
         ]
-        return json.dumps({"id": repo, "modelId": repo, "sha": COMMIT, "siblings": files}).encode()
+        return json.dumps({"id": repo, "modelId": repo, "sha": self.commit, "siblings": files}).encode()
 
     def sha256(self, path: str, data: bytes) -> str:
         """Return the SHA-256 that the hub states."""
@@ -83,12 +87,15 @@ def _handler(hub: ModelHub, host: str) -> type[BaseHTTPRequestHandler]:
         def _answer(self) -> None:
             hub.requests.append((host, self.command, self.path, dict(self.headers)))
             path = self.path.partition("?")[0]
-            if host == "storage":
+            if host in hub.endless:
+                self._send_without_end()
+            elif host == "storage":
                 self._send_file(path)
             elif path.startswith("/api/models/"):
                 repo = "/".join(path.split("/")[3:5])
                 found = repo in hub.repos
-                self._send(200 if found else 404, hub.info(repo) if found else b"{}", {"X-Error-Code": "RepoNotFound"})
+                told = {"X-Error-Code": "RepoNotFound", "X-HF-Warning": hub.warning}
+                self._send(200 if found else 404, hub.info(repo) if found else b"{}", told)
             else:
                 owner, name, _, commit, *rest = path.strip("/").split("/")
                 data = hub.repos[f"{owner}/{name}"]["/".join(rest)]
@@ -107,6 +114,16 @@ def _handler(hub: ModelHub, host: str) -> type[BaseHTTPRequestHandler]:
             start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")[0])
             ranged = {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if start else {}
             self._send(206 if start else 200, data[start:], ranged)
+
+        def _send_without_end(self) -> None:
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            piece = b"GGUF" + b"x" * 1_000_000
+            with suppress(OSError):  # the client has gone
+                while not hub.ended.is_set():
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self.close_connection = True
 
         def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
             self.send_response(status)

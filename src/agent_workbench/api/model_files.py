@@ -37,7 +37,14 @@ def pull_model(named: str, progress: Progress) -> PulledModel:
     The commit is chosen once, and all files are of it. Raises `UsageError` for a name that there is none of,
     `StorageError` without the room, `ModelError` if the hub does not answer or what came is wrong.
     """
-    from agent_workbench.adapters.model_files.hub import check_room, download, find_revision, have, partial_of
+    from agent_workbench.adapters.model_files.hub import (
+        check_room,
+        download,
+        find_revision,
+        have,
+        partial_of,
+        target_of,
+    )
     from agent_workbench.core.model_files import read_hub_name, wanted_files
 
     name = read_hub_name(named)
@@ -45,7 +52,7 @@ def pull_model(named: str, progress: Progress) -> PulledModel:
     files = wanted_files(revision)
     folder = model_folder()
     place = folder.of(name)
-    missing = (each for each in files if not (place / each.path).is_file())
+    missing = [each for each in files if not target_of(place, each).is_file()]
     check_room(place, sum(each.size - have(partial_of(place, each)) for each in missing))
     paths = []
     for file in files:

@@ -83,16 +83,17 @@ def wanted_files(revision: HubRevision) -> tuple[HubFile, ...]:
         known = ", ".join(filter(None, kinds))
         advice = f"it has {known}" if known else "choose a repository with GGUF files"
         raise UsageError(f"{revision.name.repo} has no GGUF file{f' of {wanted}' if wanted else ''}", advice=advice)
-    stems: dict[str, list[HubFile]] = {}
+    wholes: dict[tuple[str, int], dict[int, HubFile]] = {}
     for each in models:
         if each.quant == wanted:
-            stems.setdefault(_PART.sub("", each.path.removesuffix(SUFFIX)), []).append(each)
-    stem, parts = min(stems.items())
-    if (count := _part_count(parts[0].path)) != len(parts):
+            stem, number, count = _part(each.path)
+            wholes.setdefault((stem, count), {})[number] = each
+    (stem, count), parts = min(wholes.items())
+    if sorted(parts) != list(range(1, count + 1)):
         raise UsageError(
-            f"{stem} of {revision.name.repo} has {len(parts)} of {count} parts", advice="choose another one"
+            f"{quoted(stem)} of {revision.name.repo} lacks some of its {count} parts", advice="choose another one"
         )
-    return tuple(sorted(parts, key=lambda each: each.path))
+    return tuple(parts[number] for number in sorted(parts))
 
 
 def _is_model(file: HubFile) -> bool:
@@ -100,6 +101,8 @@ def _is_model(file: HubFile) -> bool:
     return file.path.lower().endswith(SUFFIX) and not PurePosixPath(file.path).name.lower().startswith("mmproj")
 
 
-def _part_count(path: str) -> int:
-    found = _PART.search(path.removesuffix(SUFFIX))
-    return int(found[2]) if found else 1
+def _part(path: str) -> tuple[str, int, int]:
+    """Return of which file a path is a part, its number, and how many there are."""
+    stem = path.removesuffix(SUFFIX)
+    found = _PART.search(stem)
+    return (stem[: found.start()], int(found[1]), int(found[2])) if found else (stem, 1, 1)

@@ -1,14 +1,18 @@
 """Hub of models: the files of a revision, and their download."""
 
 import hashlib
+import logging
 import os
+import re
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
-from huggingface_hub import HfApi, hf_hub_url
+from huggingface_hub import HfApi, constants, get_session, hf_hub_url
+from huggingface_hub import logging as hub_log
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.file_download import http_get
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # its documented name
@@ -19,14 +23,19 @@ from agent_workbench.core.model_files import HubFile, HubName, HubRevision
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.locks import FileLock
+from agent_workbench.system.regular_files import open_regular
 
 SECONDS = 20.0
 """Longest wait for what a revision has."""
 MAGIC = b"GGUF"
 ROOM_BYTES = 256 * 1024 * 1024
 """Disk space that stays free."""
+MOST_INFO_BYTES, MOST_INFO_SECONDS = 16 * 1024 * 1024, 60.0
+"""Bounds of what a hub says about a revision."""
+MOST_NAME_BYTES = 200
+PRIVATE = "check the name; a private or gated model needs your consent on the hub, and a token in HF_TOKEN"
 _BLOCK = 1 << 20
-_SHA256_CHARS = 64
+_SHA256, _COMMIT = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
 
 Progress = Callable[[int], None]
 """Told how many more bytes are there."""
@@ -38,21 +47,30 @@ def find_revision(name: HubName, revision: str = "main") -> HubRevision:
     Asks the hub of `HF_ENDPOINT`, with the token of `HF_TOKEN` or of the hub's own login. Raises `UsageError` if there
     is no such model, `ModelError` if the hub does not answer.
     """
+    _set_up_library()
     try:
         found = HfApi().model_info(name.repo, revision=revision, timeout=SECONDS, files_metadata=True)
+        files = tuple(
+            HubFile(str(each.rfilename), int(each.size or 0), str(each.lfs.sha256))
+            for each in found.siblings or ()
+            if each.lfs is not None
+        )
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        advice = "check the name; a private or gated model needs a token in HF_TOKEN"
         raise UsageError(
-            f"the hub has no {name.repo} at {quoted(revision)}, or shows it to nobody", advice=advice
+            f"the hub has no {name.repo} at {quoted(revision)}, or shows it to nobody", advice=PRIVATE
         ) from error
-    except (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError) as error:
+    except (HfHubHTTPError, httpx2.HTTPError, OSError) as error:
         raise _unanswered(error) from error
-    files = (
-        HubFile(each.rfilename, int(each.size or 0), str(each.lfs.sha256))
-        for each in found.siblings or ()
-        if each.lfs is not None
-    )
-    return HubRevision(name, str(found.sha), tuple(files))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:  # of the library, which trusts what it reads
+        raise ModelError(
+            f"the hub's answer about {name.repo} cannot be read", advice="check the address in HF_ENDPOINT"
+        ) from error
+    commit = str(found.sha)
+    if not _COMMIT.fullmatch(commit):
+        raise ModelError(
+            f"the hub names no commit of {name.repo}, but {quoted(commit)}", advice="check the address in HF_ENDPOINT"
+        )
+    return HubRevision(name, commit, files)
 
 
 def download(revision: HubRevision, file: HubFile, folder: Path, progress: Progress) -> Path:
@@ -61,25 +79,56 @@ def download(revision: HubRevision, file: HubFile, folder: Path, progress: Progr
     Raises `StorageError` without the room for it or for a path outside of the folder, `ModelError` if the hub does
     not answer or if what came is not what it states.
     """
-    target = _inside(folder, file.path)
+    _set_up_library()
+    target = target_of(folder, file)
     if target.is_file() and _sha256(target) == file.sha256:
         progress(file.size)
         return target
     partial = partial_of(folder, file)
     make_directories(partial.parent)
+    if partial.parent.is_symlink():
+        raise StorageError(f"{partial.parent} is a link", advice="remove it")
     with FileLock(partial.with_suffix(".lock"), f"pull of {file.path}"):
         check_room(folder, file.size - have(partial))
-        _fetch(revision, file, partial, progress)
-        with partial.open("rb") as opened:
-            magic = opened.read(len(MAGIC))
-        if magic != MAGIC or len(file.sha256) != _SHA256_CHARS or _sha256(partial) != file.sha256:
-            partial.unlink()
-            what = "its checksum is another one" if magic == MAGIC else f"it begins with {magic!r}, not with GGUF"
-            problem = f"{file.path} of {revision.name.repo} is not what the hub states: {what}"
-            raise ModelError(problem, advice="pull it again")
-        make_directories(target.parent)
-        partial.rename(target)
+        if have(partial) != file.size:
+            _fetch(revision, file, partial, progress)
+        _check_content(revision, file, partial)
+        try:
+            make_directories(target.parent)
+            partial.rename(target)
+        except OSError as error:
+            raise storage_error(f"{target} could not be written", error) from error
     return target
+
+
+def target_of(folder: Path, file: HubFile) -> Path:
+    """Return where a file belongs, inside of `folder`. Blocks.
+
+    Raises `StorageError` for a name that no file here gets, `ModelError` for one without a size and a SHA-256.
+    """
+    parts = file.path.split("/")
+    plain = file.path.isprintable() and "\\" not in file.path
+    if not plain or any(not part or part[0] == "." or len(part.encode()) > MOST_NAME_BYTES for part in parts):
+        raise StorageError(
+            f"the hub names a file that is not stored here: {quoted(file.path)}", advice="choose another one"
+        )
+    target = (folder / file.path).resolve()
+    if not target.is_relative_to(folder.resolve()):
+        raise StorageError(f"{folder / file.path} leads out of the model's folder", advice="remove that link")
+    if file.size <= 0 or not _SHA256.fullmatch(file.sha256):
+        raise ModelError(f"the hub states no size and SHA-256 of {file.path}", advice="choose another one")
+    return target
+
+
+def _check_content(revision: HubRevision, file: HubFile, partial: Path) -> None:
+    """Raise `ModelError`, and remove what came, if it is not what the hub states."""
+    with os.fdopen(open_regular(partial), "rb") as opened:
+        magic = opened.read(len(MAGIC))
+    if magic == MAGIC and _sha256(partial) == file.sha256:
+        return
+    partial.unlink()
+    what = "its checksum is another one" if magic == MAGIC else f"it begins with {magic!r}, not with GGUF"
+    raise ModelError(f"{file.path} of {revision.name.repo} is not what the hub states: {what}", advice="pull it again")
 
 
 def partial_of(folder: Path, file: HubFile) -> Path:
@@ -93,22 +142,35 @@ def have(partial: Path) -> int:
 
 
 def _fetch(revision: HubRevision, file: HubFile, partial: Path, progress: Progress) -> None:
-    """Bring what is missing of a file."""
+    """Bring what is missing of a file, and no more than its size."""
     try:
-        with partial.open("r+b" if partial.exists() else "w+b") as opened:
+        with os.fdopen(open_regular(partial, os.O_RDWR | os.O_CREAT), "r+b") as opened:
             there = opened.seek(0, os.SEEK_END)
+            if there > file.size:
+                there = opened.seek(opened.truncate(0))
             http_get(
                 hf_hub_url(revision.name.repo, file.path, revision=revision.commit),
                 opened,
                 resume_size=there,
                 headers=build_hf_headers(),
-                expected_size=file.size,
-                tqdm_class=_bar(progress),
+                tqdm_class=_bar(progress, file.size),
             )
+            there = opened.seek(0, os.SEEK_END)
+    except ModelError:
+        partial.unlink()
+        raise
+    except RepositoryNotFoundError as error:
+        raise UsageError(f"the hub does not give {file.path} of {revision.name.repo}", advice=PRIVATE) from error
     except (HfHubHTTPError, httpx2.HTTPError, ValueError) as error:
         raise _unanswered(error) from error
     except OSError as error:
+        if error.errno is None:  # of the library: there came less than the length that was announced
+            raise _unanswered(error) from error
         raise storage_error(f"{file.path} could not be written", error) from error
+    if there != file.size:
+        partial.unlink()
+        amounts = f"it has {there:,} bytes, and not {file.size:,}"
+        raise ModelError(f"{file.path} is not what the hub states: {amounts}", advice="pull it again")
 
 
 def check_room(folder: Path, needed: int) -> None:
@@ -122,13 +184,6 @@ def check_room(folder: Path, needed: int) -> None:
         )
 
 
-def _inside(folder: Path, path: str) -> Path:
-    target = (folder / path).resolve()
-    if not target.is_relative_to(folder.resolve()) or target == folder.resolve():
-        raise StorageError(f"the hub names a file outside of the model's folder: {quoted(path)}")
-    return target
-
-
 def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
@@ -137,19 +192,66 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _bar(progress: Progress) -> type[Any]:
-    """Return the progress bar of the hub's library that prints nothing and tells `progress`."""
+def _bar(progress: Progress, size: int) -> type[Any]:
+    """Return the progress bar of the hub's library that prints nothing, tells `progress`, and ends what has no end."""
+    there = 0
+
+    def add(count: int) -> None:
+        nonlocal there
+        there += count
+        progress(count)
+        if there > size:
+            raise ModelError(f"the hub sends more than the {size:,} bytes that it states", advice="pull it again")
 
     class Bar(tqdm):  # type: ignore[type-arg]  # the class takes no argument where the program runs
         def __init__(self, *said: Any, **options: Any) -> None:
-            progress(int(options.get("initial") or 0))
+            add(int(options.get("initial") or 0))
             super().__init__(*said, **{**options, "disable": True})
 
         def update(self, n: float | None = 1) -> bool | None:
-            progress(int(n or 0))
+            add(int(n or 0))
             return None
 
     return Bar
+
+
+def _set_up_library() -> None:
+    """Let the hub's library print nothing, ask for nothing of its own, and read bounded answers."""
+    constants.HF_HUB_DISABLE_TELEMETRY = True  # else it asks the hub which programs start agents, and tells which did
+    constants.DOWNLOAD_CHUNK_SIZE = _BLOCK  # what is written at once: the rest is lost when a download is cut
+    hub_log.set_verbosity(logging.CRITICAL)  # it prints what a server says as it is
+    client = get_session()
+    client.headers["Accept-Encoding"] = "identity"
+    client.event_hooks["response"] = [_bound]
+
+
+def _bound(response: httpx2.Response) -> None:
+    """Bound the body of an answer that is read at once; raise `ModelError` for one that is packed."""
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise ModelError("the hub packs what was asked for unpacked", advice="check the address in HF_ENDPOINT")
+    if response.url.path.startswith("/api/") and isinstance(response.stream, httpx2.SyncByteStream):
+        response.stream = _BoundedStream(response.stream)
+
+
+class _BoundedStream(httpx2.SyncByteStream):
+    """Body of an answer that ends with `ModelError` once it is too long, or takes too long."""
+
+    def __init__(self, stream: httpx2.SyncByteStream) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        left, until = MOST_INFO_BYTES, time.monotonic() + MOST_INFO_SECONDS
+        for piece in self._stream:
+            left -= len(piece)
+            if left < 0 or time.monotonic() > until:
+                raise ModelError(
+                    f"the hub's answer has more than {MOST_INFO_BYTES:,} bytes, or takes too long",
+                    advice="check the address in HF_ENDPOINT",
+                )
+            yield piece
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 def _unanswered(error: Exception) -> ModelError:

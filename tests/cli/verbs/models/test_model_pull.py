@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.model_files import HubFile, HubRevision, read_hub_name, wanted_files
 from tests.e2e.machine import Done, Machine
 from tests.fakes.model_hub import COMMIT, ModelHub, model_hub
@@ -63,7 +63,7 @@ def test_a_usual_quantization_is_pulled_listed_and_removed(machine: Machine, tmp
     assert path.read_bytes() == USUAL
     assert COMMIT[:12] in done.err
     listed = machine.agent("model", "list", cwd=machine.folder)
-    assert f"pulled  ada/tiny-GGUF:Q4_K_M  0.0 GB  {path}" in listed.out
+    assert f"pulled  ada/tiny-GGUF:Q4_K_M  25.0 MB  {path}" in listed.out
     count = len(hub.downloads())
     assert pull(machine, "ada/tiny-GGUF").code == ExitCode.DONE
     assert len(hub.downloads()) == count, "what is here is not brought again"
@@ -97,8 +97,15 @@ def test_a_download_that_was_cut_goes_on_where_it_was(machine: Machine, tmp_path
     assert starts[0] == 0 < starts[-1] <= 21_000_000
 
 
-def test_the_token_goes_to_the_hub_alone(machine: Machine, hub: ModelHub) -> None:
-    pull(machine, "ada/tiny-GGUF:Q8_0")
+def test_the_token_goes_to_the_hub_alone_and_nothing_else_is_asked(machine: Machine, hub: ModelHub) -> None:
+    hub.warning = "x; \x9b31m\x07"
+    done = pull(machine, "ada/tiny-GGUF:Q8_0")
+    assert not {"\x9b", "\x07"} & set(done.said), "what a hub says is not printed as it is"
+    assert [path.partition("?")[0].split("/")[1:3] for _, _, path, _ in hub.requests] == [
+        ["api", "models"],
+        ["ada", "tiny-GGUF"],
+        ["ada", "tiny-GGUF"],
+    ]
     assert any(
         "hf_s3cr3t" in headers.get("authorization", headers.get("Authorization", ""))
         for _, _, _, headers in hub.requests
@@ -113,7 +120,7 @@ def test_the_token_goes_to_the_hub_alone(machine: Machine, hub: ModelHub) -> Non
         ("ada/tiny-GGUF:Q2_K", ExitCode.USAGE, "it has BF16, Q4_K_M, Q8_0"),
         ("ada/none", ExitCode.USAGE, "the hub has no ada/none"),
         ("../etc", ExitCode.USAGE, "is no model of a hub"),
-        ("eve/escape", ExitCode.ENVIRONMENT, "outside of the model's folder"),
+        ("eve/escape", ExitCode.ENVIRONMENT, "a file that is not stored here"),
         ("eve/page", ExitCode.MODEL, "not with GGUF"),
     ],
 )
@@ -166,3 +173,11 @@ def test_a_single_file_without_a_quantization_is_taken() -> None:
         read_hub_name("a/b"), COMMIT, (HubFile("model.gguf", 1, ""), HubFile("x.safetensors", 1, ""))
     )
     assert [each.path for each in wanted_files(revision)] == ["model.gguf"]
+
+
+def test_parts_are_those_of_one_file() -> None:
+    files = [HubFile(f"m-Q8_0-{part}.gguf", 1, "") for part in ("00001-of-00001", "00001-of-00002", "00003-of-00002")]
+    name = read_hub_name("a/b")
+    assert wanted_files(HubRevision(name, COMMIT, tuple(files))) == (files[0],)
+    with pytest.raises(UsageError, match="'m-Q8_0' of a/b lacks some of its 2 parts"):
+        wanted_files(HubRevision(name, COMMIT, tuple(files[1:])))

@@ -14,12 +14,11 @@ from agent_workbench.cli.verbs.models.model_report import fact_lines, with_advic
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.model import ModelFacts
+from agent_workbench.core.text.amounts import bytes_text
 
 if TYPE_CHECKING:
     from agent_workbench.core.diagnostics.endpoints import EndpointLine
 
-
-_GIGABYTE = 1e9
 TRY_EXIT = "exit code: 0 the model is fit for steps (executor); 1 it is not; 5 it does not answer, or broke off"
 
 
@@ -67,24 +66,28 @@ def pull(options: argparse.Namespace) -> int:
     from agent_workbench.api.model_files import pull_model
     from agent_workbench.cli.progress import ProgressLine
 
-    with ProgressLine() as line:
-        pulled = pull_model(options.name, lambda path, there, size: line.show(_progress(path, there, size)))
+    try:
+        with ProgressLine() as line:
+            pulled = pull_model(options.name, lambda path, there, size: line.show(_progress(path, there, size)))
+    except KeyboardInterrupt:
+        say_aside("stopped; the same command goes on where it was")
+        raise
     say(str(pulled.path))
-    say_aside(f"{pulled.size / _GIGABYTE:.1f} GB, checked, of commit {pulled.commit[:12]}")
+    say_aside(f"{bytes_text(pulled.size)}, checked, of commit {pulled.commit[:12]}")
     say_aside(f"use it: agent tui --model {shlex.quote(str(pulled.path))}, or model.path in .agent.yml")
     return ExitCode.DONE
 
 
 def _progress(path: str, there: int, size: int) -> str:
     share = there / size if size else 1.0
-    return f"{share:4.0%} of {size / _GIGABYTE:.1f} GB  {path.rpartition('/')[2]}"
+    return f"{share:4.0%} of {bytes_text(size)}  {path.rpartition('/')[2]}"
 
 
 def remove(options: argparse.Namespace) -> int:
     """Remove a pulled model and print what that freed."""
     from agent_workbench.api.model_files import remove_model
 
-    say(f"{remove_model(options.name) / _GIGABYTE:.1f} GB freed")
+    say(f"{bytes_text(remove_model(options.name))} freed")
     return ExitCode.DONE
 
 
@@ -98,7 +101,7 @@ def show_list(options: argparse.Namespace) -> int:
     for line in lines:
         say("  ".join(text.ljust(width) for text, width in zip(_cells(line), widths, strict=True)).rstrip())
     for model in stored_models():
-        say(f"pulled  {model.name}  {model.size / _GIGABYTE:.1f} GB  {model.path}")
+        say(f"pulled  {model.name}  {bytes_text(model.size)}  {model.path}")
     return ExitCode.DONE
 
 

@@ -1,0 +1,113 @@
+"""Downloads from a hub that is faulty or hostile, and what is found in the folder of models."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants
+
+from agent_workbench.adapters.model_files.hub import download, find_revision, partial_of, target_of
+from agent_workbench.core.errors import ModelError, StorageError
+from agent_workbench.core.model_files import HubFile, HubRevision, read_hub_name
+from tests.fakes.model_hub import COMMIT, ModelHub, model_hub
+
+DATA = b"GGUF" + b"m" * 100_000
+FILE = HubFile("m-Q8_0.gguf", len(DATA), hashlib.sha256(DATA).hexdigest())
+NAME = read_hub_name("ada/m")
+REVISION = HubRevision(NAME, COMMIT, (FILE,))
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
+    with model_hub({"ada/m": {FILE.path: DATA}}) as served:
+        monkeypatch.setattr(constants, "ENDPOINT", served.url)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{served.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        )
+        yield served
+
+
+def pull(folder: Path, file: HubFile = FILE) -> Path:
+    return download(REVISION, file, folder, lambda _: None)
+
+
+@pytest.mark.parametrize(("part", "downloads"), [(DATA, 0), (DATA + b"more", 1), (DATA[:50_000], 1)])
+def test_what_is_there_of_a_file_is_used_if_it_can_be(
+    tmp_path: Path, hub: ModelHub, part: bytes, downloads: int
+) -> None:
+    partial = partial_of(tmp_path, FILE)
+    partial.parent.mkdir()
+    partial.write_bytes(part)
+    assert pull(tmp_path).read_bytes() == DATA
+    assert len(hub.downloads()) == downloads
+
+
+@pytest.mark.parametrize("size", [10, 3_000_000])
+def test_a_body_of_another_size_is_not_kept(tmp_path: Path, hub: ModelHub, size: int) -> None:
+    file = HubFile(FILE.path, size, FILE.sha256)
+    with pytest.raises(ModelError, match=r"that it states|not what the hub states"):
+        pull(tmp_path, file)
+    assert not partial_of(tmp_path, file).exists()
+
+
+def test_a_body_without_end_is_ended(tmp_path: Path, hub: ModelHub) -> None:
+    hub.endless = {"storage"}
+    with pytest.raises(ModelError, match="sends more than the 100,004 bytes"):
+        pull(tmp_path)
+
+
+def test_an_answer_without_end_is_ended(hub: ModelHub) -> None:
+    hub.endless = {"hub"}
+    with pytest.raises(ModelError, match="more than 16,777,216 bytes"):
+        find_revision(NAME)
+
+
+@pytest.mark.parametrize("commit", ["../../x", "main", ""])
+def test_a_revision_is_a_commit(hub: ModelHub, commit: str) -> None:
+    hub.commit = commit
+    with pytest.raises(ModelError, match="names no commit"):
+        find_revision(NAME)
+
+
+def test_an_answer_in_another_form_is_an_error_of_the_hub(hub: ModelHub) -> None:
+    hub.sizes[FILE.path] = "x"  # type: ignore[assignment]  # as a hub may say it
+    with pytest.raises(ModelError, match="cannot be read"):
+        find_revision(NAME)
+
+
+@pytest.mark.parametrize(
+    "path", ["../x.gguf", "/x.gguf", "a/../x.gguf", "a//x.gguf", ".x/x.gguf", "a\\x.gguf", "\x07.gguf", "x" * 300, "\0"]
+)
+def test_only_plain_names_are_stored(tmp_path: Path, path: str) -> None:
+    with pytest.raises(StorageError, match="not stored here"):
+        target_of(tmp_path, HubFile(path, 1, FILE.sha256))
+
+
+@pytest.mark.parametrize(("size", "sha256"), [(0, FILE.sha256), (-1, FILE.sha256), (1, ""), (1, "z" * 64)])
+def test_a_file_without_size_and_checksum_is_not_asked_for(tmp_path: Path, size: int, sha256: str) -> None:
+    with pytest.raises(ModelError, match="states no size and SHA-256"):
+        target_of(tmp_path, HubFile("x.gguf", size, sha256))
+
+
+def _partial(folder: Path) -> Path:
+    return partial_of(folder, FILE)
+
+
+@pytest.mark.parametrize("place", [_partial, lambda folder: folder / FILE.path])
+def test_a_link_is_not_written_through(tmp_path: Path, hub: ModelHub, place: Callable[[Path], Path]) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "models"
+    victim.write_text("mine")
+    place(folder).parent.mkdir(parents=True, exist_ok=True)
+    place(folder).symlink_to(victim)
+    with pytest.raises(StorageError):
+        pull(folder)
+    assert victim.read_text() == "mine"
+
+
+def test_a_folder_of_parts_that_is_a_link_is_refused(tmp_path: Path, hub: ModelHub) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".partial").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageError, match="is a link"):
+        pull(tmp_path)
+    assert not list((tmp_path / "elsewhere").iterdir())
