@@ -52,7 +52,7 @@ check: setup format-check lint contracts  ## all that CI checks
 	@$(MAKE) --no-print-directory types & types=$$!; $(MAKE) --no-print-directory test; tests=$$?; \
 		wait $$types && exit $$tests
 
-judge: setup  ## what others wrote, run against us: test suites in the sandbox, MCP conformance and inspector
+judge: setup  ## what others wrote, run against us, and a new user's journeys with their installation
 	$(BIN)/python -m pytest -n0 tests/judges
 
 .PHONY: format-check

@@ -74,7 +74,7 @@ def _seconds(start: Start, place: Path, server: LlamaServer, *, new: bool) -> fl
             user.press("Escape", "1 of 5", "Esc skips the tour")
             user.answer("y", "Set this repo up", "y write them")
         if start.on_screen:
-            user.press("Enter", "New task", "Enter starts it")
+            user.answer("Enter", "New task", "Enter starts it")
         user.screen.until(lambda: bool(model.asked_at), "the first request", KEY_SECONDS)
         return model.asked_at[0] - user.entered
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.e2e.calc import CALC, GOOD, TEST_CALC
 from tests.e2e.journey import Journey, journey
 from tests.e2e.machine import CHECKOUT
-from tests.fakes.scripted_server import ScriptedServer, scripted_server
+from tests.fakes.scripted_server import scripted_server
 from tests.llama_fixtures import LlamaServer
 
 WORDS = "make add() add"
@@ -29,7 +29,7 @@ def clone_to_demo(folder: Path) -> Iterator[Journey]:
         user.press("Escape", "1 of 5", "Esc skips the tour")
         user.press("Enter", "Enter start T-1")
         user.answer("a", "before any change", "a approve")
-        user.press("Enter", "what is sent first", "Enter send")
+        user.answer("Enter", "what is sent first", "Enter send")
         user.answer("a", "line.cents + line.quantity", "a approve")
         user.answer("a", "line.cents * line.quantity", "a approve")
         user.answer("a", "Commit · waits", "a approve")
@@ -58,11 +58,11 @@ def wheel_to_commit(folder: Path, server: LlamaServer) -> Iterator[Journey]:
 def to_commit(user: Journey) -> None:
     """Press what leads from the words of a first task to its commit."""
     user.press("Escape", "1 of 5", "Esc skips the tour")
-    user.press("Enter", "New task T-1", "Enter starts it")
+    user.answer("Enter", "New task T-1", "Enter starts it")
     user.answer("a", "Must pass: $ python3 test_calc.py", "a approve")
     user.press("a", "a again: tasks must pass python3 test_calc.py")
     user.answer("a", "before any change", "a approve")
-    user.press("Enter", "what is sent first", "Enter send")
+    user.answer("Enter", "what is sent first", "Enter send")
     user.answer("a", "return left + right", "a approve")
     user.answer("a", "Commit · waits", "a approve")
     user.arrive("Merge · waits")
@@ -76,6 +76,3 @@ def new_repo(folder: Path) -> Path:
     for words in (("init", "--quiet"), ("add", "--all"), (*AUTHOR, "commit", "--quiet", "-m", "start")):
         subprocess.run(["git", *words], cwd=folder, check=True)
     return folder
-
-
-__all__ = ["ScriptedServer", "clone_to_demo", "new_repo", "to_commit", "wheel_to_commit"]

@@ -94,10 +94,19 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
+def questions(out: str) -> list[str]:
+    """Return the titles of the permission requests that acpx printed, up to their colon."""
+    told = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    asked = [each["params"] for each in told if each.get("method") == "session/request_permission"]
+    return [each["toolCall"]["title"].partition(":")[0] for each in asked]
+
+
 async def test_the_journey_to_a_merged_commit(judge: Path, machine: Machine) -> None:
     repo = calc_repo(machine)
     out = await Client(judge, machine, repo, {"T-2": GOOD}).ran("exec", TASK)
     assert '"stopReason":"end_turn"' in out.replace(" ", "")
+    # The journey of an editor's user: one command, and these questions.
+    assert questions(out) == ["Set this repo up for the workbench?", "checks", "diff", "commit", "fast-forward"]
     assert (repo / "calc.py").read_text() == RIGHT
     by = {each["by"] for each in bodies(journal_lines(repo), "action_decided")}
     assert {each for each in by if each.startswith("acp:")} == {"acp:acpx"}

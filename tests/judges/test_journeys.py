@@ -21,14 +21,14 @@ def subjects(repo: Path, branch: str) -> list[str]:
 
 def test_from_a_clone_to_the_merge_of_the_demo(tmp_path: Path) -> None:
     with clone_to_demo(tmp_path) as user:
-        assert user.counts == {"commands": 3, "keys": 8, "questions": 5}
+        assert user.counts == {"commands": 3, "keys": 8, "questions": 6}
         (shop,) = (tmp_path / "tmp").glob("agent-demo-*/shop")
         assert subjects(shop, "main")[0].startswith("[Agent] Complete T-1")
 
 
 def test_from_the_wheel_to_the_first_commit_in_a_repository(tmp_path: Path, llama_server: LlamaServer) -> None:
     with wheel_to_commit(tmp_path, llama_server) as user:
-        assert user.counts == {"commands": 4, "keys": 8, "questions": 4}
+        assert user.counts == {"commands": 4, "keys": 8, "questions": 6}
         repo = tmp_path / "calc"
         assert subjects(repo, "agent/T-1")[0] == "[Agent] Complete T-1: make add() add"
         assert (
