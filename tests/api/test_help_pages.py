@@ -30,10 +30,10 @@ def test_every_page_that_an_error_names_is_there() -> None:
 
 
 def test_the_address_opens_the_page_of_the_class_or_of_the_error() -> None:
-    assert opened(page_address(TrustError("not trusted"))).startswith("# Trust")
-    assert opened(page_address(LockedError("locked", holder="1"))).startswith("# A session")
-    assert opened(page_address(ConfigError("x", page="how-to/database.md"))).startswith("# Many machines")
-    assert page_address(UsageError("no such flag")) == ""
+    assert opened(page_address(TrustError("not trusted").page)).startswith("# Trust")
+    assert opened(page_address(LockedError("locked", holder="1").page)).startswith("# A session")
+    assert opened(page_address(ConfigError("x", page="how-to/database.md").page)).startswith("# Many machines")
+    assert page_address(UsageError("no such flag").page) == ""
 
 
 def test_an_installed_package_brings_its_own_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +41,6 @@ def test_an_installed_package_brings_its_own_pages(tmp_path: Path, monkeypatch: 
     page.parent.mkdir(parents=True)
     page.write_text("installed")
     monkeypatch.setattr(resources, "files", lambda name: tmp_path / "a folder" / name)
-    assert opened(page_address(TrustError("not trusted"))) == "installed"
+    assert opened(page_address(TrustError("not trusted").page)) == "installed"
     page.unlink()
-    assert page_address(TrustError("not trusted")) == ""
+    assert page_address(TrustError("not trusted").page) == ""

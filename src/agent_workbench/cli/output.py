@@ -79,7 +79,7 @@ def say_error(error: WorkbenchError) -> None:
     from agent_workbench.api.help_pages import page_address
 
     say_aside(f"agent: {error}")
-    for line in (error.advice, page_address(error)):
+    for line in (error.advice, page_address(error.page)):
         say_aside(f"       {line}" if line else "")
 
 

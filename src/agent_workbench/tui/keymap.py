@@ -105,9 +105,7 @@ class Keymap:
     def troubles(self) -> Iterator[str]:
         """Yield the errors in the user's changes: unknown names, and keys with two meanings in one place."""
         for name in self.unknown:
-            instead = (
-                f"{REPLACED[name]!r} does the same" if name in REPLACED else "docs/reference/keys.md has their names"
-            )
+            instead = f"{REPLACED[name]!r} does the same" if name in REPLACED else "the help (`?`) finds the names"
             yield f"there is no key named {name!r}; {instead}"
         if not self.moved:
             return

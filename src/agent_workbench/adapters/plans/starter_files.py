@@ -92,7 +92,7 @@ def _settings(detected: DetectedProject) -> str:
 #   url: http://127.0.0.1:8080
 #   context_tokens: 16384
 
-# Several models by name; if one does not answer, the next is asked (docs/reference/settings.md).
+# Several models by name; if one does not answer, the next is asked.
 # endpoints: {{gpu: {{url: http://10.0.0.2:8080}}, laptop: {{path: ~/models/small.gguf}}}}
 # roles: {{executor: [gpu, laptop]}}
 

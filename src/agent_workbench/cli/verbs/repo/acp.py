@@ -23,7 +23,9 @@ def serve(options: argparse.Namespace) -> int:
     if sys.stdin is None or sys.stdout is None:
         raise UsageError("standard input or output is closed", advice="an editor starts this with a pipe for both")
     if sys.stdin.isatty():
-        say_aside("an editor is expected on standard input (docs/editors.md); Ctrl-C ends this")
+        from agent_workbench.api.help_pages import page_address
+
+        say_aside(f"an editor is expected on standard input; Ctrl-C ends this\n{page_address('editors.md')}".strip())
     from agent_workbench.acp.stdio_server import serve_stdio
 
     serve_stdio(Invocation(Path.cwd(), os.environ, overrides(options)), parent)

@@ -78,11 +78,10 @@ def _search_playbook(invocation: Invocation, words: str, *, as_json: bool) -> in
     elif search.found is not None:
         say(f"{sanitize_line(search.found.path)}  by {search.reason}")
     else:
-        say_aside(
-            "no playbook fits; the nearest:"
-            if search.nearest
-            else "no playbook fits; this repository has none (docs/how-to/ansible.md)"
-        )
+        from agent_workbench.api.help_pages import page_address
+
+        none_here = f"no playbook fits; this repository has none\n{page_address('how-to/ansible.md')}".strip()
+        say_aside("no playbook fits; the nearest:" if search.nearest else none_here)
         for playbook, alike in search.nearest:
             likeness = f"  similarity {alike:.2f}" if alike is not None else ""
             say(f"{sanitize_line(playbook.path)}{likeness}")
