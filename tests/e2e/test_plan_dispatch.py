@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import psycopg
 import pytest
 
 from agent_workbench.api.merge import preview_merge
@@ -222,3 +223,13 @@ def test_a_plan_goes_into_the_database_and_is_shown_while_that_is_away(served: M
     assert {each["state"] for each in away["tasks"]} == {"queued"}
     refused = served.agent("plan", "cancel", "--all", cwd=shop.repo)
     assert refused.code == 4, refused.said
+
+    served.environ["AGENT_DATABASE_URL"] = migrated_url
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        connection.execute("UPDATE agent_tasks SET state = 'done' WHERE id LIKE 'T-1%'")
+        forged = "state = 'withdrawn', reason = E'\\x1b]52;c;YQ==\\x07\\nstatus: done'"
+        connection.execute(f"UPDATE agent_tasks SET {forged} WHERE id LIKE 'T-3%'".encode())
+    assert shop.states == {"T-1": "not proved", "T-2": "waiting", "T-3": "cancelled"}
+    assert "status: done" not in (shop.repo / PLAN).read_text().splitlines()
+    assert len(shop.told("plan", "dispatch", "T-1")["tasks"]) == 2, "and what waits for it"
+    assert shop.states == {"T-1": "queued", "T-2": "waiting", "T-3": "cancelled"}

@@ -28,6 +28,7 @@ from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.task_queue import ENDED, QueuedTask, QueueState
 from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
+from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:  # adapters are loaded by the calls that need them
     from agent_workbench.api.sessions.inbox import RepoInbox
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # adapters are loaded by the calls that need them
 
 CHANGED = "the plan or the queue changed after this was shown, so nothing was queued"
 LABEL = "plan dispatch"
+WHY_CHARS = 300
 REPLACED = "what it waited for was queued again, and so was it"
 MOST_DEFINITION_BYTES = 1_000_000
 
@@ -277,7 +279,8 @@ class _Opened:
         for task in plan.tasks:
             row = rows.get(task.queued_as)
             if task.status is TaskStatus.QUEUED and row is not None and row.state in ENDED and not row.problem:
-                reason = row.reason if row.state is QueueState.WITHDRAWN else ""
+                # Nobody signs a withdrawal, and whoever wrote the row chose its reason.
+                reason = sanitize_line(row.reason, WHY_CHARS) if row.state is QueueState.WITHDRAWN else ""
                 await self.plans.set_status(task.id, STATUS[row.state], reason)
                 plan = plan.with_status(task.id, STATUS[row.state], reason)
         return plan
