@@ -35,6 +35,7 @@ from agent_workbench.core.patch.grammar.editable_file import editable, text_line
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.engine.answer.grammar import step_grammar
 from agent_workbench.engine.answer.offered_lines import offered_lines
 from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
@@ -176,7 +177,8 @@ async def a_server(vocabulary: int = 0, context_tokens: int = CONTEXT_TOKENS) ->
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "random.gguf"
         await asyncio.to_thread(write_tiny_gguf, model, vocabulary_tokens=vocabulary)
-        server = EmbeddedServer(model, log=Path(folder) / "log", environ=os.environ, context_tokens=context_tokens)
+        serving = ServingSettings(context_tokens)
+        server = EmbeddedServer(model, log=Path(folder) / "log", environ=os.environ, serving=serving)
         url, key = await server.start()
         endpoint = Endpoint(url, key)
         try:

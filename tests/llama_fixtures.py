@@ -15,6 +15,7 @@ from msgspec import Struct
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
+from agent_workbench.core.settings.models import ServingSettings
 
 CONTEXT_TOKENS = 8192
 SMALL_CONTEXT_TOKENS = 2560
@@ -43,7 +44,7 @@ class ServerThread:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="llama-server", daemon=True)
         self._server = EmbeddedServer(
-            model, log=log, environ=os.environ, context_tokens=context_tokens, embeddings=embeddings
+            model, log=log, environ=os.environ, serving=ServingSettings(context_tokens), embeddings=embeddings
         )
         self._model = model
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agent_workbench.adapters.llama_cpp.server.command import server_command
+from agent_workbench.core.local_models.server_options import ServerOptions
 from tests.e2e.machine import Done, Machine, Running
 from tests.faults.night_scene import PROJECT, Scene
 
@@ -44,7 +45,11 @@ class ModelServer:
     def start(self) -> None:
         """Start it, and wait until it listens."""
         command = server_command(
-            self._model, context_tokens=CONTEXT_TOKENS, server="", api_key=API_KEY, environ=os.environ
+            self._model,
+            options=ServerOptions(CONTEXT_TOKENS, threads=1),
+            server="",
+            api_key=API_KEY,
+            environ=os.environ,
         )
         self._process = subprocess.Popen(
             command.argv, env=command.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

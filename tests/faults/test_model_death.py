@@ -22,9 +22,10 @@ PARENT = """
 import asyncio, os, sys
 from pathlib import Path
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+from agent_workbench.core.settings.models import ServingSettings
 
 async def main():
-    server = EmbeddedServer(Path(sys.argv[1]), log=Path(sys.argv[2]), environ=os.environ, context_tokens=512)
+    server = EmbeddedServer(Path(sys.argv[1]), log=Path(sys.argv[2]), environ=os.environ, serving=ServingSettings(512))
     await server.start()
     print(server.pid, flush=True)
     await asyncio.Event().wait()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
+from agent_workbench.bootstrap.fleet import local_machine
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.core.invocation import Invocation
 
@@ -87,7 +88,7 @@ async def embedded_server(invocation: Invocation, say: Say) -> "EmbeddedServer":
     repo, settings = await repo_or_folder(invocation, say)
     if not settings.model.path:
         raise UsageError("no model file is named", advice="say which: `agent model serve FILE`")
-    return server_for(settings.model, repo.invocation.environ, repo.model_log, say)
+    return server_for(settings.model, repo.invocation.environ, repo.model_log, say, local_machine(repo))
 
 
 async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":

@@ -48,14 +48,14 @@ def _embedding_server(path: str, settings: "Settings", environ: Mapping[str, str
     """Return the llama.cpp server for the embedding model at `path`."""
     from agent_workbench.adapters.llama_cpp.routing.model_factory import SERVER_VARIABLE
     from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+    from agent_workbench.core.settings.models import ServingSettings
     from agent_workbench.system.user_dirs import state_dir
 
     return EmbeddedServer(
         Path(path),
         log=state_dir() / "logs" / "embeddings.log",
         environ=environ,
-        context_tokens=_CONTEXT_TOKENS,
-        server=settings.model.server or environ.get(SERVER_VARIABLE, ""),
+        serving=ServingSettings(_CONTEXT_TOKENS, server=settings.model.server or environ.get(SERVER_VARIABLE, "")),
         start_seconds=_START_SECONDS,
         embeddings=True,
     )

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from agent_workbench.bootstrap.database import repository_key, shared_database
-
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from collections.abc import Sequence
 
@@ -21,6 +19,7 @@ EMBEDDED = "embedded llama.cpp"
 async def worker_registry(repo: "RepoContext", settings: "Settings", project: str) -> "WorkerRegistry":
     """Return the registered workers of a project's queue in the shared database; raise `ConfigError`, `RepoError`."""
     from agent_workbench.adapters.database.registry import DatabaseRegistry
+    from agent_workbench.bootstrap.database import repository_key, shared_database
 
     return DatabaseRegistry(shared_database(repo, settings.database), await repository_key(repo), project)
 
@@ -28,6 +27,7 @@ async def worker_registry(repo: "RepoContext", settings: "Settings", project: st
 async def worker_names(repo: "RepoContext", project: str) -> "WorkerFiles":
     """Return the names that living workers of this machine have in a project's queue, of whichever clone they are."""
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
+    from agent_workbench.bootstrap.database import repository_key
     from agent_workbench.system.user_dirs import state_dir
 
     return WorkerFiles(state_dir() / "workers" / await repository_key(repo) / project)

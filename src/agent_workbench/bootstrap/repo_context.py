@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.custom_prompts import custom_prompts
 from agent_workbench.bootstrap.database import share_tasks, shared_spending
+from agent_workbench.bootstrap.fleet import local_machine
 from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.playbooks import playbooks
@@ -192,7 +193,8 @@ class RepoContext:
         from agent_workbench.system.user_dirs import state_dir
 
         spending, shared = shared_spending(self, settings), self.shared.models
-        return ModelRegistry(settings, self.invocation.environ, self.model_log, state_dir(), say, shared, spending)
+        environ, machine = self.invocation.environ, local_machine(self)
+        return ModelRegistry(settings, environ, self.model_log, state_dir(), say, shared, spending, machine)
 
     def model(self, settings: "Settings", say: Say) -> "Model":
         """Return the model of all roles; in the demo its answers are scripted."""

@@ -236,7 +236,7 @@ _POSITIVE = (
     *("model.context_tokens", "model.answer_seconds", "model.answer_tokens", "limits.max_tool_calls_per_task"),
     *("limits.consecutive_failure_threshold", "limits.command_seconds", "skills.script_seconds"),
     "infrastructure.run_seconds",
-    *("retrieval.chunker.max_tokens", "endpoints.*.context_tokens"),
+    *("retrieval.chunker.max_tokens", "endpoints.*.context_tokens", "model.threads", "endpoints.*.threads"),
 )
 _ROLES = ("planner", "executor", "reflexion", "verifier", "skills.*")
 _SAMPLED = tuple(f"sampling.{role}" for role in ("planner", "executor", "reflexion"))

@@ -21,6 +21,7 @@ from agent_workbench.adapters.llama_cpp.http_client.json_values import text_at
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.adapters.llama_cpp.vocabulary import MESSAGE_END, make_vocabulary
+from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.core.text.gbnf import literal
 
 # Put before each sentence and each grammar, or the empty text would often be the answer. Two letters: one is a token.
@@ -49,7 +50,7 @@ async def grammar_oracle(folder: Path, sentences: Sequence[str]) -> AsyncIterato
     path = folder / "oracle.gguf"
     marked = [_MARK + sentence for sentence in sentences]
     tokens = await asyncio.to_thread(write_tiny_gguf, path, extra_tokens=marked)
-    server = EmbeddedServer(path, log=folder / "oracle.log", environ=os.environ, context_tokens=512)
+    server = EmbeddedServer(path, log=folder / "oracle.log", environ=os.environ, serving=ServingSettings(512))
     url, key = await server.start()
     endpoint = Endpoint(url, key)
     try:

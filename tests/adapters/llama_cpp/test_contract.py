@@ -7,6 +7,7 @@ import pytest
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.settings.models import ServingSettings
 from tests.adapters.llama_cpp.contract import ModelContract
 from tests.llama_fixtures import LlamaServer
 
@@ -30,7 +31,8 @@ class TestScriptedModel(ModelContract):
 class TestEmbeddedModel(ModelContract):
     @pytest.fixture
     async def model(self, tiny_model_path: Path, tmp_path: Path) -> AsyncIterator[Model]:
-        server = EmbeddedServer(tiny_model_path, log=tmp_path / "server.log", environ=os.environ, context_tokens=8192)
+        serving = ServingSettings(8192)
+        server = EmbeddedServer(tiny_model_path, log=tmp_path / "server.log", environ=os.environ, serving=serving)
         model = EmbeddedModel(server)
         yield model
         await model.close()

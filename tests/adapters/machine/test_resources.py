@@ -68,3 +68,21 @@ def test_unreadable_values_are_no_error(tmp_path: Path) -> None:
         {"proc/meminfo": "MemTotal: many\n", "sys/fs/cgroup/cpu.max": "x y z", "sys/fs/cgroup/memory.max": "-3"},
     )
     assert machine_resources(root=root).memory_available_gb == 0.0
+
+
+def test_files_in_memory_are_not_in_use(tmp_path: Path) -> None:
+    group = {
+        "sys/fs/cgroup/memory.max": f"{4 * GIB}",
+        "sys/fs/cgroup/memory.current": f"{3 * GIB}",
+        "sys/fs/cgroup/memory.stat": f"anon {GIB}\nfile {2 * GIB}\nactive_file {GIB}\ninactive_file {GIB}\nodd\n",
+    }
+    root = write(tmp_path, {"proc/meminfo": f"MemTotal: {16 << 20} kB\nMemAvailable: {8 << 20} kB\n", **group})
+    assert machine_resources((), root).memory_available_gb == 3.0
+
+
+def test_threads_of_one_core_are_one_physical_core(tmp_path: Path) -> None:
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    place = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+    root = write(tmp_path, {place.format(each): "0-63\n" for each in usable})
+    assert machine_resources((), root).physical_cores == 1
+    assert machine_resources((), tmp_path / "nothing").physical_cores == len(list(usable))

@@ -13,7 +13,7 @@ from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Pur
 from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Limits, Settings
-from agent_workbench.core.settings.models import ModelSettings
+from agent_workbench.core.settings.models import ModelSettings, ServingSettings
 from tests.engine.stage import OPEN, a_stage
 from tests.engine.test_executor import run
 from tests.llama_fixtures import LlamaServer
@@ -54,7 +54,7 @@ async def test_a_random_model_breaks_nothing(
     bound: bool,
 ) -> None:
     server = EmbeddedServer(
-        llama_server.model_path, log=tmp_path / "server.log", environ=os.environ, context_tokens=32_768
+        llama_server.model_path, log=tmp_path / "server.log", environ=os.environ, serving=ServingSettings(32_768)
     )
     url, key = await server.start()
     answer_tokens = 400 if bound else 60

@@ -12,6 +12,7 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, Em
 from agent_workbench.adapters.llama_cpp.tiny_model import Template, write_tiny_gguf
 from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, ModelObserved, TaskCommitted
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.engine.prompt.messages import build_parts
 from tests.engine.stage import FINISH, OPEN, a_stage, call, change
 from tests.engine.test_executor import run
@@ -24,7 +25,9 @@ STEPS = (*(call("note", f'{{"text": "look {number}"}}') for number in range(6)),
 async def test_a_task_with_a_model_that_thinks(tmp_path: Path, template: Template) -> None:
     path = tmp_path / "tiny.gguf"
     await asyncio.to_thread(write_tiny_gguf, path, template=template)
-    served = EmbeddedModel(EmbeddedServer(path, log=tmp_path / "log", environ=os.environ, context_tokens=16384))
+    served = EmbeddedModel(
+        EmbeddedServer(path, log=tmp_path / "log", environ=os.environ, serving=ServingSettings(16384))
+    )
     model = ScriptedModel(served, {"T-1": STEPS})
     async with a_stage(tmp_path, model=model, approvals=OPEN) as stage:
         await run(stage)

@@ -12,7 +12,7 @@ from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Limits, Settings
-from agent_workbench.core.settings.models import ModelSettings
+from agent_workbench.core.settings.models import ModelSettings, ServingSettings
 from agent_workbench.engine.replay.model_rerun import rerun_with_model
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
@@ -27,7 +27,7 @@ CHUNKS = GivenChunks((Chunk("answer.txt", 1, 1, "wrong", 1.0),))
 
 def embedded(model: Path, log: Path) -> EmbeddedModel:
     """Return a server of its own, so that nothing is in its cache."""
-    return EmbeddedModel(EmbeddedServer(model, log=log, environ=os.environ, context_tokens=16_384))
+    return EmbeddedModel(EmbeddedServer(model, log=log, environ=os.environ, serving=ServingSettings(16_384)))
 
 
 async def recorded_with(folder: Path, model: Model) -> tuple[Repository, tuple[Recorded, ...]]:

@@ -18,7 +18,8 @@ def machine_resources(gpus: tuple[Gpu, ...] = (), root: Path = Path("/")) -> Mac
     has the share of its cores that the machine has left.
     """
     total, available = _memory(root)
-    cores, quota = _cores(), _cpu_quota(root)
+    usable = _usable()
+    cores, quota = len(usable), _cpu_quota(root)
     allowed = min(cores, quota) if quota else float(cores)
     load = _load()
     machine = os.cpu_count() or cores or 1
@@ -29,6 +30,7 @@ def machine_resources(gpus: tuple[Gpu, ...] = (), root: Path = Path("/")) -> Mac
         memory_total_gb=round(total / GIB, 2),
         memory_available_gb=round(available / GIB, 2),
         gpus=gpus,
+        physical_cores=len({_siblings(each, root) for each in usable}),
     )
 
 
@@ -40,10 +42,15 @@ def _load() -> tuple[float, float, float]:
     return round(one, 2), round(five, 2), round(fifteen, 2)
 
 
-def _cores() -> int:
-    """Return the cores that this process may run on."""
+def _usable() -> frozenset[int]:
+    """Return the numbers of the processors that this process may run on."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return frozenset(affinity(0) if affinity is not None else range(os.cpu_count() or 1))
+
+
+def _siblings(processor: int, root: Path) -> str:
+    """Return the processors on the same core as one list; two threads on one core only wait for each other."""
+    return _text(root / f"sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list") or str(processor)
 
 
 def _memory(root: Path) -> tuple[int, int]:
@@ -77,7 +84,15 @@ def _memory_limits(root: Path) -> Iterator[tuple[int, int]]:
             said = _text(folder / limit)
             if said.isdigit() and int(said) < _UNLIMITED:
                 usage = _text(folder / used)
-                yield int(said), int(usage) if usage.isdigit() else 0
+                yield int(said), max(0, (int(usage) if usage.isdigit() else 0) - _page_cache(folder))
+
+
+def _page_cache(folder: Path) -> int:
+    """Return the bytes of files in memory, which count as used and are given up for anything else."""
+    lines = (line.split() for line in _text(folder / "memory.stat").splitlines())
+    found = {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
+    names = ("active_file", "inactive_file")
+    return sum(found.get(f"total_{name}", found.get(name, 0)) for name in names)
 
 
 def _cpu_quota(root: Path) -> float:

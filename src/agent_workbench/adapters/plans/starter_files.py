@@ -90,7 +90,7 @@ def _settings(detected: DetectedProject) -> str:
 # model:
 #   path: ~/models/coder.gguf
 #   url: http://127.0.0.1:8080
-#   context_tokens: 16384
+#   context_tokens: 16384   # without it computed from this machine's memory
 
 # Several models by name; if one does not answer, the next is asked.
 # endpoints: {{gpu: {{url: http://10.0.0.2:8080}}, laptop: {{path: ~/models/small.gguf}}}}

@@ -18,6 +18,7 @@ from agent_workbench.core.custom_prompts import prompt_folder
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.rules.rule_text import rule_words
 from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval, Rule, Settings
+from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS
 
 RULES = "approvals.rules"
 SKILL_FILES = "skill files in "
@@ -33,7 +34,7 @@ WHOLE_GROUPS = ("endpoints.", "roles.", "mcp_servers.", "hooks.", "forge.", "dat
 # Harmless up to the default.
 BOUNDED = {
     *("limits.max_tool_calls_per_task", "limits.max_reflexion_retries", "limits.consecutive_failure_threshold"),
-    *("limits.command_seconds", "model.context_tokens", "model.answer_tokens", "model.answer_seconds"),
+    *("limits.command_seconds", "model.answer_tokens", "model.answer_seconds"),
     *(
         "retrieval.top_n",
         "retrieval.chunker.max_tokens",
@@ -43,6 +44,8 @@ BOUNDED = {
     ),
     "skills.script_seconds",
 }
+# Harmless up to the usual one, which needs little memory.
+CONTEXT = "model.context_tokens"
 MEANINGS = {
     "test_command": "runs as the tests",
     "lint_command": "runs as the linter",
@@ -203,6 +206,8 @@ def _is_harmless(key: str, value: object) -> bool:
         return True
     if key in HARMLESS or value == default:
         return True
+    if key == CONTEXT and isinstance(value, int):
+        return value <= USUAL_CONTEXT_TOKENS
     if key in BOUNDED and isinstance(value, int | float) and isinstance(default, int | float):
         return value <= default
     if key == "tools_allowed" and isinstance(value, tuple):

@@ -42,6 +42,9 @@ def endpoint_named(settings: Settings, name: str) -> EndpointSettings | None:
         model=model.name,
         server=model.server,
         context_tokens=model.context_tokens,
+        threads=model.threads,
+        gpu_layers=model.gpu_layers,
+        cache_type=model.cache_type,
         api_key_env=model.api_key_env,
     )
 

@@ -136,7 +136,8 @@ class ServedModel(Struct, frozen=True):
 class MachineResources(Struct, frozen=True):
     """Resources of a machine: load averages of 1, 5 and 15 minutes, cores, memory in GiB, and GPUs.
 
-    `cores_available` are those that the load leaves. Limits of a container count.
+    `cores_available` are those that the load leaves. Limits of a container count, but not for `physical_cores`: those
+    that the process may run on, without their second threads.
     """
 
     load: tuple[Amount, Amount, Amount] = (0.0, 0.0, 0.0)
@@ -145,6 +146,7 @@ class MachineResources(Struct, frozen=True):
     memory_total_gb: Amount = 0.0
     memory_available_gb: Amount = 0.0
     gpus: tuple[Gpu, ...] = ()
+    physical_cores: Count = 0
 
     @property
     def largest_gpu(self) -> float:

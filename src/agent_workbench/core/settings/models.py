@@ -1,8 +1,35 @@
 """Settings of model endpoints: addresses, roles, sampling and prices."""
 
+from enum import StrEnum
+
 from msgspec import Struct, field
 
 from agent_workbench.core.model import Purpose, Sampling
+
+USUAL_CONTEXT_TOKENS = 16_384
+"""Context that a task is comfortable with."""
+
+
+class CacheType(StrEnum):
+    """Type of the numbers in a KV cache; `auto`: chosen at the server's start."""
+
+    AUTO = "auto"
+    F16 = "f16"
+    Q8_0 = "q8_0"
+    Q4_0 = "q4_0"
+
+
+class ServingSettings(Struct, frozen=True):
+    """Settings of a server that we start; None and `auto` are computed at its start, for the machine it runs on.
+
+    `server` is the user's own `llama-server`; empty: the one that comes with the workbench.
+    """
+
+    context_tokens: int | None = None
+    threads: int | None = None
+    gpu_layers: int | None = None
+    cache_type: CacheType = CacheType.AUTO
+    server: str = ""
 
 
 class ModelSettings(Struct, frozen=True):
@@ -16,8 +43,14 @@ class ModelSettings(Struct, frozen=True):
     """The model's name in requests, for servers that have several."""
     server: str = ""
     """A `llama-server` binary to start with `model.path` in place of the built-in one."""
-    context_tokens: int = 16384
-    """The context size with which the workbench starts a server."""
+    context_tokens: int | None = None
+    """The context with which the workbench starts a server; without it computed for the machine."""
+    threads: int | None = None
+    """Threads of a server that the workbench starts; without it computed."""
+    gpu_layers: int | None = None
+    """Layers of the model on the GPU; without it computed."""
+    cache_type: CacheType = CacheType.AUTO
+    """Type of the numbers in the KV cache; `auto`: `f16`, or `q8_0` where only that leaves room for 16,384 tokens."""
     api_key_env: str = ""
     """The environment variable that holds the server's key; keys do not belong in files."""
     answer_seconds: float = 600.0
@@ -26,6 +59,11 @@ class ModelSettings(Struct, frozen=True):
     """
     answer_tokens: int = 2048
     """The maximum length of an answer."""
+
+    @property
+    def serving(self) -> ServingSettings:
+        """The settings of the server for `path`."""
+        return ServingSettings(self.context_tokens, self.threads, self.gpu_layers, self.cache_type, self.server)
 
 
 # Name of the default endpoint (the group `model`) in chains.
@@ -66,8 +104,14 @@ class EndpointSettings(Struct, frozen=True):
     """The model's name in requests."""
     server: str = ""
     """A `llama-server` binary to start with `path`."""
-    context_tokens: int = 16384
-    """The context size with which the workbench starts a server."""
+    context_tokens: int | None = None
+    """The context with which the workbench starts a server; without it computed for the machine."""
+    threads: int | None = None
+    """Threads of a server that the workbench starts; without it computed."""
+    gpu_layers: int | None = None
+    """Layers of the model on the GPU; without it computed."""
+    cache_type: CacheType = CacheType.AUTO
+    """Type of the numbers in the KV cache; `auto`: `f16`, or `q8_0` where only that leaves room for 16,384 tokens."""
     api_key_env: str = ""
     """The environment variable that holds this server's key; it is sent to no other."""
     dollars_per_million_tokens: TokenPrice = field(default_factory=TokenPrice)

@@ -12,6 +12,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.workspace import Workspace
+from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS
 from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.skills.selection import (
     MOST_CONSIDERED,
@@ -126,7 +127,9 @@ async def change_skill(session: SessionContext, run: TaskRun, intent: ChooseSkil
     counter = _TokenCounter(session)
     (tokens,) = await counter.count([skill_text(loaded)])
     facts = session.state.model_for(Purpose.EXECUTOR)
-    context = (facts.context_tokens if facts is not None else 0) or session.settings.model.context_tokens
+    context = (facts.context_tokens if facts is not None else 0) or (
+        session.settings.model.context_tokens or USUAL_CONTEXT_TOKENS
+    )
     if tokens > context // 2:
         return Refused(f"the skill {loaded.name} has {tokens:,} tokens, more than half of the context of {context:,}")
     skills = (*before.skills, SkillText(loaded.name, loaded.text, BY_USER, tokens))

@@ -6,6 +6,7 @@ from pathlib import Path
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import sentence_grammar
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.core.model import ModelRequest, Sampling
+from agent_workbench.core.settings.models import ServingSettings
 from tests.adapters.llama_cpp.answers import ask, collect
 
 # What lies in the cache, and how much of it, is another thing each time.
@@ -20,7 +21,7 @@ def _request(prompt: str, seed: int = 7) -> ModelRequest:
 async def test_an_exact_answer_is_the_same_whatever_was_asked_before_and_by_whichever_start(
     tiny_model_path: Path, tmp_path: Path
 ) -> None:
-    server = EmbeddedServer(tiny_model_path, log=tmp_path / "log", environ=os.environ, context_tokens=8192)
+    server = EmbeddedServer(tiny_model_path, log=tmp_path / "log", environ=os.environ, serving=ServingSettings(8192))
     model = EmbeddedModel(server)
     first = [(await collect(model, _request(prompt))).text for prompt in PROMPTS]
     again = [(await collect(model, _request(prompt))).text for prompt in PROMPTS]
@@ -41,7 +42,7 @@ async def test_an_exact_answer_is_the_same_whatever_was_asked_before_and_by_whic
 
 async def test_another_seed_is_another_answer_and_no_heat_is_one_for_all(tiny_model_path: Path, tmp_path: Path) -> None:
     model = EmbeddedModel(
-        EmbeddedServer(tiny_model_path, log=tmp_path / "log", environ=os.environ, context_tokens=2048)
+        EmbeddedServer(tiny_model_path, log=tmp_path / "log", environ=os.environ, serving=ServingSettings(2048))
     )
     assert len({(await collect(model, _request(PROMPTS[0], seed))).text for seed in range(4)}) == 4
     cold = Sampling(temperature=0.0)

@@ -11,6 +11,7 @@ from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking, senten
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny_model import Template, write_tiny_gguf
 from agent_workbench.core.model import StopCause
+from agent_workbench.core.settings.models import ServingSettings
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.adapters.llama_cpp.contract import SENTENCE
 from tests.fakes.faulty_server import END, PROPS, FaultyServer, as_json, delta, event, stream
@@ -65,7 +66,7 @@ async def test_line_ends_before_an_answer_are_kept_where_nobody_thinks() -> None
 async def test_a_real_server_streams_the_answer_and_nothing_else(tmp_path: Path, template: Template) -> None:
     path = tmp_path / f"{template}.gguf"
     await asyncio.to_thread(write_tiny_gguf, path, template=template)
-    model = EmbeddedModel(EmbeddedServer(path, log=tmp_path / "log", environ=os.environ, context_tokens=8192))
+    model = EmbeddedModel(EmbeddedServer(path, log=tmp_path / "log", environ=os.environ, serving=ServingSettings(8192)))
     thoughts = []
     for number in range(24):
         got = await collect(

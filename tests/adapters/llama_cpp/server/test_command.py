@@ -1,35 +1,30 @@
-import os
 from pathlib import Path
 
-import pytest
+from agent_workbench.adapters.llama_cpp.server.command import ServerCommand, server_command
+from agent_workbench.core.local_models.server_options import ServerOptions
+from agent_workbench.core.settings.models import CacheType
 
-from agent_workbench.adapters.llama_cpp.server.command import server_command
-
-
-@pytest.fixture
-def big(tmp_path: Path) -> Path:
-    path = tmp_path / "big.gguf"
-    with path.open("wb") as file:
-        file.write(b"GGUF")
-        file.truncate(60_000_000)
-    return path
+COMPUTED = ServerOptions(8192, 6, 20, CacheType.Q8_0, 512 << 20)
 
 
-def _threads(model: Path) -> int:
-    command = server_command(model, context_tokens=512, server="", api_key="k", environ={})
-    return int(command.argv[command.argv.index("--threads") + 1])
+def command(options: ServerOptions, server: str = "") -> ServerCommand:
+    environ = {"PATH": "/bin:/usr/bin"}
+    return server_command(Path("/m.gguf"), options=options, server=server, api_key="k", environ=environ)
 
 
-def test_a_tiny_model_has_one_thread(tiny_model_path: Path) -> None:
-    assert _threads(tiny_model_path) == 1
+def test_the_built_in_server_gets_what_was_computed() -> None:
+    line = " ".join(command(COMPUTED).argv)
+    assert "--context-tokens 8192 --threads 6 --alias m.gguf" in line
+    assert "--cache-type q8_0 --cache-megabytes 512 --gpu-layers 20" in line
 
 
-def test_a_big_model_has_at_most_the_cores_there_are(big: Path) -> None:
-    assert 1 <= _threads(big) <= (os.cpu_count() or 1)
+def test_ones_own_server_gets_what_was_computed_and_no_key_in_its_arguments() -> None:
+    made = command(COMPUTED, "sh")
+    assert made.argv[-10:] == ("--alias", "m.gguf", "-t", "6", "-ngl", "20", "-ctk", "q8_0", "-ctv", "q8_0")
+    assert made.environment["LLAMA_API_KEY"] == "k"
+    assert "k" not in made.argv
 
 
-def test_ones_own_server_chooses_its_threads_for_a_big_model(big: Path) -> None:
-    command = server_command(big, context_tokens=512, server="sh", api_key="k", environ={"PATH": "/bin:/usr/bin"})
-    assert "-t" not in command.argv
-    assert command.environment["LLAMA_API_KEY"] == "k"
-    assert "k" not in command.argv
+def test_what_is_left_to_llama_cpp_is_not_said() -> None:
+    assert not {"-t", "-ngl", "-ctk"} & set(command(ServerOptions(), "sh").argv)
+    assert "--gpu-layers" not in command(ServerOptions()).argv

@@ -10,6 +10,7 @@ import pytest
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.core.errors import ModelUnavailable
+from agent_workbench.core.settings.models import ServingSettings
 from tests.adapters.llama_cpp.answers import ask, collect
 
 LOOKALIKE = Path(__file__).with_name("llama_server_lookalike.py")
@@ -18,7 +19,7 @@ LOOKALIKE = Path(__file__).with_name("llama_server_lookalike.py")
 @pytest.fixture
 async def server(tiny_model_path: Path, tmp_path: Path) -> AsyncIterator[EmbeddedServer]:
     server = EmbeddedServer(
-        tiny_model_path, log=tmp_path / "state" / "server.log", environ=os.environ, context_tokens=1024
+        tiny_model_path, log=tmp_path / "state" / "server.log", environ=os.environ, serving=ServingSettings(1024)
     )
     yield server
     await server.stop()
@@ -63,7 +64,7 @@ async def test_the_key_is_in_no_command_line_and_no_log(server: EmbeddedServer, 
 
 async def test_gets_only_what_it_needs_of_the_environment(tiny_model_path: Path, tmp_path: Path) -> None:
     environ = {**os.environ, "GITHUB_TOKEN": "planted", "GGML_PLANTED": "wanted"}
-    server = EmbeddedServer(tiny_model_path, log=tmp_path / "server.log", environ=environ, context_tokens=512)
+    server = EmbeddedServer(tiny_model_path, log=tmp_path / "server.log", environ=environ, serving=ServingSettings(512))
     await server.start()
     given = psutil.Process(server.pid).environ()
     await server.stop()
@@ -78,7 +79,7 @@ async def test_does_not_load_modules_from_where_we_stand(
         (tmp_path / name).write_text("raise SystemExit('obeyed')")
     monkeypatch.chdir(tmp_path)
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    server = EmbeddedServer(tiny_model_path, log=tmp_path / "server.log", environ=environ, context_tokens=512)
+    server = EmbeddedServer(tiny_model_path, log=tmp_path / "server.log", environ=environ, serving=ServingSettings(512))
     url, _ = await server.start()
     await server.stop()
     assert url
@@ -92,7 +93,7 @@ async def test_the_users_own_server_is_started_instead(tiny_model_path: Path, tm
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     for named in ("llama-server", str(binary)):
         server = EmbeddedServer(
-            tiny_model_path, log=tmp_path / "log", environ=environ, context_tokens=768, server=named
+            tiny_model_path, log=tmp_path / "log", environ=environ, serving=ServingSettings(768, server=named)
         )
         model = EmbeddedModel(server)
         facts = await model.observe()
@@ -126,7 +127,9 @@ async def test_a_model_that_was_cut_says_what_the_server_said(tiny_model_path: P
 
 
 async def test_a_server_that_is_not_there(tiny_model_path: Path, tmp_path: Path) -> None:
-    server = EmbeddedServer(tiny_model_path, log=tmp_path / "log", environ=os.environ, server="no-such-server")
+    server = EmbeddedServer(
+        tiny_model_path, log=tmp_path / "log", environ=os.environ, serving=ServingSettings(server="no-such-server")
+    )
     with pytest.raises(ModelUnavailable, match="no-such-server") as caught:
         await server.start()
     assert "LLAMA_SERVER" in caught.value.advice
@@ -141,7 +144,7 @@ async def test_a_server_that_says_nothing_is_given_up_and_ended(tiny_model_path:
         tiny_model_path,
         log=tmp_path / "log",
         environ=os.environ,
-        server=str(silent),
+        serving=ServingSettings(server=str(silent)),
         on_status=said.append,
         start_seconds=1.2,
     )

@@ -14,6 +14,7 @@ import pytest
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient, EmbeddingFailed
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
+from agent_workbench.core.settings.models import ServingSettings
 from tests.llama_fixtures import LlamaServer
 
 pytestmark = pytest.mark.xdist_group("embeddings")
@@ -74,7 +75,7 @@ async def test_a_server_of_ours_starts_with_the_first_text_and_again_after_its_d
     embedding_model_path: Path, tmp_path: Path
 ) -> None:
     server = EmbeddedServer(
-        embedding_model_path, log=tmp_path / "log", environ=os.environ, context_tokens=512, embeddings=True
+        embedding_model_path, log=tmp_path / "log", environ=os.environ, serving=ServingSettings(512), embeddings=True
     )
     settings = EmbeddingSettings(EmbeddingProvider.SERVER, path=str(embedding_model_path))
     client = EmbeddingClient(settings, {}, server)

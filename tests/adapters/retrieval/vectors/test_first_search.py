@@ -13,6 +13,7 @@ from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
+from agent_workbench.core.settings.models import ServingSettings
 from tests.fakes.folder_workspace import FolderWorkspace
 from tests.llama_fixtures import LlamaServer
 
@@ -40,7 +41,7 @@ def sources(tmp_path: Path) -> FolderWorkspace:
 async def retriever_with(embeddings: EmbeddingSettings, tmp_path: Path) -> AsyncIterator[CodeRetriever]:
     def server(path: str) -> EmbeddedServer:
         log = tmp_path / "log" / "embeddings.log"
-        return EmbeddedServer(Path(path), log=log, environ=os.environ, context_tokens=1_024, embeddings=True)
+        return EmbeddedServer(Path(path), log=log, environ=os.environ, serving=ServingSettings(1_024), embeddings=True)
 
     settings = RetrievalSettings(embeddings=embeddings)
     retriever = CodeRetriever(settings, tmp_path / "cache", dict(os.environ), server)

@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
@@ -10,6 +12,7 @@ from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.ports.machine import Machine
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings.models import ModelSettings
 
@@ -23,6 +26,7 @@ def model_from_settings(
     log_path: Path,
     on_status: OnStatus,
     shared: SharedModels | None = None,
+    machine: Machine | None = None,
 ) -> Model:
     """Return the model at `url`, else one with our own server for `path`, else the one at `LLAMA_SERVER_URL`.
 
@@ -39,24 +43,28 @@ def model_from_settings(
     if settings.path:
 
         def make(say: OnStatus) -> EmbeddedModel:
-            server = embedded_server(settings, environ, log_path, say)
+            server = embedded_server(settings, environ, log_path, say, machine)
             return EmbeddedModel(server, model_name=settings.name, on_status=say)
 
-        served = settings.path, settings.server, settings.context_tokens
+        served = settings.path, settings.serving
         return shared.take(served, make, on_status) if shared is not None else make(on_status)
     return unconfigured()
 
 
 def embedded_server(
-    settings: ModelSettings, environ: Mapping[str, str], log_path: Path, on_status: OnStatus
+    settings: ModelSettings,
+    environ: Mapping[str, str],
+    log_path: Path,
+    on_status: OnStatus,
+    machine: Machine | None = None,
 ) -> EmbeddedServer:
-    """Return the server for `settings.path`, not yet started."""
+    """Return the server for `settings.path` on this `machine`, not yet started."""
     return EmbeddedServer(
         Path(settings.path),
         log=log_path,
         environ=environ,
-        context_tokens=settings.context_tokens,
-        server=settings.server or environ.get(SERVER_VARIABLE, ""),
+        serving=replace(settings.serving, server=settings.server or environ.get(SERVER_VARIABLE, "")),
+        machine=machine,
         on_status=on_status,
     )
 

@@ -5,17 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
+from agent_workbench.adapters.llama_cpp.local_models.model_file import read_model_file
 from agent_workbench.adapters.llama_cpp.routing.chain import ChainedModel
 from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, StatusRelay
 from agent_workbench.adapters.llama_cpp.routing.endpoint_order import quota_of
 from agent_workbench.adapters.llama_cpp.routing.model_factory import UnusableModel, model_from_settings
 from agent_workbench.adapters.llama_cpp.routing.priced_model import PricedModel
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import LocalSpending, SpendingLedger
-from agent_workbench.adapters.llama_cpp.server.command import check_model_file
 from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
 from agent_workbench.core.diagnostics.endpoints import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.ports.machine import Machine
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.spending import Spending
 from agent_workbench.core.settings import Settings
@@ -40,6 +41,7 @@ class ModelRegistry:
         on_status: OnStatus,
         shared: SharedModels | None = None,
         spending: Spending | None = None,
+        machine: Machine | None = None,
     ) -> None:
         self._settings = settings
         self._environ = environ
@@ -47,6 +49,7 @@ class ModelRegistry:
         self.spending: Spending = spending or LocalSpending(SpendingLedger(state_dir))
         self._on_status = on_status
         self._shared = shared
+        self._machine = machine
         self._links: dict[str, ChainLink] = {}
         self._made: list[Model] = []
         self._served: dict[tuple[str, str], tuple[Model, StatusRelay]] = {}
@@ -56,7 +59,9 @@ class ModelRegistry:
         chains = {purpose: self._settings.chain(purpose) for purpose in Purpose}
         if set(chains.values()) == {ONE}:
             # One model for everything needs no chain.
-            return model_from_settings(self._settings.model, self._environ, self._log, self._on_status, self._shared)
+            return model_from_settings(
+                self._settings.model, self._environ, self._log, self._on_status, self._shared, self._machine
+            )
         return ChainedModel(
             {purpose: tuple(map(self._link, chain)) for purpose, chain in chains.items()},
             self._on_status,
@@ -76,7 +81,7 @@ class ModelRegistry:
         """
         endpoint = self._endpoint(name)
         if endpoint.path:
-            check_model_file(Path(endpoint.path).expanduser())
+            read_model_file(Path(endpoint.path).expanduser())
             return None
         return self._model(name, endpoint)[0]
 
@@ -130,26 +135,31 @@ class ModelRegistry:
                 self._log_of(name),
                 status_relay,
                 self._shared,
+                self._machine,
             )
         except ConfigError as error:
             return UnusableModel(ModelRefused, str(error), error.advice)
 
-    def _context_tokens(self, endpoint: EndpointSettings) -> int:
-        """Return the largest context size among the endpoints with the same file."""
+    def _context_tokens(self, endpoint: EndpointSettings) -> int | None:
+        """Return the largest context size that endpoints with the same file set, None if none does."""
         named = (endpoint_named(self._settings, name) for name in (*dict(self._settings.endpoints), SHORT_FORM))
         same = (each for each in named if each and each.path == endpoint.path and each.server == endpoint.server)
-        return max((each.context_tokens for each in same if endpoint.path), default=endpoint.context_tokens)
+        said = (each.context_tokens for each in same if endpoint.path and each.context_tokens)
+        return max(said, default=endpoint.context_tokens)
 
     def _log_of(self, name: str) -> Path:
         return self._log if name == SHORT_FORM else self._log.with_stem(f"{self._log.stem}-{name}")
 
 
-def _as_model(endpoint: EndpointSettings, context_tokens: int) -> ModelSettings:
+def _as_model(endpoint: EndpointSettings, context_tokens: int | None) -> ModelSettings:
     return ModelSettings(
         path=endpoint.path,
         url=endpoint.url,
         name=endpoint.model,
         server=endpoint.server,
         context_tokens=context_tokens,
+        threads=endpoint.threads,
+        gpu_layers=endpoint.gpu_layers,
+        cache_type=endpoint.cache_type,
         api_key_env=endpoint.api_key_env,
     )

@@ -12,13 +12,18 @@ from msgspec.structs import replace
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel, say_nothing
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
+from agent_workbench.adapters.llama_cpp.local_models.model_file import ModelFile, read_model_file
 from agent_workbench.adapters.llama_cpp.server.command import ServerCommand, server_command
 from agent_workbench.adapters.llama_cpp.server.exit_reason import exit_error
 from agent_workbench.adapters.llama_cpp.server.log import ServerLog
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelUnavailable, ShellError
+from agent_workbench.core.local_models.server_options import ServerOptions, server_options
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.ports.machine import Machine
+from agent_workbench.core.queue.workers import MachineResources
+from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.system.processes import SupervisedProcess, spawn
 
 # How builds of llama.cpp, old and new, say where they listen.
@@ -34,8 +39,8 @@ _ENDED_SECONDS = 2.0
 class EmbeddedServer:
     """llama.cpp's server for the GGUF file `model`, with a random API key and its output in `log`.
 
-    `server` is the user's own `llama-server`; empty: the one that comes with the workbench. Of `environ` it gets what
-    it may need. With `embeddings` it serves `/v1/embeddings` in place of answers.
+    What `serving` leaves open is computed for `machine` at each start. Of `environ` the server gets what it may need.
+    With `embeddings` it serves `/v1/embeddings` in place of answers.
     """
 
     def __init__(
@@ -44,8 +49,8 @@ class EmbeddedServer:
         *,
         log: Path,
         environ: Mapping[str, str],
-        context_tokens: int = 16384,
-        server: str = "",
+        serving: ServingSettings | None = None,
+        machine: Machine | None = None,
         on_status: OnStatus = say_nothing,
         start_seconds: float = _START_SECONDS,
         embeddings: bool = False,
@@ -53,13 +58,19 @@ class EmbeddedServer:
         self._model = model
         self._log = ServerLog(log)
         self._environ = environ
-        self._context_tokens = context_tokens
-        self._server = server
+        self._serving = serving or ServingSettings()
+        self._machine = machine
         self._on_status = on_status
         self._start_seconds = start_seconds
         self._embeddings = embeddings
+        self._options = ServerOptions()
         self._process: SupervisedProcess | None = None
         self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def options(self) -> ServerOptions:
+        """Options of the last start, with the reason of each."""
+        return self._options
 
     @property
     def running(self) -> bool:
@@ -118,14 +129,21 @@ class EmbeddedServer:
     def _command(self, key: str) -> ServerCommand:
         model = self._model.expanduser().absolute()
         self._log.path.parent.mkdir(parents=True, exist_ok=True)
+        self._options = self._computed(read_model_file(model))
         return server_command(
             model,
-            context_tokens=self._context_tokens,
-            server=self._server,
+            options=self._options,
+            server=self._serving.server,
             api_key=key,
             environ=self._environ,
             embeddings=self._embeddings,
         )
+
+    def _computed(self, file: ModelFile) -> ServerOptions:
+        if self._machine is not None and self._serving.server:
+            self._machine.find_gpus()
+        resources = self._machine.resources() if self._machine is not None else MachineResources()
+        return server_options(file.facts, file.size, resources, self._serving)
 
     async def _read(self, process: SupervisedProcess, address: asyncio.Future[str | None]) -> None:
         """Log the output until the server ends; the first line with an address resolves `address`."""

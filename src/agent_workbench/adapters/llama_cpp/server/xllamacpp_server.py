@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from xllamacpp import CommonParams
 
 API_KEY_VARIABLE = "LLAMA_API_KEY"
-_CACHE_MEGABYTES = 2048
 
 
 def main(arguments: list[str]) -> int:
@@ -44,14 +43,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="a GGUF file")
     parser.add_argument("--context-tokens", type=int, default=0, help="0: as many as the model was trained with")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=0, help="0: llama.cpp's own choice")
+    parser.add_argument("--gpu-layers", type=int, default=None, help="without it llama.cpp's own choice")
+    parser.add_argument("--cache-type", choices=("f16", "q8_0", "q4_0"), default="f16")
+    parser.add_argument("--cache-megabytes", type=int, default=2048, help="memory for prompts of other conversations")
     parser.add_argument("--alias", default="", help="the model's name in what the server says of itself")
     parser.add_argument("--embeddings", action="store_true", help="serve vectors of texts in place of answers")
     return parser
 
 
 def _parameters(given: argparse.Namespace, api_key: str) -> "CommonParams":
-    from xllamacpp import CommonParams
+    from xllamacpp import CommonParams, ggml_type
 
     parameters = CommonParams()
     parameters.model.path = given.model
@@ -62,9 +64,13 @@ def _parameters(given: argparse.Namespace, api_key: str) -> "CommonParams":
     parameters.api_keys = [api_key]
     parameters.n_ctx = given.context_tokens
     parameters.n_parallel = 1
-    parameters.cpuparams.n_threads = given.threads
-    parameters.cpuparams_batch.n_threads = given.threads
-    parameters.cache_ram_mib = _CACHE_MEGABYTES
+    if given.threads:
+        parameters.cpuparams.n_threads = given.threads
+        parameters.cpuparams_batch.n_threads = given.threads
+    if given.gpu_layers is not None:
+        parameters.n_gpu_layers = given.gpu_layers
+    parameters.cache_type_k = parameters.cache_type_v = getattr(ggml_type, f"GGML_TYPE_{given.cache_type.upper()}")
+    parameters.cache_ram_mib = given.cache_megabytes
     if given.embeddings:
         parameters.embedding = True
         # A text is embedded in one batch.

@@ -122,6 +122,8 @@ def serve(options: argparse.Namespace) -> int:
         url, key = await server.start()
         try:
             say(f"listening {url}")
+            for reason in server.options.reasons:
+                say(f"  {reason}")
             say(f"  AGENT_API_KEY={key}    export it where you work, and in that repo's .agent.yml set")
             say(f"  model: {{url: {url}, api_key_env: AGENT_API_KEY}}")
             raise await server.ended()

@@ -1,0 +1,180 @@
+"""Reader of the header of a GGUF file, bounded in bytes and numbers whatever the file states."""
+
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from agent_workbench.core.local_models.gguf_facts import GgufFacts
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.system.regular_files import open_regular
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+# Kinds of values as the format numbers them.
+_NUMBERS = {
+    **dict(enumerate(("B", "b", "H", "h", "I", "i", "f", "?"))),
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+_STRING, _ARRAY = 8, 9
+_MOST_KEYS = 4_096
+_MOST_KEY_BYTES = 1_024
+_MOST_TEXT_BYTES = 1_024
+_MOST_NUMBERS = 2_048
+# The vocabulary follows the facts, and has ten times as many texts.
+_MOST_TEXTS = 10_000
+_NAME_CHARS = 80
+_MOST_LAYERS, _MOST_HEADS, _MOST_LENGTH, _MOST_TOKENS = 2_000, 65_536, 1 << 20, 1 << 30
+
+_Value = int | float | bool | str | tuple[int | float | bool, ...] | None
+
+
+class HeaderError(Exception):
+    """The file is no GGUF file, or its header cannot be read; the message completes the sentence "the file …"."""
+
+
+class _VocabularyReached(Exception):
+    """A long list of texts begins."""
+
+
+def read_gguf_facts(path: Path) -> GgufFacts:
+    """Return the facts in the header of the file at `path`; a link is followed, a pipe is not opened.
+
+    Blocks for milliseconds. Raises `HeaderError` for another file or a damaged header, `OSError`.
+    """
+    with os.fdopen(open_regular(path, follow=True), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        try:
+            tensors, values = _Header(file, size).read()
+        except (struct.error, OverflowError) as error:
+            raise HeaderError("is cut off in its header") from error
+    return _facts(tensors, values)
+
+
+class _Header:
+    """The header of a file that has `size` bytes."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._size = size
+
+    def read(self) -> tuple[int, Mapping[str, _Value]]:
+        """Return the number of tensors and the values by key, as far as the vocabulary."""
+        if (magic := self._file.read(len(MAGIC))) != MAGIC:
+            raise HeaderError(f"begins with {magic!r}, not with GGUF")
+        if (version := self._number("I")) not in VERSIONS:
+            raise HeaderError(f"has version {version} of the format; 2 and 3 are known")
+        tensors, keys = int(self._number("Q")), int(self._number("Q"))
+        if keys > _MOST_KEYS:
+            raise HeaderError(f"states {keys} entries in its header")
+        values: dict[str, _Value] = {}
+        try:
+            for _ in range(keys):
+                key = self._key()
+                values[key] = self._value(int(self._number("I")))
+        except _VocabularyReached:
+            pass
+        return tensors, values
+
+    def _key(self) -> str:
+        if (length := int(self._number("Q"))) > _MOST_KEY_BYTES:
+            raise HeaderError(f"states a key of {length} bytes in its header")
+        return self._bytes(length).decode("utf-8", "replace")
+
+    def _value(self, kind: int) -> _Value:
+        if kind == _STRING:
+            return self._text()
+        if kind == _ARRAY:
+            return self._array()
+        return self._number(self._form(kind))
+
+    def _text(self) -> str | None:
+        """Return a text; None for a long one, such as a chat template, which is skipped."""
+        if (length := int(self._number("Q"))) > _MOST_TEXT_BYTES:
+            self._skip(length)
+            return None
+        return self._bytes(length).decode("utf-8", "replace")
+
+    def _array(self) -> tuple[int | float | bool, ...] | None:
+        kind, count = int(self._number("I")), int(self._number("Q"))
+        if kind == _STRING:
+            if count > _MOST_TEXTS:
+                raise _VocabularyReached
+            for _ in range(count):
+                self._skip(int(self._number("Q")))
+            return None
+        form = self._form(kind)
+        if count > _MOST_NUMBERS:
+            self._skip(count * struct.calcsize(f"<{form}"))
+            return None
+        packed = f"<{count}{form}"
+        return struct.unpack(packed, self._bytes(struct.calcsize(packed)))
+
+    @staticmethod
+    def _form(kind: int) -> str:
+        if kind not in _NUMBERS:
+            raise HeaderError(f"has a value of the unknown kind {kind} in its header")
+        return _NUMBERS[kind]
+
+    def _number(self, form: str) -> int | float | bool:
+        packed = f"<{form}"
+        found: int | float | bool = struct.unpack(packed, self._bytes(struct.calcsize(packed)))[0]
+        return found
+
+    def _bytes(self, length: int) -> bytes:
+        data = self._file.read(length)
+        if len(data) < length:
+            raise HeaderError("is cut off in its header")
+        return data
+
+    def _skip(self, length: int) -> None:
+        if length > self._size - self._file.tell():
+            raise HeaderError("is cut off in its header")
+        self._file.seek(length, os.SEEK_CUR)
+
+
+def _facts(tensors: int, values: Mapping[str, _Value]) -> GgufFacts:
+    architecture = _said(values, "general.architecture")
+    layers = _count(values, f"{architecture}.block_count", _MOST_LAYERS)
+    heads = _counts(values, f"{architecture}.attention.head_count", layers)
+    kv_heads = _counts(values, f"{architecture}.attention.head_count_kv", layers) or heads
+    width = _count(values, f"{architecture}.embedding_length", _MOST_LENGTH)
+    usual = width // max(heads) if any(heads) else 0
+    return GgufFacts(
+        architecture=architecture,
+        name=_said(values, "general.name"),
+        kind=_said(values, "general.type"),
+        tensors=tensors,
+        layers=layers,
+        trained_tokens=_count(values, f"{architecture}.context_length", _MOST_TOKENS),
+        kv_heads=kv_heads,
+        key_length=_count(values, f"{architecture}.attention.key_length", _MOST_LENGTH) or usual,
+        value_length=_count(values, f"{architecture}.attention.value_length", _MOST_LENGTH) or usual,
+        pooling=_count(values, f"{architecture}.pooling_type", _MOST_LAYERS),
+    )
+
+
+def _said(values: Mapping[str, _Value], key: str) -> str:
+    found = values.get(key)
+    return sanitize_line(found, _NAME_CHARS) if isinstance(found, str) else ""
+
+
+def _count(values: Mapping[str, _Value], key: str, most: int) -> int:
+    """Return the whole number under `key`, 0 if there is none from 1 to `most`."""
+    return _sane(values.get(key), most)
+
+
+def _counts(values: Mapping[str, _Value], key: str, layers: int) -> tuple[int, ...]:
+    """Return a number for each layer, which the header states once or for each; empty if it does not."""
+    found = values.get(key)
+    if isinstance(found, tuple):
+        return tuple(_sane(each, _MOST_HEADS) for each in found) if len(found) == layers else ()
+    each = _sane(found, _MOST_HEADS)
+    return (each,) * layers if each else ()
+
+
+def _sane(value: object, most: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most else 0

@@ -1,0 +1,191 @@
+"""Options of a llama.cpp server for one model file, computed for the memory, cores and GPUs of this machine."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from agent_workbench.core.local_models.gguf_facts import GgufFacts
+from agent_workbench.core.queue.workers import MachineResources
+from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS, CacheType, ServingSettings
+
+CONTEXTS = (32_768, 24_576, USUAL_CONTEXT_TOKENS, 12_288, 8_192, 4_096)
+"""Contexts that are tried, the largest first. A larger one makes each full prompt slower than it helps."""
+TINY_BYTES = 50_000_000
+"""Size below which threads of a model only wait for each other."""
+COMPUTE_BYTES = 500_000_000
+PROMPT_CACHE_BYTES = 2 << 30
+"""Most memory for prompts of other conversations that the server keeps."""
+_BYTES_PER_NUMBER = {CacheType.F16: 2.0, CacheType.Q8_0: 34 / 32, CacheType.Q4_0: 18 / 32}
+_GIB = 1 << 30
+_GB = 1e9
+_RAM_RESERVE, _RAM_RESERVE_SHARE = _GIB, 0.1
+_VRAM_RESERVE, _VRAM_RESERVE_SHARE = 3 * _GIB // 4, 0.05
+# Share of the memory that counts as free where the system does not say how much is.
+_GUESSED_SHARE = 0.7
+
+
+class ServerOptions(Struct, frozen=True):
+    """Options of a server, and a line for each that says why it has this value.
+
+    `threads` 0 and `gpu_layers` None leave the choice to llama.cpp. `fits` is False if the machine has too little free
+    memory; the last reason says so.
+    """
+
+    context_tokens: int = USUAL_CONTEXT_TOKENS
+    threads: int = 0
+    gpu_layers: int | None = None
+    cache_type: CacheType = CacheType.F16
+    prompt_cache_bytes: int = PROMPT_CACHE_BYTES
+    fits: bool = True
+    reasons: tuple[str, ...] = ()
+
+
+class _Model(Struct, frozen=True):
+    """A file of `size` bytes, and the memory it needs."""
+
+    facts: GgufFacts
+    size: int
+
+    def cache(self, tokens: int, kind: CacheType) -> float:
+        """Return the bytes of a KV cache."""
+        return self.facts.cached_numbers * tokens * _BYTES_PER_NUMBER[kind]
+
+    def needs(self, tokens: int, kind: CacheType) -> float:
+        """Return the bytes of weights, KV cache and computation."""
+        return self.size + COMPUTE_BYTES + self.cache(tokens, kind)
+
+    def largest(self, contexts: Sequence[int], kind: CacheType, room: float) -> int:
+        """Return the largest context with which it fits into `room` bytes, 0 if it fits with none."""
+        return next((each for each in contexts if self.needs(each, kind) <= room), 0)
+
+
+def server_options(facts: GgufFacts, size: int, machine: MachineResources, said: ServingSettings) -> ServerOptions:
+    """Return the options for a file of `size` bytes; what the user `said` is taken as it is.
+
+    Of a server of the user's own it is expected that it uses the GPUs of `machine`, which count for
+    nothing else, and not that it can compress its cache, which older builds refuse.
+    """
+    model = _Model(facts, size)
+    free, vram = _free_memory(machine), _free_vram(machine) if said.server else 0.0
+    ram = max(0.0, free - max(_RAM_RESERVE, free * _RAM_RESERVE_SHARE))
+    contexts = (said.context_tokens,) if said.context_tokens else _contexts(facts.trained_tokens)
+    if not (free and facts.cached_numbers):
+        tokens, kind, fits = said.context_tokens or min(contexts[0], USUAL_CONTEXT_TOKENS), said.cache_type, True
+        kind = CacheType.F16 if kind is CacheType.AUTO else kind
+        fits = not free or size + COMPUTE_BYTES <= ram + vram
+    else:
+        exact = said.server and said.cache_type is CacheType.AUTO
+        wanted = CacheType.F16 if exact else said.cache_type
+        tokens, kind, fits = _fitted(model, contexts, wanted, (vram, ram + vram))
+    layers = _gpu_layers(model, tokens, kind, vram, said)
+    threads = said.threads or _threads(size, machine)
+    left = ram + vram - model.needs(tokens, kind)
+    reasons = (
+        _context_reason(model, tokens, kind, free + vram, said),
+        *_cache_type_reason(model, tokens, kind, said),
+        _threads_reason(threads, size, machine, said),
+        *_gpu_reason(layers, facts, vram, said),
+        *(() if fits else (_too_large(model, tokens, kind, ram + vram),)),
+    )
+    cache = PROMPT_CACHE_BYTES if not free else int(min(PROMPT_CACHE_BYTES, max(0.0, left)))
+    return ServerOptions(tokens, threads, layers, kind, cache, fits, reasons)
+
+
+def _fitted(
+    model: _Model, contexts: Sequence[int], wanted: CacheType, rooms: tuple[float, float]
+) -> tuple[int, CacheType, bool]:
+    """Return context, type of the cache, and True if they fit into the GPUs alone, or into all memory."""
+    kinds = (CacheType.F16, CacheType.Q8_0) if wanted is CacheType.AUTO else (wanted,)
+    enough = min(contexts[0], USUAL_CONTEXT_TOKENS)
+    best, chosen = 0, kinds[0]
+    for room in rooms:
+        for kind in kinds:
+            tokens = model.largest(contexts, kind, room)
+            if tokens >= enough:
+                return tokens, kind, True
+            if tokens > best:
+                best, chosen = tokens, kind
+    return (best, chosen, True) if best else (contexts[-1], kinds[-1], False)
+
+
+def _contexts(trained: int) -> tuple[int, ...]:
+    """Return the contexts to try for a model that was trained for `trained` tokens (0: unknown)."""
+    within = tuple(each for each in CONTEXTS if not trained or each <= trained)
+    return (trained, *within) if 0 < trained < CONTEXTS[0] and trained not in within else within
+
+
+def _gpu_layers(model: _Model, tokens: int, kind: CacheType, vram: float, said: ServingSettings) -> int | None:
+    """Return the number of layers that fit into the GPUs, one more than there are for all with the output layer."""
+    if said.gpu_layers is not None or not (vram and model.facts.layers):
+        return said.gpu_layers
+    parts = model.facts.layers + 1
+    each = (model.size + model.cache(tokens, kind)) / parts
+    return min(parts, int(max(0.0, vram - COMPUTE_BYTES) / each))
+
+
+def _threads(size: int, machine: MachineResources) -> int:
+    if size < TINY_BYTES:
+        return 1
+    return min(machine.physical_cores or machine.cores, machine.cores)
+
+
+def _free_memory(machine: MachineResources) -> float:
+    """Return the free bytes of memory, 0 if unknown."""
+    return (machine.memory_available_gb or machine.memory_total_gb * _GUESSED_SHARE) * _GIB
+
+
+def _free_vram(machine: MachineResources) -> float:
+    room = (each.vram_free_gb * _GIB * (1 - _VRAM_RESERVE_SHARE) - _VRAM_RESERVE for each in machine.gpus)
+    return sum(max(0.0, each) for each in room)
+
+
+def _context_reason(model: _Model, tokens: int, kind: CacheType, free: float, said: ServingSettings) -> str:
+    trained = model.facts.trained_tokens
+    if model.facts.cached_numbers and free:
+        why = f"KV cache {_gb(model.cache(tokens, kind))} of {_gb(free)} free, beside {_gb(model.size)} of weights"
+    elif free:
+        why = "the file does not say how large its KV cache is"
+    else:
+        why = "how much memory is free is unknown here"
+    why = f"set in the settings; {why}" if said.context_tokens else why
+    return f"context {tokens:,}: {why}" + (f"; the model was trained for {trained:,}" if trained else "")
+
+
+def _cache_type_reason(model: _Model, tokens: int, kind: CacheType, said: ServingSettings) -> tuple[str, ...]:
+    if said.cache_type is not CacheType.AUTO:
+        return (f"cache type {kind}: set in the settings",)
+    if kind is CacheType.F16:
+        return (f"cache type {kind}: exact",)
+    saved = _gb(model.cache(tokens, CacheType.F16) - model.cache(tokens, kind))
+    return (f"cache type {kind}: saves {saved} against f16, for the context",)
+
+
+def _threads_reason(threads: int, size: int, machine: MachineResources, said: ServingSettings) -> str:
+    if said.threads:
+        return f"threads {threads}: set in the settings"
+    if not threads:
+        return "threads: left to llama.cpp, the cores are unknown"
+    if size < TINY_BYTES:
+        return "threads 1: more would only wait for each other in so small a model"
+    limited = machine.cores < (machine.physical_cores or machine.cores)
+    return f"threads {threads}: " + ("as many cores as the container may use" if limited else "the physical cores")
+
+
+def _gpu_reason(layers: int | None, facts: GgufFacts, vram: float, said: ServingSettings) -> tuple[str, ...]:
+    if said.gpu_layers is not None:
+        return (f"GPU layers {layers}: set in the settings",)
+    if layers is None:
+        return ("GPU layers: left to llama.cpp",)
+    share = "all" if layers > facts.layers else f"{layers} of {facts.layers}"
+    return (f"GPU layers {share}: {_gb(vram)} of GPU memory are free",)
+
+
+def _too_large(model: _Model, tokens: int, kind: CacheType, room: float) -> str:
+    return (
+        f"does not fit: it needs {_gb(model.needs(tokens, kind))} with a context of {tokens:,}, "
+        f"{_gb(room)} can be used; take a smaller model or quantization"
+    )
+
+
+def _gb(size: float) -> str:
+    return f"{size / _GB:.1f} GB"
