@@ -5,6 +5,8 @@ Use in a conftest.py: `from tests.llama_fixtures import llama_server, tiny_model
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,17 @@ from agent_workbench.core.settings.models import ServingSettings
 CONTEXT_TOKENS = 8192
 SMALL_CONTEXT_TOKENS = 2560
 _WAIT_SECONDS = 60.0
+_KEYLESS = """
+import signal, sys
+from xllamacpp import CommonParams, Server
+parameters = CommonParams()
+parameters.model.path, parameters.model_alias, parameters.n_ctx = sys.argv[1], {"tiny"}, int(sys.argv[2])
+parameters.hostnames, parameters.port, parameters.n_parallel = ["127.0.0.1"], 0, 1
+parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
+server = Server(parameters)
+print("listening", server.listening_address, flush=True)
+signal.pause()
+"""
 
 
 class LlamaServer(Struct, frozen=True):
@@ -75,6 +88,18 @@ def llama_server(tiny_model_path: Path, tmp_path_factory: pytest.TempPathFactory
     server = thread.start()
     yield server
     thread.stop()
+
+
+@pytest.fixture(scope="session")
+def keyless_server(tiny_model_path: Path) -> Iterator[str]:
+    """The address of a llama.cpp server as people start it themselves: anybody may ask it."""
+    command = [sys.executable, "-P", "-c", _KEYLESS, str(tiny_model_path), str(CONTEXT_TOKENS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield next(line.split()[1] for line in process.stdout if line.startswith("listening "))
+        finally:
+            process.kill()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.config.own_settings import OWN_FILE
+from agent_workbench.config.own_settings import OWN_FILE, add_model, own_layer
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
 from agent_workbench.config.trust.trust_question import trust_question, without_untrusted
 from agent_workbench.core.errors import ConfigError, TrustError
@@ -208,3 +208,36 @@ def test_a_file_of_another_user_is_refused(place: Place, monkeypatch: pytest.Mon
 def test_without_a_folder_there_are_no_own_settings(place: Place, folder: str) -> None:
     (place.root / "file").write_text("")
     assert load_settings(place.root, {}, {}, place.root / folder).unused == {}
+
+
+ADDED = {"url": "http://127.0.0.1:11434", "name": 'coder: "7b" # x'}
+
+
+@pytest.mark.parametrize("text", ["", "# mine\n", "ui:\n  theme: nord   # dark", "ui: {theme: nord}\n"])
+def test_a_chosen_model_is_written_behind_what_is_there(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "own" / OWN_FILE
+    if text:
+        path.parent.mkdir()
+        path.write_text(text)
+    before = {key: said.value for key, said in own_layer(path.parent).items()}
+    assert add_model(path.parent, ADDED) == path
+    assert path.read_text().startswith(text)
+    after = {key: said.value for key, said in own_layer(path.parent).items()}
+    assert after == {**before, "model.url": ADDED["url"], "model.name": ADDED["name"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model: {path: a}\n", "has settings of models already"),
+        ("endpoints: {a: {url: 'http://a'}}\n", "has settings of models already"),
+        ("{}\n", ""),
+        ("cost_cap_daily: 1\n...\n", ""),
+    ],
+)
+def test_what_is_there_is_not_replaced_and_the_lines_are_told(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / OWN_FILE).write_text(text)
+    with pytest.raises(ConfigError, match=said or OWN_FILE) as caught:
+        add_model(tmp_path, ADDED)
+    assert "by hand: model: url:" in caught.value.advice
+    assert (tmp_path / OWN_FILE).read_text() == text

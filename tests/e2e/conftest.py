@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.machine import Machine
-from tests.llama_fixtures import LlamaServer, llama_server, tiny_model_path
+from tests.llama_fixtures import LlamaServer, keyless_server, llama_server, tiny_model_path
 
-__all__ = ["llama_server", "tiny_model_path"]
+__all__ = ["keyless_server", "llama_server", "tiny_model_path"]
 
 
 @pytest.fixture

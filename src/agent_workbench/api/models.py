@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
-from agent_workbench.bootstrap.fleet import local_machine
+from agent_workbench.bootstrap.machine import local_machine
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.core.invocation import Invocation
 
@@ -88,7 +88,8 @@ async def embedded_server(invocation: Invocation, say: Say) -> "EmbeddedServer":
     repo, settings = await repo_or_folder(invocation, say)
     if not settings.model.path:
         raise UsageError("no model file is named", advice="say which: `agent model serve FILE`")
-    return server_for(settings.model, repo.invocation.environ, repo.model_log, say, local_machine(repo))
+    environ = repo.invocation.environ
+    return server_for(settings.model, environ, repo.model_log, say, local_machine(environ, repo.root))
 
 
 async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
@@ -104,10 +105,32 @@ async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
         about_settings = examine_settings(used.origins, used.unused, untrusted, loaded.left_out)
         log = repo.endpoints(settings, say_nothing).log
         about_parts = await examine(ports, settings, loaded.settings, str(log))
-        return (*about_settings, *about_parts, *await _examine_chains(invocation, repo, settings))
+        about_models = await _examine_local_models(repo, settings)
+        return (*about_settings, *about_parts, *about_models, *await _examine_chains(invocation, repo, settings))
     finally:
         await ports.retriever.close()
         await ports.model.close()
+
+
+async def _examine_local_models(repo: RepoContext, settings: "Settings") -> "tuple[Finding, ...]":
+    """Return how the file of `model` would be served; without any model, those of this machine."""
+    from agent_workbench.bootstrap.local_models import find_local_models, options_of_file
+    from agent_workbench.core.diagnostics.findings import Finding, Health
+    from agent_workbench.core.errors import ModelError
+
+    model, environ = settings.model, repo.invocation.environ
+    if model.path:
+        try:
+            options = await asyncio.to_thread(options_of_file, model, environ, repo.root)
+        except ModelError:  # the finding about the model says so
+            return ()
+        health = Health.GOOD if options.fits else Health.WARNING
+        return tuple(Finding("model server", health, reason) for reason in options.reasons)
+    if model.url or settings.endpoints:
+        return ()
+    choices = (await find_local_models(environ, repo.root, model.serving)).choices
+    advice = "`agent init` uses one of them"
+    return tuple(Finding("found", Health.GOOD, each.label, advice if each is choices[-1] else "") for each in choices)
 
 
 async def _examine_chains(invocation: Invocation, repo: RepoContext, settings: "Settings") -> "tuple[Finding, ...]":

@@ -1,4 +1,4 @@
-"""Plan of a repository: check, edit, new tasks. Also its set-up and its trust."""
+"""Plan of a repository: check, edit, new tasks. Also its trust."""
 
 import asyncio
 from collections.abc import Mapping
@@ -42,11 +42,6 @@ class PlanStatus(Struct, frozen=True):
 
     plan: "Plan"
     holders: Mapping[TaskId, str]
-
-
-async def set_up(invocation: Invocation) -> tuple[str, ...]:
-    """Write the missing files of a set-up and return their names."""
-    return await (await find_repo(invocation)).setup.write()
 
 
 async def repo_trust(invocation: Invocation) -> "RepoTrust":

@@ -1,6 +1,8 @@
-"""Wiring of a worker to the fleet that shares its queue: registry, machine and recorded answers."""
+"""Wiring of a worker to the fleet that shares its queue: registry and recorded answers."""
 
 from typing import TYPE_CHECKING
+
+from agent_workbench.bootstrap.database import repository_key, shared_database
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from collections.abc import Sequence
@@ -8,7 +10,6 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import ModelAnswered
-    from agent_workbench.core.ports.machine import Machine
     from agent_workbench.core.ports.shared_state import WorkerRegistry
     from agent_workbench.core.settings import Settings
 
@@ -19,7 +20,6 @@ EMBEDDED = "embedded llama.cpp"
 async def worker_registry(repo: "RepoContext", settings: "Settings", project: str) -> "WorkerRegistry":
     """Return the registered workers of a project's queue in the shared database; raise `ConfigError`, `RepoError`."""
     from agent_workbench.adapters.database.registry import DatabaseRegistry
-    from agent_workbench.bootstrap.database import repository_key, shared_database
 
     return DatabaseRegistry(shared_database(repo, settings.database), await repository_key(repo), project)
 
@@ -27,17 +27,9 @@ async def worker_registry(repo: "RepoContext", settings: "Settings", project: st
 async def worker_names(repo: "RepoContext", project: str) -> "WorkerFiles":
     """Return the names that living workers of this machine have in a project's queue, of whichever clone they are."""
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
-    from agent_workbench.bootstrap.database import repository_key
     from agent_workbench.system.user_dirs import state_dir
 
     return WorkerFiles(state_dir() / "workers" / await repository_key(repo) / project)
-
-
-def local_machine(repo: "RepoContext") -> "Machine":
-    """Return this machine; no program of the repository is run for it."""
-    from agent_workbench.adapters.machine.local_machine import LocalMachine
-
-    return LocalMachine(repo.invocation.environ, str(repo.root))
 
 
 def recorded_answers(repo: "RepoContext", settings: "Settings") -> "Sequence[ModelAnswered]":

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.custom_prompts import custom_prompts
 from agent_workbench.bootstrap.database import share_tasks, shared_spending
-from agent_workbench.bootstrap.fleet import local_machine
 from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.inbox import repo_decisions
+from agent_workbench.bootstrap.machine import local_machine
 from agent_workbench.bootstrap.playbooks import playbooks
+from agent_workbench.bootstrap.set_up import RepoSetup
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
@@ -28,7 +29,6 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
     from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
     from agent_workbench.adapters.plans.plan_file import PlanFile
-    from agent_workbench.adapters.plans.starter_files import RepoSetup
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.config.trust.repo_trust import RepoTrust
@@ -78,14 +78,12 @@ class RepoContext:
 
     @property
     def setup(self) -> "RepoSetup":
-        """The files that a set-up writes."""
-        from agent_workbench.adapters.plans.starter_files import RepoSetup
+        """Set-up of the repository."""
+        return RepoSetup(self.root, self.invocation.environ, self.load)
 
-        return RepoSetup(self.root, self.invocation.environ.get("PATH", ""))
-
-    def load(self) -> "LoadedSettings":
-        """Read the settings once: later changes of the file have no effect on this context. Blocks."""
-        if self._loaded is None:
+    def load(self, *, again: bool = False) -> "LoadedSettings":
+        """Read the settings, once unless `again`: changes of the file have no effect on this context. Blocks."""
+        if self._loaded is None or again:
             from agent_workbench.config.policy_file import with_policy
             from agent_workbench.config.settings_loader import load_settings
             from agent_workbench.system.user_dirs import config_dir
@@ -193,7 +191,8 @@ class RepoContext:
         from agent_workbench.system.user_dirs import state_dir
 
         spending, shared = shared_spending(self, settings), self.shared.models
-        environ, machine = self.invocation.environ, local_machine(self)
+        environ = self.invocation.environ
+        machine = local_machine(environ, self.root)
         return ModelRegistry(settings, environ, self.model_log, state_dir(), say, shared, spending, machine)
 
     def model(self, settings: "Settings", say: Say) -> "Model":

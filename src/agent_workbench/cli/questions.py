@@ -15,6 +15,24 @@ def agrees(question: str) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
 
+def chosen_number(question: str, most: int) -> int:
+    """Ask for a number up to `most` and return it, 0 for none; without a terminal nobody is asked.
+
+    Enter alone is the first.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return 0
+    _discard_typed()
+    while True:
+        said = input(f"{question} [1{f' to {most}' if most > 1 else ''}, n for none] ").strip().lower()
+        if not said:
+            return 1
+        if said in {"n", "no", "none"}:
+            return 0
+        if said.isascii() and said.isdecimal() and 0 < int(said) <= most:
+            return int(said)
+
+
 def _discard_typed() -> None:
     """Discard what was typed and not read yet."""
     import termios

@@ -1,13 +1,16 @@
 """The user's own settings: `settings.yml` in the configuration folder, for all repositories."""
 
+import json
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from agent_workbench.config.layers import Layer, file_layer
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError, TrustError
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
+from agent_workbench.system.atomic_files import make_directories, write_atomically
 from agent_workbench.system.regular_files import open_regular
 
 OWN_FILE = "settings.yml"
@@ -54,6 +57,32 @@ def own_layer(folder: Path) -> Layer:
                 advice=f"set it in .agent.yml there; yours may set {', '.join(each.rstrip('.') for each in ALLOWED)}",
             )
     return layer
+
+
+def add_model(folder: Path, model: Mapping[str, str]) -> Path:
+    """Write these keys of `model` behind the user's settings in `folder`, whose lines stay; return the file. Blocks.
+
+    Raises `ConfigError` if the file names a model or cannot be extended, `TrustError` as `own_layer` does.
+    """
+    path = folder / OWN_FILE
+    block = "model:\n" + "".join(f"  {key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in model.items())
+    advice = f"write it there by hand: {' '.join(block.split())}"
+    before = own_layer(folder)
+    if any(key.startswith(MODELS) for key in before):
+        raise ConfigError(f"{path} has settings of models already", advice=advice)
+    text = (_read(path) or b"").decode()
+    joint = text if text.endswith("\n") or not text else f"{text}\n"
+    try:
+        read = file_layer(read_node(f"{joint}{block}".encode()), str(path))
+    except DocumentError as fault:
+        raise ConfigError(fault.in_file(str(path)), advice=advice) from fault
+    said = {f"model.{key}": value for key, value in model.items()}
+    kept = {key: each.value for key, each in before.items()}
+    if {key: each.value for key, each in read.items()} != {**kept, **said}:
+        raise ConfigError(f"{path} cannot be extended", advice=advice)
+    make_directories(folder)
+    write_atomically(path, f"{joint}{block}".encode(), expected=text.encode() if text or path.exists() else None)
+    return path
 
 
 def without_replaced_models(own: Layer, repo: Layer) -> Layer:

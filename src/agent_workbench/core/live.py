@@ -45,7 +45,7 @@ class Running(Struct, frozen=True):
 
 
 class PreflightQuestion(Struct, frozen=True):
-    """A question that must be answered before a session can start; `key` is `init` or `trust`."""
+    """A question that must be answered before a session can start; `key` is `init`, `model` or `trust`."""
 
     key: str
     title: str

@@ -1,3 +1,3 @@
-from tests.llama_fixtures import llama_server, tiny_model_path
+from tests.llama_fixtures import keyless_server, llama_server, tiny_model_path
 
-__all__ = ["llama_server", "tiny_model_path"]
+__all__ = ["keyless_server", "llama_server", "tiny_model_path"]

@@ -1,18 +1,17 @@
 import asyncio
 import hashlib
-import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.plans.project_detection import DetectedProject, detect_project
 from agent_workbench.adapters.plans.starter_files import init_repo
 from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.config.trust.trust_question import trust_question
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.plan import Plan
+from agent_workbench.core.repo.project_commands import DetectedProject, ProjectCommand
 from agent_workbench.core.settings import Settings
 from tests.adapters.plans.plan_files import PATH, content, plan_file
 
@@ -27,7 +26,8 @@ WRITTEN = (
 
 
 async def test_a_repo_begins_with_files_that_can_be_read(tmp_path: Path) -> None:
-    detected = DetectedProject(".venv/bin/python", "pytest -q", "ruff check .", (".venv", "node_modules"))
+    tests, lint = ProjectCommand("pytest -q", "pyproject.toml"), ProjectCommand("ruff check .", "ruff.toml")
+    detected = DetectedProject(".venv/bin/python", (tests,), (lint,), (".venv", "node_modules"))
     assert await asyncio.to_thread(init_repo, tmp_path, detected) == WRITTEN
     settings = (await asyncio.to_thread(load_settings, tmp_path, {}, {})).settings
     assert (settings.python, settings.test_command) == (".venv/bin/python", "pytest -q")
@@ -105,58 +105,17 @@ def test_git_ignores_sessions_alone_and_its_index_is_not_touched(tmp_path: Path)
     assert not [each for each in others if "sessions" in each or "index" in each]
 
 
-@pytest.mark.parametrize(
-    ("files", "test_command", "lint_command"),
-    [
-        ({}, "", ""),
-        ({"pyproject.toml": '[project]\ndependencies = ["pytest"]'}, "pytest -q", ""),
-        ({"pyproject.toml": "[tool.ruff]\nline-length = 1"}, "", "ruff check ."),
-        ({"pyproject.toml": "broken"}, "", ""),
-        ({"ruff.toml": "", "tests/test_a.py": "def test_a(): ..."}, "pytest -q", "ruff check ."),
-        ({"tests/test_a.py": "import unittest"}, "python -m unittest", ""),
-        ({"tests/test_a.py": "import unittest, pytest"}, "pytest -q", ""),
-        ({"requirements-dev.txt": "pytest\n", "go.mod": ""}, "pytest -q", ""),
-        ({"go.mod": "module x"}, "go test ./...", ""),
-        ({"Cargo.toml": ""}, "cargo test", ""),
-        ({"package.json": json.dumps({"scripts": {"test": "jest", "lint": "eslint ."}})}, "npm test", "npm run lint"),
-        ({"package.json": json.dumps({"scripts": {"test": 'echo "Error: no test specified" && exit 1'}})}, "", ""),
-        ({"package.json": "[" * 100_000}, "", ""),
-        ({"package.json": '{"scripts": 3}'}, "", ""),
-    ],
-)
-def test_tests_and_linter_are_found(
-    tmp_path: Path, files: dict[str, str], test_command: str, lint_command: str
-) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    commands = tuple(filter(None, (test_command, lint_command)))
-    assert detect_project(tmp_path, "/nowhere") == DetectedProject("", test_command, lint_command, (), commands)
-    path = programs(tmp_path / "bin", "pytest", "ruff", "python3", "go", "cargo", "npm")
-    assert detect_project(tmp_path, f"relative:{path}") == DetectedProject("", test_command, lint_command, ())
-
-
-def programs(folder: Path, *names: str) -> str:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        (folder / name).touch(0o755)
-    return str(folder)
-
-
-def test_only_commands_whose_program_was_found_are_written(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["pytest"]\n[tool.ruff]\n')
-    programs(tmp_path / ".venv/bin", "python", "pytest")
-    init_repo(tmp_path, detect_project(tmp_path, "/nowhere"))
+def test_only_commands_that_start_are_written(tmp_path: Path) -> None:
+    found = DetectedProject(
+        tests=(
+            ProjectCommand("pytest -q", "pyproject.toml"),
+            ProjectCommand("npm test", "web/package.json", "web", "npm"),
+        ),
+        lint=(ProjectCommand("ruff check .", "ruff.toml", missing="ruff"),),
+    )
+    init_repo(tmp_path, found)
     lines = (tmp_path / ".agent.yml").read_text().splitlines()
     assert "test_command: pytest -q" in lines
+    assert "# without (cd web && npm test): npm was not found" in lines
     assert "# lint_command: ruff check .  # ruff was not found; install it and remove the first #" in lines
     assert load_settings(tmp_path, {}, {}).settings.lint_command == ""
-
-
-def test_the_interpreter_of_the_repo_is_found(tmp_path: Path) -> None:
-    (tmp_path / ".venv/bin").mkdir(parents=True)
-    (tmp_path / ".venv/bin/python").touch()
-    (tmp_path / "node_modules").mkdir()
-    assert detect_project(tmp_path, "/nowhere") == DetectedProject(
-        ".venv/bin/python", "", "", (".venv", "node_modules")
-    )

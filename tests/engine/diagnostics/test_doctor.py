@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.plans.project_detection import DetectedProject
 from agent_workbench.adapters.plans.starter_files import init_repo
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import (
@@ -22,6 +21,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.ports.workspace import OnOutput
+from agent_workbench.core.repo.project_commands import DetectedProject
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Permission, Settings
 from agent_workbench.core.settings.models import ModelSettings

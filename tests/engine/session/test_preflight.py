@@ -13,7 +13,9 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import AnswerQuestion, ApproveProposal, Intent, Leave, StartTask
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.local_models.found_models import FoundModels, FoundServer, ListedModel, ModelChoice
 from agent_workbench.core.ports.repo_files import Setup, Trust
+from agent_workbench.core.repo_setup import SetupProposal
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.submission import answered
@@ -27,6 +29,7 @@ class Repo:
 
     files: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    models: FoundModels | None = None
     failing: WorkbenchError | None = None
     met: list[str] = field(default_factory=list)
     intents: list[Intent] = field(default_factory=list)
@@ -35,12 +38,12 @@ class Repo:
     def setup(self) -> Setup:
         return self
 
-    async def missing(self) -> tuple[str, ...]:
-        return self.files
+    async def proposal(self) -> SetupProposal:
+        return SetupProposal(self.files, models=self.models, own_file="~/settings.yml")
 
-    async def write(self) -> tuple[str, ...]:
-        self.met.append("written")
-        return self.files
+    async def write(self, proposal: SetupProposal, choice: ModelChoice | None) -> tuple[str, ...]:
+        self.met.append(f"written with {choice.url}" if choice is not None else "written")
+        return proposal.files
 
     async def trust(self) -> Trust:
         return self
@@ -111,7 +114,7 @@ async def test_setting_up_and_trusting() -> None:
     async with preflight_in(at(repo)) as (_, front):
         question = (await asked(front, "init")).live.question
         assert question is not None
-        assert "  .agent.yml" in question.lines
+        assert "writes  .agent.yml; changes no file" in question.lines
         await front.submit(AnswerQuestion("init", yes=True))
         question = (await asked(front, "trust")).live.question
         assert question is not None
@@ -130,6 +133,45 @@ async def test_not_setting_up_writes_nothing() -> None:
     assert repo.met == []
 
 
+RUNNING = FoundModels((FoundServer("Ollama", "http://127.0.0.1:1", (ListedModel("coder:7b"),)),))
+
+
+async def test_a_found_model_is_offered_with_the_files() -> None:
+    repo = Repo(files=(".agent.yml",), models=RUNNING)
+    async with preflight_in(at(repo)) as (_, front):
+        question = (await asked(front, "init")).live.question
+        assert question is not None
+        assert question.lines[0] == "model   coder:7b, served by Ollama at http://127.0.0.1:1"
+        await front.submit(AnswerQuestion("init", yes=True))
+        await ended(front)
+    assert repo.met == ["written with http://127.0.0.1:1", "opened trusted", "lived"]
+
+
+@pytest.mark.parametrize(("yes", "met"), [(True, ["written with http://127.0.0.1:1"]), (False, [])])
+async def test_a_repo_that_is_set_up_without_a_model_is_offered_one(yes: bool, met: list[str]) -> None:
+    repo = Repo(models=RUNNING)
+    async with preflight_in(at(repo)) as (_, front):
+        await asked(front, "model")
+        await front.submit(AnswerQuestion("model", yes=yes))
+        await ended(front)
+    assert repo.met == [*met, "opened trusted", "lived"]
+
+
+async def test_without_any_model_the_question_says_what_to_do() -> None:
+    repo = Repo(files=(".agent.yml",), models=FoundModels())
+    async with preflight_in(at(repo)) as (_, front):
+        question = (await asked(front, "init")).live.question
+        assert question is not None
+        assert "agent model pull" in "\n".join(question.lines)
+        await front.submit(AnswerQuestion("init", yes=True))
+        await ended(front)
+    repo = Repo(models=FoundModels())
+    async with preflight_in(at(repo)) as (_, front):
+        notices = (await ended(front)).live.notices
+    assert "agent model pull" in notices[0].text
+    assert repo.met == ["opened trusted", "lived"], "nothing can be asked, so nothing is"
+
+
 async def test_without_trust_nothing_is_obeyed() -> None:
     repo = Repo(lines=("test_command: pytest",))
     async with preflight_in(at(repo)) as (_, front):
@@ -139,7 +181,9 @@ async def test_without_trust_nothing_is_obeyed() -> None:
     assert repo.met == ["opened untrusted", "lived"]
 
 
-@pytest.mark.parametrize(("repo", "key"), [(Repo(files=("x",)), "init"), (Repo(lines=("x",)), "trust")])
+@pytest.mark.parametrize(
+    ("repo", "key"), [(Repo(files=("x",)), "init"), (Repo(lines=("x",)), "trust"), (Repo(models=RUNNING), "model")]
+)
 async def test_leaving_at_a_question(repo: Repo, key: str) -> None:
     async with preflight_in(at(repo)) as (session, front):
         await asked(front, key)

@@ -1,10 +1,10 @@
 """Starter files of a repo (settings, plan, memory folders). Existing files are never changed."""
 
-import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent_workbench.adapters.plans.plan_renderer import render_text
-from agent_workbench.adapters.plans.project_detection import DetectedProject, detect_project
+from agent_workbench.core.repo.project_commands import DetectedProject, ProjectCommand, joined
 from agent_workbench.core.settings import MEMORY_IGNORE
 from agent_workbench.system.repo_files import change_inside
 
@@ -28,26 +28,11 @@ tasks: []
 """
 
 
-class RepoSetup:
-    """The port `Setup` for the repo at `root`. A repo with a settings file counts as set up."""
-
-    def __init__(self, root: Path, path: str) -> None:
-        """`path` is the `PATH` for the programs of the repo's commands."""
-        self._root = root
-        self._path = path
-
-    async def missing(self) -> tuple[str, ...]:
-        return await asyncio.to_thread(self._missing)
-
-    async def write(self) -> tuple[str, ...]:
-        return await asyncio.to_thread(lambda: init_repo(self._root, detect_project(self._root, self._path)))
-
-    def _missing(self) -> tuple[str, ...]:
-        if (self._root / SETTINGS).exists():
-            return ()
-        return tuple(
-            name for name in wanted_files(detect_project(self._root, self._path)) if not (self._root / name).exists()
-        )
+def missing_files(root: Path, *, whole: bool = False) -> tuple[str, ...]:
+    """Return the starter files that are not there, unless a settings file is (`whole`: also then). Blocks."""
+    if (root / SETTINGS).exists() and not whole:
+        return ()
+    return tuple(name for name in wanted_files(DetectedProject()) if not (root / name).exists())
 
 
 def init_repo(root: Path, detected: DetectedProject) -> tuple[str, ...]:
@@ -85,8 +70,8 @@ def _settings(detected: DetectedProject) -> str:
     return f"""\
 # Settings of Agent Workbench for this repo. Every key is optional; `agent doctor` shows what is in force and why.
 
-# The model: a file that the workbench serves, or the address of a running server. The environment variables
-# LLAMA_SERVER_URL and AGENT_MODEL__URL are read too.
+# The model: a file that the workbench serves, or the address of a running server. It differs from machine to machine,
+# so `agent init` writes it into your own settings.yml; one named here replaces that of everybody who trusts this file.
 # model:
 #   path: ~/models/coder.gguf
 #   url: http://127.0.0.1:8080
@@ -98,8 +83,8 @@ def _settings(detected: DetectedProject) -> str:
 
 # The interpreter for the tests, the tests, and the linter.
 {_line("python", detected.python, ".venv/bin/python")}
-{_command("test_command", detected.test_command, "pytest -q", detected)}
-{_command("lint_command", detected.lint_command, "ruff check .", detected)}
+{_commands("test_command", detected.tests, "pytest -q")}
+{_commands("lint_command", detected.lint, "ruff check .")}
 
 # Ignored files that the tests need; they are linked into the workspace of each task.
 workspace:
@@ -121,11 +106,15 @@ workspace:
 """
 
 
-def _command(key: str, value: str, example: str, detected: DetectedProject) -> str:
-    if value not in detected.absent:
-        return _line(key, value, example)
-    program = value.split(maxsplit=1)[0]
-    return f"# {key}: {render_text(value)}  # {program} was not found; install it and remove the first #"
+def _commands(key: str, commands: Sequence[ProjectCommand], example: str) -> str:
+    """Return the line of a key, and a comment for each command that would not start."""
+    absent = [each for each in commands if each.missing]
+    if absent and len(absent) == len(commands):
+        each = absent[0]
+        note = f"{each.missing} was not found; install it and remove the first #"
+        return f"# {key}: {render_text(each.from_root)}  # {note}"
+    lines = [f"# without {each.from_root}: {each.missing} was not found" for each in absent]
+    return "\n".join([_line(key, joined(commands), example), *lines])
 
 
 def _line(key: str, value: str, example: str) -> str:

@@ -11,7 +11,8 @@ from agent_workbench.api.dispatch.approvals import PlanApprovals
 from agent_workbench.api.dispatch.session_costs import SessionCosts
 from agent_workbench.api.trusted_repo import require_trust, say_nothing, trusted_repo
 from agent_workbench.bootstrap.database import machine_name
-from agent_workbench.bootstrap.fleet import local_machine, worker_registry
+from agent_workbench.bootstrap.fleet import worker_registry
+from agent_workbench.bootstrap.machine import local_machine
 from agent_workbench.bootstrap.signatures import shared_signatures
 from agent_workbench.bootstrap.stores import decider
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, dispatched_definition, project_queue
@@ -262,7 +263,7 @@ class _Opened:
         """Return the workers whose abilities count: the registered ones, or for a folder this machine."""
         if self.settings.database.active:
             return (await self.fleet()).workers
-        machine = local_machine(self.repo)
+        machine = local_machine(self.repo.invocation.environ, self.repo.root)
         await asyncio.to_thread(machine.find_gpus)
         resources = await asyncio.to_thread(machine.resources)
         return (WorkerRecord(machine_name(self.settings), tags=self.settings.worker.tags, resources=resources),)

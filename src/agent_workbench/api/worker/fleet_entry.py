@@ -36,7 +36,8 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
     A database that is away does not keep it from starting.
     """
     from agent_workbench.bootstrap.database import machine_name
-    from agent_workbench.bootstrap.fleet import local_machine, recorded_answers, worker_names, worker_registry
+    from agent_workbench.bootstrap.fleet import recorded_answers, worker_names, worker_registry
+    from agent_workbench.bootstrap.machine import local_machine
 
     names = await worker_names(repo, project)
     name = await asyncio.to_thread(names.take_name, machine_name(settings))
@@ -46,7 +47,8 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
     past = partial(recorded_answers, repo, settings)
     models = ServedModels(known, endpoints.looked_at, endpoints.close, past)
     registry = await worker_registry(repo, settings, project)
-    parts = MembershipParts(registry, local_machine(repo), models, settings.worker, entry.pauses, entry.log, names.end)
+    machine = local_machine(repo.invocation.environ, repo.root)
+    parts = MembershipParts(registry, machine, models, settings.worker, entry.pauses, entry.log, names.end)
     membership = Membership(parts, worker)
     await membership.begin()
     return membership

@@ -5,7 +5,9 @@ from typing import Protocol
 
 from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.local_models.found_models import ModelChoice
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
+from agent_workbench.core.repo_setup import SetupProposal
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import Permission
 
@@ -92,13 +94,16 @@ class Memory(Protocol):
 
 
 class Setup(Protocol):
-    """Files that a repo needs before work can begin."""
+    """Files and the model that are needed before work can begin."""
 
-    async def missing(self) -> tuple[str, ...]:
-        """Return the files that would be written; none if the repo is set up."""
+    async def proposal(self) -> SetupProposal:
+        """Return the files that would be written (none if the repo is set up), and the models if none is configured.
 
-    async def write(self) -> tuple[str, ...]:
-        """Write the missing files, never an existing one; return those written."""
+        Raises `ConfigError`.
+        """
+
+    async def write(self, proposal: SetupProposal, choice: ModelChoice | None) -> tuple[str, ...]:
+        """Write the missing files, never an existing one, and the chosen model; return the paths."""
 
 
 class Trust(Protocol):

@@ -8,13 +8,16 @@ from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import PreflightQuestion
+from agent_workbench.core.local_models.found_models import PULL_ADVICE
 from agent_workbench.core.ports.repo_files import Setup, Trust
+from agent_workbench.core.repo_setup import proposal_lines
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.submission import Submission, answered, forward, submission
 from agent_workbench.engine.session.intents.queue import ENDED
 
 INIT = "init"
+MODEL = "model"
 TRUST = "trust"
 NOT_SET_UP = "nothing was written; `agent init` sets a repo up"
 
@@ -102,8 +105,8 @@ class Preflight:
         """Return the session, None if the user left at a question."""
         self._publisher.show_activity("looking at the repo")
         repo = await self._find_repo()
-        if not await self._is_set_up(repo.setup):
-            self._publisher.end(NOT_SET_UP)
+        if (left := await self._set_up(repo.setup)) is not None:
+            self._publisher.end(left)
             return None
         trusted = await self._is_trusted(await repo.trust())
         if trusted is None:
@@ -114,16 +117,28 @@ class Preflight:
         self._session = await repo.open(self._publisher, trusted=trusted)
         return self._session
 
-    async def _is_set_up(self, setup: Setup) -> bool:
-        missing = await setup.missing()
-        if not missing:
-            return True
-        lines = ("It will write these files, and change nothing that is there:", "", *(f"  {path}" for path in missing))
-        question = PreflightQuestion(INIT, "Set this repo up for the workbench?", lines, "write them", "leave")
-        if await self._ask(question) is not True:
-            return False
-        await setup.write()
-        return True
+    async def _set_up(self, setup: Setup) -> str | None:
+        """Ask whether to write what is missing, and to use the model that was found; return the farewell of who left.
+
+        A repository that is set up is worked in without a model, too: an answer of "no" leaves the model out.
+        """
+        proposal = await setup.proposal()
+        if not proposal.is_question:
+            if proposal.models is not None:
+                self._publisher.notify(f"no model: {PULL_ADVICE}")
+            return None
+        lines = proposal_lines(proposal)
+        if proposal.files:
+            question = PreflightQuestion(INIT, "Set this repo up for the workbench?", lines, "write it", "leave")
+        else:
+            question = PreflightQuestion(MODEL, "Use this model?", lines, "use it", "go on without")
+        answer = await self._ask(question)
+        if answer:
+            await setup.write(proposal, proposal.choice)
+            return None
+        if proposal.files:
+            return NOT_SET_UP
+        return "" if answer is None else None
 
     async def _is_trusted(self, trust: Trust) -> bool | None:
         """Return the user's answer, None if they left instead."""

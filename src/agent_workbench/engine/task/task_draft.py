@@ -16,6 +16,7 @@ from agent_workbench.core.plan import PathScope, Plan, Task, TaskDraft, next_id
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.path_kinds import is_document, is_test
+from agent_workbench.core.repo.project_commands import command_of
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.mentions import looks_like_path, mention_of, mentioned_range, mentions
@@ -107,7 +108,7 @@ def propose_task(words: str, new: TaskId, sources: DraftSources) -> TaskDraft:
     paths = tuple(dict.fromkeys(named.values()))
     documents = bool(paths) and all(is_document(path) and not is_test(path) for path in paths)
     tests = () if documents else _tests_of(paths, sources.files)
-    checks = _checks(sources.settings.test_command, tests)
+    checks = _checks(command_of(sources.settings.test_command, paths), tests)
     description, rest = _title(words)
     shown = "" if documents or not checks else f"A new test{_where(tests)} shows it, and {checks[0]} passes."
     task = Task(

@@ -104,5 +104,8 @@ class UnusableModel:
 
 def unconfigured() -> UnusableModel:
     """Return the model for settings without one."""
-    advice = "set model.path (a GGUF file) or model.url in .agent.yml, then start again"
+    advice = (
+        "`agent init` finds models of this machine, `agent model pull OWNER/NAME` brings one; "
+        "or set model.path (a GGUF file) or model.url; then start again"
+    )
     return UnusableModel(ModelUnavailable, "no model is configured", advice)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel, say_nothing
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
-from agent_workbench.adapters.llama_cpp.local_models.model_file import ModelFile, read_model_file
+from agent_workbench.adapters.llama_cpp.local_models.model_file import read_model_file
 from agent_workbench.adapters.llama_cpp.server.command import ServerCommand, server_command
 from agent_workbench.adapters.llama_cpp.server.exit_reason import exit_error
 from agent_workbench.adapters.llama_cpp.server.log import ServerLog
@@ -72,6 +72,14 @@ class EmbeddedServer:
         """Options of the last start, with the reason of each."""
         return self._options
 
+    def compute_options(self) -> ServerOptions:
+        """Return the options for a start now. Blocks; raises `ModelUnavailable` for a file that is no model."""
+        file = read_model_file(self._model.expanduser().absolute())
+        if self._machine is not None and self._serving.server:
+            self._machine.find_gpus()
+        resources = self._machine.resources() if self._machine is not None else MachineResources()
+        return server_options(file.facts, file.size, resources, self._serving)
+
     @property
     def running(self) -> bool:
         """True if the server was started and has not ended."""
@@ -129,7 +137,7 @@ class EmbeddedServer:
     def _command(self, key: str) -> ServerCommand:
         model = self._model.expanduser().absolute()
         self._log.path.parent.mkdir(parents=True, exist_ok=True)
-        self._options = self._computed(read_model_file(model))
+        self._options = self.compute_options()
         return server_command(
             model,
             options=self._options,
@@ -138,12 +146,6 @@ class EmbeddedServer:
             environ=self._environ,
             embeddings=self._embeddings,
         )
-
-    def _computed(self, file: ModelFile) -> ServerOptions:
-        if self._machine is not None and self._serving.server:
-            self._machine.find_gpus()
-        resources = self._machine.resources() if self._machine is not None else MachineResources()
-        return server_options(file.facts, file.size, resources, self._serving)
 
     async def _read(self, process: SupervisedProcess, address: asyncio.Future[str | None]) -> None:
         """Log the output until the server ends; the first line with an address resolves `address`."""

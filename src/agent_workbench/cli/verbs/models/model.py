@@ -33,7 +33,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     listing = add_verb(
         below,
         "list",
-        "list the endpoints of each role in the order in which they are asked, and pulled models",
+        "list the endpoints of each role in the order in which they are asked, and the models of this machine",
         show_list,
     )
     add_model_flags(listing)
@@ -92,16 +92,18 @@ def remove(options: argparse.Namespace) -> int:
 
 
 def show_list(options: argparse.Namespace) -> int:
-    """Print a line for each endpoint of each role, without asking any, and one for each pulled model."""
+    """Print a line for each endpoint of each role, without asking any, and one for each model of this machine."""
     from agent_workbench.api.model_files import stored_models
     from agent_workbench.api.models import listed_endpoints
+    from agent_workbench.api.set_up import local_models
 
     lines = asyncio.run(listed_endpoints(Invocation(Path.cwd(), os.environ, overrides(options)), say_aside))
     widths = [max(len(text) for text in column) for column in zip(*map(_cells, lines), strict=True)]
     for line in lines:
         say("  ".join(text.ljust(width) for text, width in zip(_cells(line), widths, strict=True)).rstrip())
-    for model in stored_models():
-        say(f"pulled  {model.name}  {bytes_text(model.size)}  {model.path}")
+    pulled = {model.path: f"pulled  {model.name}" for model in stored_models()}
+    for text in asyncio.run(local_models(Invocation(Path.cwd(), os.environ, {}))).lines(pulled):
+        say(text)
     return ExitCode.DONE
 
 

@@ -1,26 +1,77 @@
-"""`agent init`: set-up of a repository."""
+"""`agent init`: set-up of a repository, with a model of this machine."""
 
 import argparse
 import asyncio
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 
+if TYPE_CHECKING:
+    from agent_workbench.core.local_models.found_models import ModelChoice
+    from agent_workbench.core.repo_setup import SetupProposal
+
 
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
+    verb.add_argument("--yes", action="store_true", help="use the first of the found models, without a question")
 
 
-def execute(_: argparse.Namespace) -> int:
-    """Write missing starter files and print their names."""
-    from agent_workbench.api.plans import set_up
+def execute(options: argparse.Namespace) -> int:
+    """Show what was found, write missing starter files and the chosen model, and print their names."""
+    from agent_workbench.api.set_up import propose_set_up, write_set_up
+    from agent_workbench.core.repo_setup import command_lines
 
-    written = asyncio.run(set_up(Invocation(Path.cwd(), os.environ, {})))
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    proposal = asyncio.run(propose_set_up(invocation))
+    choice = _chosen(proposal, yes=options.yes)
+    if ".agent.yml" in proposal.files:
+        for line in (
+            *command_lines("tests", proposal.project.tests),
+            *command_lines("lint", proposal.project.lint),
+        ):
+            say(line)
+    written = asyncio.run(write_set_up(invocation, proposal, choice))
     for path in written:
         say(f"wrote {path}")
-    say('next: `agent plan add "what is to be done"`, then `agent tui`' if written else "all files exist already")
+    if not written:
+        say("all files exist already")
+    say(_next_step(proposal, choice))
     return ExitCode.DONE
+
+
+def _chosen(proposal: "SetupProposal", *, yes: bool) -> "ModelChoice | None":
+    """Print the models that were found, and return the one that the user chooses; without a terminal none."""
+    from agent_workbench.cli.questions import chosen_number
+    from agent_workbench.core.repo_setup import labelled, model_lines
+
+    if proposal.models is None:
+        return None
+    choices = proposal.models.choices
+    if not choices:
+        for line in model_lines(proposal):
+            say(line)
+        return None
+    for number, choice in enumerate(choices, 1):
+        say(labelled("model" if number == 1 else "", f"{number}. {choice.label}"))
+    for file in proposal.models.files:
+        if not file.usable:
+            say(labelled("", f"-  {file.name}: {file.left_out or file.options.reasons[-1]}"))
+    number = 1 if yes else chosen_number(f"Use which of them for all your repos ({proposal.own_file})?", len(choices))
+    if not number:
+        return None
+    for reason in choices[number - 1].reasons:
+        say(labelled("", reason))
+    return choices[number - 1]
+
+
+def _next_step(proposal: "SetupProposal", choice: "ModelChoice | None") -> str:
+    if proposal.models is None or choice is not None:
+        return 'next: `agent tui`, or `agent plan add "what is to be done"`'
+    if proposal.models.choices:
+        return "next: `agent init --yes` uses the first model, `agent tui` asks you"
+    return "next: a model, as said above; then `agent tui`"

@@ -1,0 +1,81 @@
+"""Set-up of a repository: its starter files, the commands of its project, and a model of this machine."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # loaded when a set-up is looked at
+    from agent_workbench.config.settings_loader import LoadedSettings
+    from agent_workbench.core.local_models.found_models import FoundModels, ModelChoice
+    from agent_workbench.core.repo_setup import SetupProposal
+
+
+class LoadSettings(Protocol):
+    """Function that returns the settings of the repository."""
+
+    def __call__(self, *, again: bool = False) -> "LoadedSettings":
+        """Return them; `again` reads the files anew."""
+
+
+class RepoSetup:
+    """The port `Setup` for the repo at `root`; one with a settings file counts as set up.
+
+    `load` returns its settings, read `again` after they have changed.
+    """
+
+    def __init__(self, root: Path, environ: Mapping[str, str], load: "LoadSettings") -> None:
+        self._root = root
+        self._environ = environ
+        self._load = load
+
+    async def proposal(self, *, whole: bool = False) -> "SetupProposal":
+        """Return what is missing, and what was found for it; `whole`: in a repo that is set up, too."""
+        from agent_workbench.adapters.plans.starter_files import SETTINGS, missing_files
+        from agent_workbench.adapters.project.detection import detect_project
+        from agent_workbench.core.repo_setup import SetupProposal
+
+        missing = await asyncio.to_thread(missing_files, self._root, whole=whole)
+        writes_settings = SETTINGS in missing
+        path = self._environ.get("PATH", "")
+        models = self._models()
+        if not writes_settings:
+            return SetupProposal(missing, models=await models, own_file=self._own_file)
+        project = asyncio.to_thread(detect_project, self._root, path)
+        detected, found = await asyncio.gather(project, models)
+        return SetupProposal(missing, detected, found, self._own_file)
+
+    async def write(self, proposal: "SetupProposal", choice: "ModelChoice | None") -> tuple[str, ...]:
+        """Write the missing files, and the choice of a model into the user's settings; return the paths."""
+        return await asyncio.to_thread(self._write, proposal, choice)
+
+    def _write(self, proposal: "SetupProposal", choice: "ModelChoice | None") -> tuple[str, ...]:
+        from agent_workbench.adapters.plans.starter_files import init_repo
+        from agent_workbench.config.own_settings import add_model
+        from agent_workbench.system.user_dirs import config_dir
+
+        written = init_repo(self._root, proposal.project) if proposal.files else ()
+        if choice is not None:
+            written = (*written, str(add_model(config_dir(), choice.settings)))
+        self._load(again=True)
+        return written
+
+    async def _models(self) -> "FoundModels | None":
+        """Return the models of this machine; None if one is configured already."""
+        from agent_workbench.bootstrap.local_models import find_local_models
+        from agent_workbench.config.env_file import SETTING_OF
+
+        loaded = await asyncio.to_thread(self._load)
+        model = loaded.settings.model
+        of_env_file = any(SETTING_OF.get(name) == "model.url" for name in loaded.env_file.values)
+        if model.path or model.url or loaded.settings.endpoints or of_env_file:
+            return None
+        return await find_local_models(self._environ, self._root, model.serving)
+
+    @property
+    def _own_file(self) -> str:
+        from agent_workbench.config.own_settings import OWN_FILE
+        from agent_workbench.system.user_dirs import config_dir
+
+        path, home = str(config_dir() / OWN_FILE), self._environ.get("HOME", "")
+        return f"~{path[len(home) :]}" if home and path.startswith(f"{home}/") else path

@@ -1,0 +1,122 @@
+"""Models found on this machine, which of them can be used, and lines that tell it."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from agent_workbench.core.local_models.server_options import ServerOptions
+
+PULL_ADVICE = (
+    "`agent model pull OWNER/NAME` brings a GGUF file of a hub (or put one into ~/models), or start a llama-server; "
+    "then run this again"
+)
+NOTHING_FOUND = "no server answers at the usual ports, and no GGUF file is in the usual folders"
+_GB = 1e9
+
+
+class ListedModel(Struct, frozen=True):
+    """A model that a server lists, and its context there (0: not told)."""
+
+    name: str
+    context_tokens: int = 0
+
+
+class FoundServer(Struct, frozen=True):
+    """A server on this machine: what usually is at its port, its address, its models of text.
+
+    `problem` says why none of them can be used now. `names_needed`: it wants a model's name in each request.
+    """
+
+    program: str
+    url: str
+    models: tuple[ListedModel, ...] = ()
+    problem: str = ""
+    names_needed: bool = True
+
+
+class FoundFile(Struct, frozen=True):
+    """A model in a GGUF file (of parts the first), and how it would be served here.
+
+    `left_out` says why it is no model that answers; it has no options then.
+    """
+
+    path: str
+    name: str
+    size: int
+    options: ServerOptions = ServerOptions()
+    left_out: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """True if it can answer on this machine."""
+        return not self.left_out and self.options.fits
+
+
+class ModelChoice(Struct, frozen=True):
+    """A model that can be used: the values of `model.url` and `model.name`, or of `model.path`, and why so."""
+
+    label: str
+    url: str = ""
+    name: str = ""
+    path: str = ""
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings below `model`, without the empty ones."""
+        said = {"url": self.url, "name": self.name, "path": self.path}
+        return {key: value for key, value in said.items() if value}
+
+
+class FoundModels(Struct, frozen=True):
+    """The servers and files that were found. `cut`: not all folders were searched."""
+
+    servers: tuple[FoundServer, ...] = ()
+    files: tuple[FoundFile, ...] = ()
+    cut: bool = False
+
+    @property
+    def choices(self) -> tuple[ModelChoice, ...]:
+        """The models that can be used, best first: those that run, then the largest file with the largest context."""
+        running = (_served(server, model) for server in self.servers for model in server.models if not server.problem)
+        usable = (file for file in self.files if file.usable)
+        files = sorted(usable, key=lambda file: (-_comfort(file), -file.size, file.path))
+        return (*running, *map(_filed, files))
+
+    def lines(self, named: Mapping[str, str] | None = None) -> Iterator[str]:
+        """Yield a line for each server and each file; `named` are other names of files, by path."""
+        for server in self.servers:
+            names = ", ".join(_with_context(model) for model in server.models)
+            yield f"found   {server.program} at {server.url}: {server.problem or names}"
+        for file in self.files:
+            name = (named or {}).get(file.path, f"found   {file.name}")
+            yield f"{name}  {file.size / _GB:.1f} GB  {file.path}  {_fit_words(file)}"
+        if self.cut:
+            yield "not all folders were searched: they hold too much"
+
+
+def _comfort(file: FoundFile) -> int:
+    """Return the context as far as it matters for a choice."""
+    return min(file.options.context_tokens, 16_384)
+
+
+def _fit_words(file: FoundFile) -> str:
+    if file.left_out:
+        return f"left out: {file.left_out}"
+    if not file.options.fits:
+        return file.options.reasons[-1] if file.options.reasons else "does not fit"
+    return f"fits, context {file.options.context_tokens:,}"
+
+
+def _with_context(model: ListedModel) -> str:
+    return f"{model.name} (context {model.context_tokens:,})" if model.context_tokens else model.name
+
+
+def _served(server: FoundServer, model: ListedModel) -> ModelChoice:
+    label = f"{_with_context(model)}, served by {server.program} at {server.url}"
+    return ModelChoice(label, url=server.url, name=model.name if server.names_needed else "")
+
+
+def _filed(file: FoundFile) -> ModelChoice:
+    label = f"{file.name}, {file.size / _GB:.1f} GB, served by the workbench"
+    return ModelChoice(label, path=file.path, reasons=file.options.reasons)

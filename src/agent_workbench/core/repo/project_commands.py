@@ -1,0 +1,63 @@
+"""Commands that a project's files name for its tests and its linter, one line for the shell for all its folders."""
+
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+_IN_FOLDER = re.compile(r"\(cd ([^()]+?) && [^()]+\)")
+
+
+class ProjectCommand(Struct, frozen=True):
+    """A command in a `folder` of the repository (empty: its root), and the file that names it.
+
+    `missing` is the first program it needs that was not found; with it the command would not start.
+    """
+
+    line: str
+    source: str
+    folder: str = ""
+    missing: str = ""
+
+    @property
+    def from_root(self) -> str:
+        """The line for a shell in the root."""
+        return f"(cd {shlex.quote(self.folder)} && {self.line})" if self.folder else self.line
+
+
+class DetectedProject(Struct, frozen=True):
+    """What a first `.agent.yml` can say of a project: interpreter, tests, linter, and what to link into workspaces."""
+
+    python: str = ""
+    tests: tuple[ProjectCommand, ...] = ()
+    lint: tuple[ProjectCommand, ...] = ()
+    link: tuple[str, ...] = ()
+
+    @property
+    def test_command(self) -> str:
+        """The line for all tests that start, empty if none does."""
+        return joined(self.tests)
+
+    @property
+    def lint_command(self) -> str:
+        """The line for all linters that start, empty if none does."""
+        return joined(self.lint)
+
+
+def joined(commands: Sequence[ProjectCommand]) -> str:
+    """Return one line that runs the commands that start, each in its folder, until one fails."""
+    return " && ".join(each.from_root for each in commands if not each.missing)
+
+
+def command_of(line: str, paths: Collection[str]) -> str:
+    """Return the part of a joined line for the folder that holds all of `paths`, else the whole line."""
+    for found in _IN_FOLDER.finditer(line):
+        try:
+            (folder,) = shlex.split(found[1])
+        except ValueError:
+            continue
+        if paths and all(PurePosixPath(path).is_relative_to(folder) for path in paths):
+            return found[0]
+    return line

@@ -1,0 +1,90 @@
+"""Set-up of a repository for the workbench: what would be written, and what was found for it."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from agent_workbench.core.local_models.found_models import NOTHING_FOUND, PULL_ADVICE, FoundModels, ModelChoice
+from agent_workbench.core.repo.project_commands import DetectedProject, ProjectCommand, joined
+
+_SHOWN_FILES = 3
+_COLUMNS, _LABEL_COLUMNS = 70, 8
+_SHOWN_MODELS = 4
+
+
+class SetupProposal(Struct, frozen=True):
+    """Files that would be written in a repository, the commands for them, and the models of this machine.
+
+    `models` is None where one is configured. `own_file` is the user's settings file, which the choice of a model is
+    written to.
+    """
+
+    files: tuple[str, ...] = ()
+    project: DetectedProject = DetectedProject()
+    models: FoundModels | None = None
+    own_file: str = ""
+
+    @property
+    def choice(self) -> ModelChoice | None:
+        """The best model that was found, None if one is configured or none can be used."""
+        return next(iter(self.models.choices), None) if self.models is not None else None
+
+    @property
+    def is_question(self) -> bool:
+        """True if there is something to agree to."""
+        return bool(self.files) or self.choice is not None
+
+
+def proposal_lines(proposal: SetupProposal) -> tuple[str, ...]:
+    """Return the lines of the question whether to write what is proposed."""
+    lines = [*model_lines(proposal)]
+    if proposal.files:
+        lines += [*command_lines("tests", proposal.project.tests), *command_lines("lint", proposal.project.lint)]
+        rest = len(proposal.files) - _SHOWN_FILES
+        more = f" and {rest} more" if rest > 0 else ""
+        lines.append(labelled("writes", f"{', '.join(proposal.files[:_SHOWN_FILES])}{more}; changes no file"))
+    return tuple(part for line in lines for part in _wrapped(line))
+
+
+def _wrapped(line: str) -> list[str]:
+    """Return a line as such that fit into a dialog, all but the first below the text, not below the label."""
+    return textwrap.wrap(
+        line,
+        _COLUMNS,
+        subsequent_indent=" " * _LABEL_COLUMNS,
+        drop_whitespace=True,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+
+
+def model_lines(proposal: SetupProposal) -> Iterator[str]:
+    """Yield lines about the model that is proposed, and others that could be used."""
+    if proposal.models is None:
+        return
+    if proposal.choice is None:
+        yield labelled("model", NOTHING_FOUND)
+        yield from (labelled("", line) for line in proposal.models.lines())
+        yield labelled("", PULL_ADVICE)
+        return
+    yield labelled("model", proposal.choice.label)
+    yield from (labelled("", reason) for reason in proposal.choice.reasons)
+    yield labelled("", f"for all your repos, in {proposal.own_file}")
+    if others := [each.label for each in proposal.models.choices[1:]]:
+        shown = "; ".join(each.partition(",")[0] for each in others[:_SHOWN_MODELS])
+        yield labelled("", f"`agent init` takes another: {shown}{' …' if len(others) > _SHOWN_MODELS else ''}")
+
+
+def command_lines(label: str, commands: Sequence[ProjectCommand]) -> Iterator[str]:
+    """Yield a line about the command that is written, and one for each that would not start."""
+    named = ", ".join(dict.fromkeys(each.source for each in commands if not each.missing))
+    yield labelled(label, f"{joined(commands)}   ({named})" if named else "none was found that starts")
+    for each in commands:
+        if each.missing:
+            yield labelled("", f"left out: {each.from_root}, because {each.missing} is not installed ({each.source})")
+
+
+def labelled(label: str, text: str) -> str:
+    """Return a line with its label in a column."""
+    return f"{label:<{_LABEL_COLUMNS}}{text}".rstrip()

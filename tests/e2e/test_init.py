@@ -1,0 +1,67 @@
+"""`agent init` on a machine with a model: what it finds, asks, writes, and that the model answers then."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.machine import Machine
+from tests.e2e.terminal import in_terminal
+from tests.llama_fixtures import CONTEXT_TOKENS
+
+FILES = {"web/package.json": '{"scripts": {"test": "true"}}', "Makefile": "# test: none\n"}
+
+
+@pytest.fixture
+def repo(machine: Machine, tiny_model_path: Path) -> Path:
+    """A repository, and a model in the folder where people put models."""
+    (machine.home / "models").mkdir()
+    shutil.copy(tiny_model_path, machine.home / "models" / "tiny.gguf")
+    return machine.new_repo("shop", FILES)
+
+
+def own_settings(machine: Machine) -> Path:
+    return machine.home / ".config/agent-workbench/settings.yml"
+
+
+def test_a_found_model_is_written_for_all_repos_and_answers(machine: Machine, repo: Path) -> None:
+    nowhere = {"OLLAMA_HOST": "127.0.0.1:9"}
+    told = machine.agent("init", cwd=repo, environ=nowhere)
+    assert told.code == 0, told.said
+    assert "tiny.gguf, 0.0 GB, served by the workbench" in told.out
+    assert "`agent init --yes`" in told.out
+    assert not own_settings(machine).exists(), "nobody was asked"
+    before = (repo / ".agent.yml").read_bytes()
+
+    told = machine.agent("init", "--yes", cwd=repo, environ=nowhere)
+    assert told.code == 0, told.said
+    assert "context 32,768: KV cache" in told.out
+    assert f"wrote {own_settings(machine)}" in told.out
+    assert (repo / ".agent.yml").read_bytes() == before
+    assert "tiny.gguf" in own_settings(machine).read_text()
+
+    answered = machine.agent("model", "status", cwd=repo)
+    assert answered.code == 0, answered.said
+    assert "32768" in answered.out.replace(",", "")
+    again = machine.agent("init", cwd=repo)
+    assert (again.code, "all files exist already" in again.out) == (0, True), again.said
+    doctor = machine.agent("doctor", cwd=repo)
+    assert "✓ model server   threads 1" in doctor.out, doctor.said
+
+
+def test_a_person_chooses_by_number_and_a_server_is_found_at_its_variable(
+    machine: Machine, repo: Path, keyless_server: str
+) -> None:
+    machine.environ["OLLAMA_HOST"] = keyless_server
+    with in_terminal(machine, "init", cwd=repo) as terminal:
+        terminal.until("for all your repos")
+        assert f"1. tiny (context {CONTEXT_TOKENS:,}), served by llama-server at {keyless_server}" in terminal.shown
+        terminal.until("n for none] ")
+        terminal.shown = ""
+        terminal.type("7\n")
+        terminal.until("n for none] ")
+        terminal.type("2\n")
+        assert terminal.end(30) == 0
+    assert own_settings(machine).read_text() == f'model:\n  path: "{machine.home}/models/tiny.gguf"\n'
+    listed = machine.agent("model", "list", cwd=repo)
+    assert f"llama-server at {keyless_server}: tiny" in listed.out, listed.said
