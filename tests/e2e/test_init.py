@@ -28,7 +28,8 @@ def test_a_found_model_is_written_for_all_repos_and_answers(machine: Machine, re
     nowhere = {"OLLAMA_HOST": "127.0.0.1:9"}
     told = machine.agent("init", cwd=repo, environ=nowhere)
     assert told.code == 0, told.said
-    assert "tiny.gguf, 0.0 GB, served by the workbench" in told.out
+    assert "1. tiny.gguf, " in told.out
+    assert "kB, served by the workbench" in told.out
     assert "`agent init --yes`" in told.out
     assert not own_settings(machine).exists(), "nobody was asked"
     before = (repo / ".agent.yml").read_bytes()

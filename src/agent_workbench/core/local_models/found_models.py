@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from agent_workbench.core.local_models.server_options import ServerOptions
+from agent_workbench.core.text.amounts import bytes_text
 
 PULL_ADVICE = (
     "`agent model pull OWNER/NAME` brings a GGUF file of a hub (or put one into ~/models), or start a llama-server; "
     "then run this again"
 )
 NOTHING_FOUND = "no server answers at the usual ports, and no GGUF file is in the usual folders"
-_GB = 1e9
 
 
 class ListedModel(Struct, frozen=True):
@@ -90,7 +90,7 @@ class FoundModels(Struct, frozen=True):
             yield f"found   {server.program} at {server.url}: {server.problem or names}"
         for file in self.files:
             name = (named or {}).get(file.path, f"found   {file.name}")
-            yield f"{name}  {file.size / _GB:.1f} GB  {file.path}  {_fit_words(file)}"
+            yield f"{name}  {bytes_text(file.size)}  {file.path}  {_fit_words(file)}"
         if self.cut:
             yield "not all folders were searched: they hold too much"
 
@@ -118,5 +118,5 @@ def _served(server: FoundServer, model: ListedModel) -> ModelChoice:
 
 
 def _filed(file: FoundFile) -> ModelChoice:
-    label = f"{file.name}, {file.size / _GB:.1f} GB, served by the workbench"
+    label = f"{file.name}, {bytes_text(file.size)}, served by the workbench"
     return ModelChoice(label, path=file.path, reasons=file.options.reasons)

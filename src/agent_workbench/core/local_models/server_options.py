@@ -7,6 +7,7 @@ from msgspec import Struct
 from agent_workbench.core.local_models.gguf_facts import GgufFacts
 from agent_workbench.core.queue.workers import MachineResources
 from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS, CacheType, ServingSettings
+from agent_workbench.core.text.amounts import bytes_text
 
 CONTEXTS = (32_768, 24_576, USUAL_CONTEXT_TOKENS, 12_288, 8_192, 4_096)
 """Contexts that are tried, the largest first. A larger one makes each full prompt slower than it helps."""
@@ -17,7 +18,6 @@ PROMPT_CACHE_BYTES = 2 << 30
 """Most memory for prompts of other conversations that the server keeps."""
 _BYTES_PER_NUMBER = {CacheType.F16: 2.0, CacheType.Q8_0: 34 / 32, CacheType.Q4_0: 18 / 32}
 _GIB = 1 << 30
-_GB = 1e9
 _RAM_RESERVE, _RAM_RESERVE_SHARE = _GIB, 0.1
 _VRAM_RESERVE, _VRAM_RESERVE_SHARE = 3 * _GIB // 4, 0.05
 # Share of the memory that counts as free where the system does not say how much is.
@@ -188,4 +188,4 @@ def _too_large(model: _Model, tokens: int, kind: CacheType, room: float) -> str:
 
 
 def _gb(size: float) -> str:
-    return f"{size / _GB:.1f} GB"
+    return bytes_text(int(size))

@@ -129,7 +129,7 @@ class Preflight:
             return None
         lines = proposal_lines(proposal)
         if proposal.files:
-            question = PreflightQuestion(INIT, "Set this repo up for the workbench?", lines, "write it", "leave")
+            question = PreflightQuestion(INIT, "Set this repo up for the workbench?", lines, "write them", "leave")
         else:
             question = PreflightQuestion(MODEL, "Use this model?", lines, "use it", "go on without")
         answer = await self._ask(question)
