@@ -136,6 +136,19 @@ async def test_a_damaged_journal_is_told_with_its_line_and_hides_no_other(
         assert {each.task for each in page.entries} == {"T-1", *(("T-2",) if number > len(lines) // 2 else ())}
 
 
+async def test_a_line_that_is_changed_after_it_was_read_is_found(index: SqliteAuditIndex, sessions: Path) -> None:
+    whole = write_session(sessions, session_name(1), task_events("T-1"))
+    assert await tasks(index) == ["T-1"]
+    journal = sessions / session_name(1) / "journal.jsonl"
+    journal.write_bytes(whole.replace(b"0.1.0", b"0.1.1", 1))
+    assert (await index.query(AuditQuery(), NOW)).problems
+    journal.write_bytes(whole)
+    assert (await index.query(AuditQuery(), NOW)).problems == ()
+    journal.with_name("other").write_bytes(whole.replace(b"0.1.0", b"0.1.12", 1))
+    journal.with_name("other").replace(journal)
+    assert (await index.query(AuditQuery(), NOW)).problems, "another file, and longer"
+
+
 @pytest.mark.parametrize("content", [b"", b"\n", b"no journal\n", b"\xff" * 100 + b"\n", b"{}\n" * 1000])
 async def test_what_is_no_journal_is_a_problem(index: SqliteAuditIndex, sessions: Path, content: bytes) -> None:
     (sessions / session_name(1)).mkdir(parents=True)

@@ -33,7 +33,7 @@ def update(connection: sqlite3.Connection, source: AuditSource) -> None:
     for start in range(0, len(changed), _JOURNALS_AT_ONCE):
         with _transaction(connection):
             for stamp in changed[start : start + _JOURNALS_AT_ONCE]:
-                _read(connection, source, stamp)
+                _read(connection, source, stamp, known.get(stamp.session))
 
 
 def replace_all(connection: sqlite3.Connection, records: Iterable[AuditRecord]) -> None:
@@ -50,9 +50,11 @@ def _known_stamps(connection: sqlite3.Connection) -> Stamps:
     return {SessionId(row[0]): JournalStamp(*row) for row in rows}
 
 
-def _read(connection: sqlite3.Connection, source: AuditSource, stamp: JournalStamp) -> None:
+def _read(connection: sqlite3.Connection, source: AuditSource, stamp: JournalStamp, known: JournalStamp | None) -> None:
     """Add what is new in one journal. The stamp was taken before: what is written meanwhile changes it again."""
-    mark = _mark(connection, stamp.session)
+    # A journal is only appended to: a file that did not grow, or is another one, is read from its start.
+    appended = known is not None and known.inode == stamp.inode and known.size < stamp.size
+    mark = _mark(connection, stamp.session) if appended else None
     growth = source.read(stamp.session, mark)
     if not growth.grown:
         _remove(connection, stamp.session)
