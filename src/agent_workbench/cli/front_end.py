@@ -43,10 +43,12 @@ async def open_screen(
     collecting = _collect_after(ready)
     from agent_workbench.api.records.repo_sessions import RepoSessions
     from agent_workbench.api.records.session_queries import named_session
+    from agent_workbench.api.sessions.followed_session import followed_if_held
     from agent_workbench.api.sessions.session_host import LocalSessionHost
 
     if request.replayed:  # an unknown name is an error before the screen is opened
         await named_session(invocation, request.session)
+    request = await followed_if_held(invocation, request)
     host = LocalSessionHost(invocation, ready=ready)
     farewells = await show(host, request, past=RepoSessions(invocation), first_run=welcome, served=served)
     await collecting

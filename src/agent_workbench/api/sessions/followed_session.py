@@ -6,6 +6,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.inbox import RepoInbox, repo_inbox
 from agent_workbench.api.sessions.offered_notes import settle_notes
@@ -21,6 +23,7 @@ from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import OFFER_NOTES, Verdict, shown_sha
 from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.submission import answered
@@ -123,6 +126,20 @@ class FollowedSession:
         except WorkbenchError as error:
             return Refused(error_text(error))
         return Accepted(settled or receipt_text(receipt))
+
+
+async def followed_if_held(invocation: Invocation, request: SessionRequest) -> SessionRequest:
+    """Return the request to follow a session that is named and that another process here has open, else `request`."""
+    if request.mode is not OpenMode.RESUME or not request.session or request.words:
+        return request
+    try:
+        repo, settings = await trusted_repo(invocation)
+        sessions = await asyncio.to_thread(repo.sessions, settings)
+        summary = await sessions.summary(await sessions.locate(request.session))
+    except WorkbenchError:
+        return request  # to open it tells what is wrong
+    held = bool(summary.holder) and not summary.worker
+    return replace(request, mode=OpenMode.FOLLOW, session=summary.id) if held else request
 
 
 async def followed_session(invocation: Invocation, name: str, shared: "SharedResources | None" = None) -> LocalSession:
