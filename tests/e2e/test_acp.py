@@ -6,6 +6,7 @@ import pytest
 from acp import RequestError
 from acp import schema as wire
 
+from agent_workbench.system.processes import COMMAND_MARK
 from tests.e2e.acp_client import approve, editor
 from tests.e2e.calc import CALC, GOOD, RIGHT, calc_repo, diff_step
 from tests.e2e.machine import Machine, bodies, journal_lines
@@ -85,3 +86,41 @@ async def test_a_rejection_a_decision_elsewhere_and_the_death_of_the_editor(serv
         titles = [str(each.title).partition(":")[0] for each in window.of_kind("tool_call")]
         assert titles[:7] == ["checks", "diff", "diff", "checks", "finish", "commit", "fast-forward"]
         assert window.of_kind("plan")[-1].entries[-1].status == "completed"
+
+
+async def test_a_chat_a_repository_without_trust_and_wrong_words(served: Machine) -> None:
+    repo = calc_repo(served, {".agent.yml": "version: 1\ntest_command: touch ran\n"})
+    asked: list[str] = []
+
+    async def answer(call: wire.ToolCallUpdate, options: list[wire.PermissionOption]) -> str | None:
+        asked.append(str(call.title))
+        return "no" if str(call.title).startswith("Trust") else await approve(call, options)
+
+    async with editor(served, repo, {"chat": ("Thought: Easy.\nAnswer: It *adds*.",)}, answer) as window:
+        session = await window.new(repo)
+        await window.agent.set_config_option(config_id="mode", session_id=session, value="chat")
+        assert await window.prompt(session, "What does @calc.py do?") == "end_turn"
+        assert [each for each in asked if each.startswith("Trust")]
+        assert "touch ran" in window.said("agent_message_chunk")
+        assert window.said("agent_thought_chunk").strip() == "Easy."
+        assert window.said("agent_message_chunk").endswith("It *adds*.\n\n")
+        with pytest.raises(RequestError, match="A chat begins in a thread of its own"):
+            await window.agent.set_session_mode(mode_id="ask", session_id=session)
+        other = await window.new(repo)
+        await window.agent.set_session_mode(mode_id="accept_edits", session_id=other)
+        assert await window.prompt(other, "tset") == "end_turn"
+        assert "is one word, and no task" in window.said("agent_message_chunk")
+        assert await window.prompt(other, "x " * 1_000_000) == "end_turn"
+        assert "a task has at most 8,000" in window.said("agent_message_chunk")
+        for cwd in ("relative", "/nowhere", "/proc"):
+            with pytest.raises(RequestError):
+                await window.agent.new_session(cwd=cwd, mcp_servers=[])
+        with pytest.raises(RequestError, match="no session"):
+            await window.prompt("../../etc", "What is this?")
+        with pytest.raises(RequestError, match="is not a session id"):
+            await window.agent.load_session(cwd=str(repo), session_id="../x", mcp_servers=[])
+        await window.agent.close_session(session_id=session)
+    assert not (repo / "ran").exists()
+    refused = served.agent("acp", cwd=repo, environ={COMMAND_MARK: "1"})
+    assert (refused.code, refused.out) != (0, "")
+    assert "a command that the agent runs cannot decide" in refused.err
