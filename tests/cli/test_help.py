@@ -1,5 +1,8 @@
 """`agent --help`: verbs by what one wants to do, short enough for a terminal."""
 
+import argparse
+from collections.abc import Iterator
+
 import pytest
 
 from agent_workbench.cli.main import GROUPS, SHORT_FORMS, VERBS, parser
@@ -12,7 +15,7 @@ def test_every_verb_is_listed_once_and_no_file_of_the_source_tree_is_named() -> 
     assert listed == [verb.name for _, verbs in GROUPS for verb in verbs]
     assert not {verb.name for verb in SHORT_FORMS} & set(listed)
     assert len({verb.name for verb in VERBS}) == len(VERBS)
-    assert max(map(len, text.splitlines())) <= 85
+    assert max(map(len, text.splitlines())) <= 80
     assert ".md" not in text
     assert "docs/" not in text
 
@@ -25,3 +28,22 @@ def test_all_exit_codes_are_told() -> None:
 @pytest.mark.parametrize("verb", SHORT_FORMS)
 def test_a_short_form_of_a_released_version_works(verb: tuple[str, ...]) -> None:
     assert parser([verb[0]]).parse_args([verb[0], "a goal"]).goal
+
+
+def test_every_help_fits_a_terminal_and_tells_each_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for verb in _parsers(parser(None)):
+        text = verb.format_help()
+        assert [line for line in text.splitlines() if len(line) > 80] == [], verb.prog
+        arguments = (each for each in verb._actions if not isinstance(each, argparse._SubParsersAction))
+        assert [action.dest for action in arguments if not action.help] == [], verb.prog
+        assert text.startswith(f"usage: {verb.prog} [")
+        assert not {"src/", ".py", "agent_workbench"} & set(text.split()), verb.prog
+
+
+def _parsers(root: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield root
+    for action in root._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _parsers(below)

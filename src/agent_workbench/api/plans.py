@@ -125,6 +125,16 @@ async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "Ta
     return replace(draft, task=await plans.add_new(draft.task))
 
 
+async def called_words(invocation: Invocation, words: str) -> str:
+    """Return the text of the user's own prompt that the words call, or the words; raise `UsageError`, `TrustError`."""
+    from agent_workbench.bootstrap.custom_prompts import custom_prompts
+    from agent_workbench.engine.task.custom_prompt import expand_words
+
+    repo, settings = await trusted_repo(invocation)
+    trust = await repo.trust()
+    return (await expand_words(custom_prompts(repo.root, settings.memory.dir, trust.covers_prompts), words)).words
+
+
 async def draft_in_words(invocation: Invocation, words: str, say: Say) -> "TaskDraft":
     """Return the task that the words ask for; nothing is written and no model is asked.
 

@@ -15,9 +15,10 @@ from agent_workbench.core.version import __version__
 
 DESCRIPTION = "A terminal workbench for coding agents on your own machine."
 EPILOG = """\
-Start with `agent tui` in a git repository. `agent VERB --help` tells more of a verb.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a person is needed, 4 environment,
-5 model, 6 journal, 7 locked, 8 differs, 70 a defect, 130 interrupted."""
+Start with `agent tui` in a git repository. `agent VERB --help` tells more.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a person is needed,
+4 environment, 5 model, 6 journal, 7 locked, 8 differs, 70 a defect,
+130 interrupted."""
 
 
 class Verb(NamedTuple):

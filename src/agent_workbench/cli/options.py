@@ -35,6 +35,12 @@ def add_verb(verbs: "Verbs", name: str, summary: str, execute: Execute) -> argpa
     return verb
 
 
+def show_examples(verb: argparse.ArgumentParser, *lines: str) -> None:
+    """End the help of a verb with examples."""
+    verb.formatter_class = argparse.RawDescriptionHelpFormatter
+    verb.epilog = "\n  ".join(("examples:", *lines))
+
+
 def event_number(said: str | None) -> int | None:
     """Return the number of an event, None if none was given; raise `UsageError`."""
     if said is None:
@@ -46,7 +52,12 @@ def event_number(said: str | None) -> int | None:
 
 def add_words(verb: argparse.ArgumentParser) -> None:
     """Add the argument for a task in words."""
-    verb.add_argument("words", nargs="*", metavar='"WORDS"', help="a new task in your words, in quotes")
+    verb.add_argument(
+        "words",
+        nargs="*",
+        metavar='"WORDS"',
+        help='a new task in your words, or a prompt of yours ("/fix 12"), in quotes',
+    )
 
 
 def task_words(options: argparse.Namespace, verb: str) -> str:

@@ -39,7 +39,12 @@ MOST_STDIN_CHARS = 100_000
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
-    verb.add_argument("prompt", nargs="?", metavar="PROMPT", help="one message; without it you are asked for messages")
+    verb.add_argument(
+        "prompt",
+        nargs="?",
+        metavar="PROMPT",
+        help='one message, or a prompt of yours ("/fix 12"); without it you are asked',
+    )
     verb.add_argument("--session", metavar="ID", help="go on with this chat")
     verb.add_argument("--json", action="store_true", help="print every event as a line of JSON")
     add_model_flags(verb)

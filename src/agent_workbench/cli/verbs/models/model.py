@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_model_flags, add_verb, overrides
+from agent_workbench.cli.options import add_model_flags, add_verb, overrides, show_examples
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.verbs.models.model_report import fact_lines, with_advice
 from agent_workbench.core.errors import ExitCode
@@ -27,6 +27,11 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(execute=status)
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     pulling = add_verb(below, "pull", "bring a GGUF file of a hub into the folder of models", pull)
+    show_examples(
+        pulling,
+        "agent model pull OWNER/NAME-GGUF:Q4_K_M",
+        "HF_ENDPOINT=https://hub.example agent model pull OWNER/NAME",
+    )
     pulling.add_argument(
         "name", metavar="OWNER/NAME[:QUANT]", help="such as OWNER/NAME:Q8_0 (without QUANT: a usual one, Q4_K_M first)"
     )
@@ -40,7 +45,9 @@ def configure(verb: argparse.ArgumentParser) -> None:
     removing = add_verb(below, "rm", "remove a pulled model", remove)
     removing.add_argument("name", metavar="OWNER/NAME[:QUANT]", help="as `agent model list` prints it")
     serving = add_verb(below, "serve", "serve a GGUF file until interrupted", serve)
-    serving.add_argument("path", nargs="?", default="", help="the file (default: model.path of .agent.yml)")
+    serving.add_argument(
+        "path", nargs="?", default="", metavar="FILE", help="the file (default: model.path of .agent.yml)"
+    )
     asking = add_verb(below, "status", "show which model answers for each role, and its capabilities", status)
     add_model_flags(asking)
     trying = add_verb(below, "test", "ask a model ten small questions, and report for which role it is fit", test)

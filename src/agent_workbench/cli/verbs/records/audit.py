@@ -65,7 +65,8 @@ def _add(
     if "service" in filters:
         verb.add_argument("--service", default="", metavar="S", help="only this service")
     if "status" in filters:
-        verb.add_argument("--status", choices=[str(each) for each in TaskStatus], help="only this status")
+        known = [str(each) for each in TaskStatus]
+        verb.add_argument("--status", choices=known, metavar="STATUS", help=f"only this status: {', '.join(known)}")
     if "intent" in filters:
         verb.add_argument("--intent", choices=[str(each) for each in Intent], default="", help="only this intent")
     if paged:

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import MOST_DIGITS, add_verb
+from agent_workbench.cli.options import MOST_DIGITS, add_verb, show_examples
 from agent_workbench.cli.output import say, say_document, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, parse_reference
@@ -27,6 +27,12 @@ SUMMARIES = {
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, the verbs below it, and the function that runs it."""
     verb.set_defaults(execute=list_all)
+    show_examples(
+        verb,
+        "agent inbox show T-3              prints the reference at its end",
+        "agent inbox approve 20261127T103402-bbqdvx/P-5@5e1f0c...",
+        'agent inbox reject REF --reason "keep the old name"',
+    )
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     for each in (verb, add_verb(below, "list", "list pending proposals, those of the highest risk first", list_all)):
         each.add_argument("--task", metavar="ID", default="", help="only proposals of this task")

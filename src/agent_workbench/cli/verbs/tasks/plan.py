@@ -24,7 +24,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     add_verb(below, "show", "print the tasks and their status", show)
     add_verb(below, "check", "check the plan and print its faults", check)
     adding = add_verb(below, "add", "append a task", add_task)
-    adding.add_argument("description")
+    adding.add_argument("description", metavar='"WORDS"', help="what is to be done, in quotes")
     adding.add_argument("--goal", default="", help="how to see that it is done")
     adding.add_argument("--accept", action="append", default=[], metavar="COMMAND", help="a command that must pass")
     adding.add_argument("--after", action="append", default=[], metavar="ID", help="a task it depends on")
@@ -89,16 +89,19 @@ def _mended(fault: str) -> bool:
 
 
 def add_task(options: argparse.Namespace) -> int:
-    """Append a task."""
+    """Append a task. Of a prompt that is called the first line describes it, the others are its goal."""
+    from agent_workbench.api.plans import called_words
+
     if not options.description.strip():
         raise UsageError("the description of the task is empty", advice="describe what to do")
     if not all(command.strip() for command in options.accept):
         raise UsageError("an acceptance command is empty", advice="omit --accept if there is none")
     plan = _read()
     after = tuple(task_id(each) for each in options.after)
-    task = Task(
-        next_id(plan.tasks), options.description, options.goal, accept_tests=tuple(options.accept), depends_on=after
-    )
+    words = asyncio.run(called_words(Invocation(Path.cwd(), os.environ, {}), options.description))
+    first, _, rest = words.partition("\n") if words != options.description else (words, "", "")
+    goal = options.goal or rest.strip()
+    task = Task(next_id(plan.tasks), first, goal, accept_tests=tuple(options.accept), depends_on=after)
     _append((task,), plan)
     _print(task, plan)
     return ExitCode.DONE

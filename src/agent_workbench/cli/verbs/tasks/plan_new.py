@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def configure_new(verb: argparse.ArgumentParser) -> None:
     """Add the flags of `agent plan new`, for which `agent new` is the short form."""
     verb.set_defaults(execute=new_tasks)
-    verb.add_argument("goal")
+    verb.add_argument("goal", metavar='"GOAL"', help="what the tasks are to reach, in quotes")
     verb.add_argument("--yes", action="store_true", help="write them without asking")
     verb.add_argument(
         "--replace", action="store_true", help="start a new plan although tasks are open; archive this one"

@@ -35,7 +35,7 @@ def configure_work(below: "Verbs") -> None:
     )
     status.add_argument("--json", action="store_true", help="print it as JSON")
     cancel = add_verb(below, "cancel", "take tasks back from the queue; what runs is stopped", cancel_tasks)
-    cancel.add_argument("tasks", nargs="*", metavar="TASK")
+    cancel.add_argument("tasks", nargs="*", metavar="TASK", help="these tasks")
     cancel.add_argument("--all", action="store_true", help="all tasks that are queued or running")
     cancel.add_argument("--reason", default="", help="why; it stands in the plan and in the journal")
     cancel.add_argument("--json", action="store_true", help="print what was taken back as JSON")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_model_flags, add_words, overrides, task_words
+from agent_workbench.cli.options import add_model_flags, add_words, overrides, show_examples, task_words
 from agent_workbench.cli.output import drop_output, say_aside, say_last
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.ids import task_id
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
+    show_examples(
+        verb,
+        'agent run "round the total in @shop/cart.py to cents"',
+        "agent run --task T-3 --yes        approve diffs, checks and the commit",
+        "agent run --all --policy night.yaml",
+    )
     add_words(verb)
     which = verb.add_mutually_exclusive_group()
     which.add_argument("-t", "--task", metavar="ID", action="append", help="this task (may be given more than once)")
