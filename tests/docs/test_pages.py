@@ -7,9 +7,12 @@ import pytest
 
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.settings import SandboxSettings
+from tests.architecture.source_tree import ROOT
 from tests.docs.newcomer import NIGHT, TUTORIAL, move_in, set_up
 from tests.docs.pages import Keys, Scene, Shell, Shows, missing, scenes
 from tests.docs.typist import Typist
+
+MOST_BYTES = 300_000
 
 
 @pytest.fixture
@@ -31,6 +34,14 @@ def test_a_night_ends_in_the_inbox(home: Path) -> None:
     environment = move_in(home)
     with Typist(set_up(home, environment), environment) as typist:
         typist.play([*scenes(NIGHT)])
+
+
+def test_films_are_those_of_the_pages_and_small() -> None:
+    films = {scene.film for page in (TUTORIAL, NIGHT) for scene in scenes(page) if scene.film}
+    kept = sorted((ROOT / "docs/films").iterdir())
+    assert {path.name for path in kept} == {f"{film}.{kind}" for film in films for kind in ("cast", "svg")}
+    assert [path.name for path in kept if path.stat().st_size > MOST_BYTES] == []
+    assert [path.name for path in kept if "/tmp/" in path.read_text("utf-8")] == []
 
 
 def test_what_is_not_shown_is_missed() -> None:

@@ -122,12 +122,13 @@ def test_a_file_is_checked_with_the_place_of_its_fault(
 
 
 def test_words_become_a_file_with_their_scope_and_checks(machine: Machine, repo: Path) -> None:
-    machine.environ["AGENT_TEST_COMMAND"] = "python test_calc.py"
+    machine.environ["AGENT_TEST_COMMAND"] = "python -m unittest"
     added = machine.agent("worker", "add", "make add() in @calc.py add", cwd=repo)
     assert added.code == 0, added.said
     (file,) = (repo / QUEUE).glob("*.yaml")
     assert added.out.split() == [file.stem, str(file.relative_to(repo))]
     assert "- calc.py" in file.read_text()
+    assert "- test_calc.py" in file.read_text(), "the goal asks for a test there"
     again = machine.agent("worker", "add", "make add() in @calc.py add", cwd=repo)
     assert again.out.split()[0] == f"{file.stem}-2"
 

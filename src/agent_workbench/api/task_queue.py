@@ -105,13 +105,13 @@ async def read_queue_file(path: Path) -> bytes:
 
 
 def _with_named_scope(draft: TaskDraft, files: Collection[str]) -> Task:
-    """Return the drafted task; one that might write everywhere may write the files that it and its checks name."""
+    """Return the drafted task; one that might write everywhere may write the files it, its goal and checks name."""
     from agent_workbench.engine.task.task_start import named_files
 
     task = draft.task
     if task.scope.allowed_write_globs != ("**",):
         return task
-    named = {mention.partition(":")[0] for mention in draft.mentions}.union(named_files(task))
+    named = {mention.partition(":")[0] for mention in draft.mentions}.union(named_files(task), task.goal.split())
     globs = tuple(literal_glob(path) for path in files if path in named)
     return replace(task, scope=replace(task.scope, allowed_write_globs=globs)) if globs else task
 
