@@ -108,6 +108,7 @@ def test_the_example_of_a_skill(tmp_path: Path, shell: Mapping[str, str]) -> Non
 
 
 @pytest.mark.xdist_group("llama")
+@pytest.mark.timeout(400)
 def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     folder = tmp_path / "shop"
     assert "answers are scripted" in run(f"agent demo --headless --folder {folder}", tmp_path, shell)

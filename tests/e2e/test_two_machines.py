@@ -157,6 +157,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.timeout(400)
 def test_what_was_changed_alone_and_in_pairs_is_found_on_a_machine_that_saw_nothing_of_it(
     sites: tuple[Site, Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,7 +165,9 @@ def _tell_end(child: int, link: socket.socket) -> None:
 
 def _prepare(request: Mapping[str, object], descriptors: Sequence[int]) -> Callable[[], object]:
     """Make this fork what a new process would be, and return what it is to run."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+    # The tests may run under nohup or in the background of a shell: their commands do not.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for target, descriptor in enumerate(descriptors):
         os.dup2(descriptor, target)
         os.close(descriptor)

@@ -31,6 +31,7 @@ def night(tmp_path: Path, tiny_model_path: Path, bwrap_works: bool) -> Iterator[
         night.disk.end()
 
 
+@pytest.mark.timeout(400)
 def test_a_short_night(night: Night) -> None:
     night.work(Chaos(kills=2, restarts=1, full_disks=1, seed=15, first_event=10, last_event=120))
     night.check_night()

@@ -10,6 +10,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import SessionId
 from tests.adapters.git.fingerprint import fingerprint
@@ -59,6 +61,7 @@ def survive_all(folder: Path) -> int:
     return len(moments)
 
 
+@pytest.mark.timeout(400)
 def test_a_start_killed_at_every_effect_leaves_no_orphan(tmp_path: Path) -> None:
     # In a process of its own: one with threads must not be forked.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

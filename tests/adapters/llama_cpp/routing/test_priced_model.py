@@ -177,7 +177,7 @@ async def test_a_request_that_was_refused_costs_nothing(tmp_path: Path, refusal:
     async with told().chat(refusal) as server:  # type: ignore[arg-type] # an answer
         till = Till(server, tmp_path)
         with pytest.raises((ModelRefused, ModelUnavailable)) as caught:
-            await collect(till.model, ask(answer_seconds=0.1, prompt_tokens=84))
+            await collect(till.model, ask(answer_seconds=2, prompt_tokens=84))
         assert (caught.value.dollars, await till.spent()) == (0.0, 0.0)
         await till.model.close()
 
