@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_workbench.cli.main import GROUPS, SHORT_FORMS, VERBS, parser
+from agent_workbench.cli.main import GROUPS, SHORT_FORMS, VERBS, execute, parser
 from agent_workbench.core.errors import ExitCode
 
 
@@ -39,6 +39,25 @@ def test_every_help_fits_a_terminal_and_tells_each_argument(monkeypatch: pytest.
         assert [action.dest for action in arguments if not action.help] == [], verb.prog
         assert text.startswith(f"usage: {verb.prog} [")
         assert not {"src/", ".py", "agent_workbench"} & set(text.split()), verb.prog
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "advice"),
+    [
+        ("seesions", "agent has no verb 'seesions'; did you mean 'sessions'?", "`agent --help` lists the verbs"),
+        ("ne", "agent has no verb 'ne'", "`agent --help` lists the verbs"),
+        ("sessions lst", "agent sessions has no verb 'lst'; did you mean 'list'?", "`agent sessions --help`"),
+        ("consult reveiw", "'reveiw' is not known; did you mean 'review'?", "one of: tdd_red"),
+        ("\x1b]0;x\x07", "agent has no verb '\\x1b]0;x\\x07'", ""),
+    ],
+)
+def test_a_misspelled_word_is_told_with_the_nearest_one(
+    capsys: pytest.CaptureFixture[str], line: str, said: str, advice: str
+) -> None:
+    assert execute(line.split()) == ExitCode.USAGE
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"agent: {said}"
+    assert advice in second
 
 
 def _parsers(root: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from agent_workbench.cli.options import NEW_SUMMARY, sentence
-from agent_workbench.core.errors import ExitCode, RepoError, WorkbenchError
+from agent_workbench.core.errors import ExitCode, RepoError, UsageError, WorkbenchError
 from agent_workbench.core.version import __version__
 
 DESCRIPTION = "A terminal workbench for coding agents on your own machine."
@@ -92,7 +92,10 @@ def main() -> None:
     if "_ARGCOMPLETE" in os.environ:  # set by the script of `agent completion` when Tab is pressed
         from agent_workbench.cli.completion import complete
 
-        complete(parser(os.environ.get("COMP_LINE", "").split()[1:]), [each.name for each in SHORT_FORMS])
+        try:
+            complete(parser(os.environ.get("COMP_LINE", "").split()[1:]), [each.name for each in SHORT_FORMS])
+        except UsageError:  # a verb that there is not: nothing completes it
+            sys.exit(ExitCode.USAGE)
     sys.exit(execute(sys.argv[1:]))
 
 
@@ -131,6 +134,21 @@ def _check_folder() -> None:
 
 class CommandParser(argparse.ArgumentParser):
     """Parser whose error messages repeat the user's words without letting them control the terminal."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Raise `UsageError` for a word that is none of the known ones, with the nearest of them."""
+        if action.choices is None or value in action.choices:
+            return
+        from agent_workbench.core.text.messages import did_you_mean, quoted
+
+        known = [str(each) for each in action.choices if each not in {verb.name for verb in SHORT_FORMS}]
+        near = did_you_mean(str(value), known)
+        if isinstance(action, argparse._SubParsersAction):
+            what, advice = f"{self.prog} has no verb {quoted(str(value))}", f"`{self.prog} --help` lists the verbs"
+        else:
+            of = f"a value of {'/'.join(action.option_strings)}" if action.option_strings else "known"
+            what, advice = f"{quoted(str(value))} is not {of}", f"one of: {', '.join(known)}"
+        raise UsageError(f"{what}{near}", advice=advice)
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and exit."""
