@@ -89,17 +89,18 @@ async def test_a_rejection_a_decision_elsewhere_and_the_death_of_the_editor(serv
 
 
 async def test_a_chat_a_repository_without_trust_and_wrong_words(served: Machine) -> None:
-    repo = calc_repo(served, {".agent.yml": "version: 1\ntest_command: touch ran\n"})
+    repo = calc_repo(served, {".agent.yml": "test_command: touch ran\n"})
     asked: list[str] = []
 
     async def answer(call: wire.ToolCallUpdate, options: list[wire.PermissionOption]) -> str | None:
         asked.append(str(call.title))
         return "no" if str(call.title).startswith("Trust") else await approve(call, options)
 
-    async with editor(served, repo, {"chat": ("Thought: Easy.\nAnswer: It *adds*.",)}, answer) as window:
+    async with editor(served, repo, {"chat:chat": ("Thought: Easy.\nAnswer: It *adds*.",)}, answer) as window:
         session = await window.new(repo)
         await window.agent.set_config_option(config_id="mode", session_id=session, value="chat")
-        assert await window.prompt(session, "What does @calc.py do?") == "end_turn"
+        ended = await window.prompt(session, "What does @calc.py do?")
+        assert ended == "end_turn", window.said("agent_message_chunk")
         assert [each for each in asked if each.startswith("Trust")]
         assert "touch ran" in window.said("agent_message_chunk")
         assert window.said("agent_thought_chunk").strip() == "Easy."
