@@ -2,8 +2,10 @@
 
 from agent_workbench.acp.thread import EditorThread
 from agent_workbench.api.sessions.awaited import Awaited, wait_of
+from agent_workbench.core.custom_prompts import named_call
 from agent_workbench.core.intents import (
     AbortTask,
+    ExpandPrompt,
     Intent,
     PauseTask,
     RejectProposal,
@@ -11,11 +13,11 @@ from agent_workbench.core.intents import (
     SayToModel,
     StartTask,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused, TaskAdded, TaskDrafted
+from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptExpanded, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.intents.plan import AddTask, DraftTask
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import ENDED
-from agent_workbench.core.text.markdown import plain
+from agent_workbench.core.text.markdown import fenced, plain
 
 ABORT = "/abort"
 MAX_NOTE_CHARS = 2_000
@@ -46,6 +48,7 @@ class Delivery:
     async def deliver(self, update: SessionUpdate) -> str:
         """Submit the words; return why they are refused, empty if they are not."""
         await self._thread.enter_chosen_mode(update)
+        await self._thread.tell_commands()
         state = update.state
         wait = wait_of(state)
         rejecting, self._thread.rejecting = self._thread.rejecting, None
@@ -58,11 +61,21 @@ class Delivery:
         if state.chat is None and wait.awaited is Awaited.RETRY and not state.unfinished:
             return await self._submit(RetryTrouble())
         self._done = True
-        if state.chat is not None:
-            return await self._submit(SayToModel(self._words))
-        if state.unfinished:
-            return await self._say(update)
-        return await self._begin()
+        if state.chat is None and not state.unfinished:
+            return await self._begin()
+        if refusal := await self._expand():
+            return refusal
+        return await self._submit(SayToModel(self._words)) if state.chat is not None else await self._say(update)
+
+    async def _expand(self) -> str:
+        """Put the text of a prompt of the user's own in place of its call, and show it; return why it is refused."""
+        if named_call(self._words) is None:
+            return ""
+        expanded = await self._outcome(ExpandPrompt(self._words))
+        if isinstance(expanded, PromptExpanded) and expanded.file:
+            self._words = expanded.words
+            await self._thread.editor.say(self._thread.session, fenced(self._words))
+        return _why_not(expanded)
 
     async def _say(self, update: SessionUpdate) -> str:
         """Say the words to the model, and have the task go on."""

@@ -26,7 +26,6 @@ from agent_workbench.core.version import __version__
 NAME, TITLE = "agent-workbench", "Agent Workbench"
 PROTOCOL = 1
 MAX_THREADS = 50
-COMMANDS = [wire.AvailableCommand(name="abort", description="Abort the task: its workspace goes back to its beginning")]
 
 
 class ProtocolAgent:
@@ -206,9 +205,8 @@ class ProtocolAgent:
 
 
 async def _tell_commands(thread: EditorThread) -> None:
-    update = wire.AvailableCommandsUpdate(session_update="available_commands_update", available_commands=[*COMMANDS])
     with suppress(ConnectionError):  # the client is gone
-        await thread.editor.show(thread.session, update)
+        await thread.tell_commands()
 
 
 @contextmanager

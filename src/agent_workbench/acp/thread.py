@@ -9,19 +9,25 @@ from agent_workbench.acp.event_updates import EventUpdates, plan_update
 from agent_workbench.acp.modes import CHAT, mode_option, mode_state, offered
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.core.background import in_background
+from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId, SessionId
-from agent_workbench.core.intents import ChangeMode, Leave
-from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.intents import ChangeMode, Leave, ListPrompts
+from agent_workbench.core.intents.outcomes import PromptsListed, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.text.markdown import plain
+from agent_workbench.core.text.sanitizer import sanitize_line
 
 from acp import schema as wire  # isort: skip
+
+
+ABORT = wire.AvailableCommand(name="abort", description="Abort the task: its workspace goes back to its beginning")
+MAX_COMMANDS = 100
 
 
 class EditorThread:
@@ -45,6 +51,7 @@ class EditorThread:
         self._shown_seq = -1
         self._shown_plan = Plan()
         self._notices = 0
+        self._commands: tuple[wire.AvailableCommand, ...] = ()
         self._watching: asyncio.Task[None] | None = None
 
     async def take_up(self, events: tuple[Recorded, ...], *, shown: bool) -> None:
@@ -116,6 +123,17 @@ class EditorThread:
             await self.handle.submit(ChangeMode(ApprovalMode(self._mode)))
         self._chosen = False
 
+    async def tell_commands(self) -> None:
+        """Tell the client what can be called with `/`: the prompts of the user's own once the session is open."""
+        own = await self._handle.submit(ListPrompts()) if self._handle is not None else None
+        found = (ABORT, *(_command(each) for each in (own.prompts if isinstance(own, PromptsListed) else ())))
+        if found != self._commands:
+            self._commands = found
+            update = wire.AvailableCommandsUpdate(
+                session_update="available_commands_update", available_commands=[*found[:MAX_COMMANDS]]
+            )
+            await self.editor.show(self.session, update)
+
     async def current(self) -> SessionUpdate:
         """Return the newest update of the session."""
         async with aclosing(self.handle.live()) as updates:
@@ -170,6 +188,13 @@ class EditorThread:
     def _wake(self) -> None:
         self.news.set()
         self.news = asyncio.Event()
+
+
+def _command(prompt: CustomPrompt) -> wire.AvailableCommand:
+    hint = wire.AvailableCommandInput(wire.UnstructuredCommandInput(hint="words for the prompt"))
+    return wire.AvailableCommand(
+        name=prompt.name, description=sanitize_line(prompt.description or prompt.file, 200), input=hint
+    )
 
 
 def _spellings(root: str, folder: str) -> tuple[str, ...]:

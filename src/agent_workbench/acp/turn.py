@@ -63,6 +63,8 @@ class Turn:
                 await self._wait(news)
         except WorkbenchError as error:
             return await self._failed(error)
+        except ConnectionError:
+            return "cancelled"  # the client is gone, and the process ends
         finally:
             await self._drop(self._doing)
             await self._withdraw()

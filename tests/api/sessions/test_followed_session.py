@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agent_workbench.api.sessions.event_feed import EventFeed
-from agent_workbench.api.sessions.followed_session import ELSEWHERE, FollowedSession
+from agent_workbench.api.sessions.followed_session import ELSEWHERE, FollowedSession, held_session
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.core import events as e
@@ -68,6 +68,13 @@ def approval(left: tuple[LeftOut, ...] = ()) -> ApproveProposal:
         return ApproveProposal(CHANGE.id, shown_sha(CHANGE))
     part = partial_diff(CHANGE.patch, HunkChoice(left))
     return ApproveProposal(CHANGE.id, shown_sha(CHANGE), left, part.result_sha)
+
+
+async def test_a_session_that_is_open_elsewhere_is_known_by_a_part_of_its_name(repo: Repo) -> None:
+    opened = await repo.held()
+    assert await held_session(repo.store, opened.id[-6:]) == opened.id
+    await opened.journal.close()
+    assert await held_session(repo.store, opened.id) is None
 
 
 async def test_a_decision_is_put_into_the_inbox_and_the_session_stays_free(repo: Repo) -> None:

@@ -135,11 +135,16 @@ async def followed_if_held(invocation: Invocation, request: SessionRequest) -> S
     try:
         repo, settings = await trusted_repo(invocation)
         sessions = await asyncio.to_thread(repo.sessions, settings)
-        summary = await sessions.summary(await sessions.locate(request.session))
+        held = await held_session(sessions, request.session)
     except WorkbenchError:
         return request  # to open it tells what is wrong
-    held = bool(summary.holder) and not summary.worker
-    return replace(request, mode=OpenMode.FOLLOW, session=summary.id) if held else request
+    return replace(request, mode=OpenMode.FOLLOW, session=held) if held else request
+
+
+async def held_session(sessions: "SessionStore", name: str) -> SessionId | None:
+    """Return the session named so if another process of this machine has it open, else None."""
+    summary = await sessions.summary(await sessions.locate(name))
+    return summary.id if summary.holder and not summary.worker else None
 
 
 async def followed_session(invocation: Invocation, name: str, shared: "SharedResources | None" = None) -> LocalSession:
