@@ -13,6 +13,8 @@ from tests.fakes.scripted_server import scripted_server
 from tests.llama_fixtures import LlamaServer
 
 WORDS = "make add() add"
+# The port of llama-server, at which a first start looks for one.
+LLAMA_PORT = 8080
 ANSWERS = ("Accept: python3 test_calc.py", *GOOD)
 FILES = {"calc.py": CALC, "test_calc.py": TEST_CALC, ".gitignore": "__pycache__/\n"}
 AUTHOR = ("-c", "user.name=user", "-c", "user.email=user@example.invalid")
@@ -40,17 +42,21 @@ def clone_to_demo(folder: Path) -> Iterator[Journey]:
 
 @contextmanager
 def wheel_to_commit(folder: Path, server: LlamaServer) -> Iterator[Journey]:
-    """Install the wheel, set up a repository and have a task of it done; give the journey once it is committed."""
+    """Install the wheel, set up a repository and have a task of it done; give the journey once it is committed.
+
+    The model's server runs already, where `agent init` finds it. Raises `OSError` if another one is there.
+    """
     built = folder / "wheel"
     subprocess.run([*WHEEL, str(built), str(CHECKOUT)], check=True, capture_output=True)
     (wheel,) = built.glob("*.whl")
     repo = new_repo(folder / "calc")
     programs = folder / "home" / "agent"
-    with scripted_server(server, ANSWERS) as model, journey(folder, repo, f"{programs}/bin") as user:
+    with scripted_server(server, ANSWERS, LLAMA_PORT), journey(folder, repo, f"{programs}/bin") as user:
         user.command("python3 -m venv ~/agent")
         user.command(f"~/agent/bin/pip install --quiet {wheel}")
         user.command("agent init")
-        user.command(f"agent tui --model-url {model.url} '{WORDS}'")
+        user.answer("Enter", "Use which of them", "n for none")
+        user.command(f"agent tui '{WORDS}'")
         to_commit(user)
         yield user
 

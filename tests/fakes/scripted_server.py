@@ -21,11 +21,11 @@ SPARE_TOKENS = 64
 class ScriptedServer:
     """`asked_at` has the moment of each request for an answer, on the monotonic clock."""
 
-    def __init__(self, inner: LlamaServer, answers: Sequence[str]) -> None:
+    def __init__(self, inner: LlamaServer, answers: Sequence[str], port: int = 0) -> None:
         self.answers = answers
         self.asked_at: list[float] = []
         self._inner = inner
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -84,9 +84,9 @@ def _handler(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def scripted_server(inner: LlamaServer, answers: Sequence[str]) -> Iterator[ScriptedServer]:
-    """Serve these answers in their order."""
-    server = ScriptedServer(inner, answers)
+def scripted_server(inner: LlamaServer, answers: Sequence[str], port: int = 0) -> Iterator[ScriptedServer]:
+    """Serve these answers in their order, at a free port if none is named; raise `OSError` for one that is taken."""
+    server = ScriptedServer(inner, answers, port)
     server.start()
     try:
         yield server
