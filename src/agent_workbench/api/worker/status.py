@@ -64,6 +64,7 @@ async def _queue_report(repo: "RepoContext", project: str, queue: ProjectQueue) 
         tuple(each.id for each in claimed if each.origin is not TaskOrigin.DATABASE),
         done=len(_ids(tasks, QueueState.DONE)),
         failed=len(_ids(tasks, QueueState.FAILED)),
+        withdrawn=len(_ids(tasks, QueueState.WITHDRAWN)),
         # Its lease says whether a worker of another machine is alive; one whose lease ran out is queued again.
         elsewhere=tuple(
             RunningTask(each.id, each.worker, each.session) for each in claimed if each.origin is TaskOrigin.DATABASE

@@ -86,6 +86,7 @@ class WorkerReport(Struct, frozen=True):
     parked: tuple[ParkedTask, ...] = ()
     done: int = 0
     failed: int = 0
+    withdrawn: int = 0
     tokens_today: int = 0
     dollars_today: float = 0.0
     elsewhere: tuple[RunningTask, ...] = ()

@@ -22,6 +22,7 @@ def worker_lines(report: WorkerReport, now: str) -> tuple[str, ...]:
         (len(report.parked), "parked"),
         (report.done, "done"),
         (report.failed, "failed"),
+        (report.withdrawn, "withdrawn"),
     )
     told = ", ".join(f"{count} {what}" for count, what in counts if count) or "no tasks"
     return (
