@@ -134,6 +134,23 @@ async def test_what_was_not_copied_before_a_takeover_stays_and_is_named(fleet: F
     await back.journal.close()
 
 
+@pytest.mark.parametrize("change", ["DELETE FROM agent_leases", "UPDATE agent_leases SET fence = 0, until = 0"])
+async def test_no_number_is_given_again_after_somebody_changed_the_row_of_a_lease(fleet: Fleet, change: str) -> None:
+    session = await fleet.parked()
+    one, two = fleet.machine("one"), fleet.machine("two")
+    old = await one.store().open(SessionQuery(session))
+    assert isinstance(old.journal, LeasedJournal)
+    await write(old.journal, (e.SessionResumed(),), len(old.events))
+    await old.journal.copier.stop()  # it is frozen, with a head under its number
+    async with one.database.connection() as connection:
+        await connection.execute(change.encode())
+    new = await two.store().open(SessionQuery(session))
+    assert isinstance(new.journal, LeasedJournal)
+    assert new.journal.copier.fence > old.journal.copier.fence
+    await new.journal.close()
+    await old.journal.close()
+
+
 async def test_others_see_what_a_machine_writes_after_it_took_a_session_over(fleet: Fleet) -> None:
     session = await fleet.parked()
     one, two = fleet.machine("one").store(), fleet.machine("two").store()

@@ -8,11 +8,15 @@ from agent_workbench.core.ids import SessionId
 
 LEASE_SECONDS = 30.0
 RENEW_SECONDS = 10.0
+# Heads have the numbers of former writers: none is given again, also if somebody removed or changed the row.
 _CLAIM = """\
 INSERT INTO agent_leases AS held (repository, session, fence, machine, holder, until)
-VALUES (%(repository)s, %(session)s, 1, %(machine)s, %(holder)s, agent_seconds(%(now)s) + %(seconds)s)
+VALUES (%(repository)s, %(session)s, 1 + (
+    SELECT coalesce(max(fence), 0) FROM agent_heads WHERE repository = %(repository)s AND session = %(session)s
+), %(machine)s, %(holder)s, agent_seconds(%(now)s) + %(seconds)s)
 ON CONFLICT (repository, session) DO UPDATE
-SET fence = held.fence + 1, machine = excluded.machine, holder = excluded.holder, until = excluded.until
+SET fence = greatest(held.fence + 1, excluded.fence), machine = excluded.machine, holder = excluded.holder,
+    until = excluded.until
 WHERE held.until <= agent_seconds(%(now)s) OR held.machine = excluded.machine
 RETURNING fence"""
 _RENEW = """\
