@@ -34,7 +34,7 @@ def test_no_model(machine: Machine, environ: Mapping[str, str], what: str, advic
     assert done.code == 5
     assert what in done.out
     assert advice in done.out
-    assert done.err == ""
+    assert done.err.endswith("/docs/how-to/models.md\n")
     assert bodies(journal_lines(repo), "trouble_met")[0]["source"] == "model"
 
 

@@ -15,7 +15,7 @@ from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_model_flags, add_words, overrides, show_examples, task_words
 from agent_workbench.cli.output import drop_output, say_aside, say_last
-from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.errors import ExitCode, ModelError, UsageError
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.sanitizer import sanitize
@@ -149,6 +149,10 @@ async def run_tasks(
     if as_json and summary:
         _print(json.dumps({"kind": "run_ended", "body": to_builtins(run.end)}, ensure_ascii=True))
     say_last(run.end.reason, to=sys.stderr if as_json else sys.stdout)
+    if run.end.exit_code is ExitCode.MODEL:
+        from agent_workbench.api.help_pages import page_address
+
+        say_aside(page_address(ModelError.page))
     return run.end.exit_code
 
 
