@@ -9,6 +9,7 @@ from agent_workbench.core.local_models.found_models import NOTHING_FOUND, PULL_A
 from agent_workbench.core.repo.project_commands import DetectedProject, ProjectCommand, joined
 
 _SHOWN_FILES = 3
+_SHOWN_ABSENT = 2
 _COLUMNS, _LABEL_COLUMNS = 70, 8
 _SHOWN_MODELS = 4
 
@@ -69,7 +70,8 @@ def model_lines(proposal: SetupProposal) -> Iterator[str]:
         yield labelled("", PULL_ADVICE)
         return
     yield labelled("model", proposal.choice.label)
-    yield from (labelled("", reason) for reason in proposal.choice.reasons)
+    # A dialog of 24 lines has room for the one that matters most; `agent init` prints all.
+    yield from (labelled("", reason) for reason in proposal.choice.reasons[:1])
     yield labelled("", f"for all your repos, in {proposal.own_file}")
     if others := [each.label for each in proposal.models.choices[1:]]:
         shown = "; ".join(each.partition(",")[0] for each in others[:_SHOWN_MODELS])
@@ -80,9 +82,11 @@ def command_lines(label: str, commands: Sequence[ProjectCommand]) -> Iterator[st
     """Yield a line about the command that is written, and one for each that would not start."""
     named = ", ".join(dict.fromkeys(each.source for each in commands if not each.missing))
     yield labelled(label, f"{joined(commands)}   ({named})" if named else "none was found that starts")
-    for each in commands:
-        if each.missing:
-            yield labelled("", f"left out: {each.from_root}, because {each.missing} is not installed ({each.source})")
+    absent = [each for each in commands if each.missing]
+    for each in absent[:_SHOWN_ABSENT]:
+        yield labelled("", f"left out: {each.from_root}, because {each.missing} is not installed ({each.source})")
+    if len(absent) > _SHOWN_ABSENT:
+        yield labelled("", f"left out: {len(absent) - _SHOWN_ABSENT} more")
 
 
 def labelled(label: str, text: str) -> str:

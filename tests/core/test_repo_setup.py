@@ -1,0 +1,34 @@
+"""The question of a first start: bounded lines of a dialog, whatever was found."""
+
+from agent_workbench.core.local_models.found_models import FoundFile, FoundModels, FoundServer, ListedModel
+from agent_workbench.core.local_models.server_options import ServerOptions
+from agent_workbench.core.repo.project_commands import DetectedProject, ProjectCommand
+from agent_workbench.core.repo_setup import SetupProposal, proposal_lines
+
+REASONS = ("context 16,384: KV cache 1.5 GB of 9.8 GB free", "threads 4: the physical cores")
+
+
+def commands(*missing: str) -> tuple[ProjectCommand, ...]:
+    return tuple(ProjectCommand("npm test", "package.json", f"packages/{at}", each) for at, each in enumerate(missing))
+
+
+def test_it_fits_on_a_screen_of_80_by_24() -> None:
+    files = tuple(FoundFile(f"/m/{at}.gguf", f"{at}.gguf", at, ServerOptions(reasons=REASONS)) for at in range(30))
+    project = DetectedProject(tests=commands("", "", *["jest"] * 5), lint=commands(*["eslint"] * 7))
+    proposal = SetupProposal((".agent.yml", *map(str, range(5))), project, FoundModels(files=files), "~/settings.yml")
+    lines = proposal_lines(proposal)
+    assert len(lines) <= 20
+    assert max(map(len, lines)) <= 70
+    assert "model   29.gguf, 1 kB, served by the workbench" in lines
+    assert any(REASONS[0] in line for line in lines)
+    assert sum("left out: " in line for line in lines) == 6
+
+
+def test_a_running_server_is_preferred_and_what_cannot_be_used_is_none() -> None:
+    server = FoundServer("Ollama", "http://127.0.0.1:1", (ListedModel("a"), ListedModel("b")))
+    files = (FoundFile("/m/x.gguf", "x", 9, ServerOptions(fits=False)), FoundFile("/m/y.gguf", "y", 9, left_out="no"))
+    found = FoundModels((server,), files)
+    assert [choice.name for choice in found.choices] == ["a", "b"]
+    assert SetupProposal(models=FoundModels((), files)).choice is None
+    assert not SetupProposal(models=FoundModels((), files)).is_question
+    assert SetupProposal(models=None).choice is None
