@@ -227,7 +227,8 @@ def test_doctor_says_what_is_missing_and_what_to_do(machine: Machine) -> None:
     assert (done.code, done.err) == (4, "")
     told = done.out
     assert "✗ model          no model is configured" in told
-    assert "→ set model.path (a GGUF file) or model.url" in told
+    assert "→ `agent init` finds models of this machine" in told
+    assert "or set model.path (a GGUF file) or model.url" in told
     assert "test_command" not in told
     assert "✓ plan           1 task in memory/plans/PLAN.yaml" in told
     assert "✓ repository" in told
