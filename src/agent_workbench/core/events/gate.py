@@ -22,7 +22,7 @@ class ProposalReplaced(RecordedValue, frozen=True):
 
 
 class ActionDecided(RecordedValue, frozen=True):
-    """The proposal was decided; `by` is `user` or `policy:<rule>`, `via` the way it came if not from the screen.
+    """The proposal was decided; `by` is `user`, `acp:<editor>` or `policy:<rule>`, `via` the way if it was no screen.
 
     `signed` is the decision as a person on another machine signed it (`core.inbox.signed_decisions`).
     """
