@@ -7,10 +7,10 @@ import pytest
 
 from tests.e2e.calc import SCRIPTS, calc_repo
 from tests.e2e.machine import Machine, bodies, journal_lines
-from tests.e2e.test_unconfined import bare
+from tests.e2e.test_unconfined import bare, path_without_bwrap
 from tests.e2e.tmux import HAS_TMUX, tmux
 
-__all__ = ["bare"]
+__all__ = ["bare", "path_without_bwrap"]
 
 RUN = ("run", "--task", "T-1")
 MOST_GATES = 10

@@ -13,10 +13,16 @@ from tests.llama_fixtures import LlamaServer
 RUN = ("run", "--task", "T-1", "--yes", "--json")
 
 
+@pytest.fixture(scope="session")
+def path_without_bwrap(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A PATH with everything that is on this one but bubblewrap."""
+    return path_without(tmp_path_factory.mktemp("without-bwrap"), "bwrap")
+
+
 @pytest.fixture
-def bare(tmp_path: Path, llama_server: LlamaServer) -> Machine:
+def bare(tmp_path: Path, llama_server: LlamaServer, path_without_bwrap: str) -> Machine:
     """A machine on which bubblewrap is not installed."""
-    environ = {**server_environ(llama_server), "PATH": path_without(tmp_path, "bwrap")}
+    environ = {**server_environ(llama_server), "PATH": path_without_bwrap}
     return Machine(tmp_path / "machine", environ, strict=True, forks=True)
 
 

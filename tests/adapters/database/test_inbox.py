@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Connection, Database
-from agent_workbench.adapters.database.inbox import MOST_BYTES, MOST_ROWS, MOST_TOLD, DatabaseInbox
+from agent_workbench.adapters.database.inbox import KEPT_SECONDS, MOST_BYTES, MOST_ROWS, MOST_TOLD, DatabaseInbox
 from agent_workbench.core.errors import DatabaseDownError, DecisionRefused, SigningError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import EXPIRED, InboxDecision
@@ -234,14 +234,14 @@ class TestTwoInboxes:
         ada.signatures.broken = False
         assert await ada.inbox.pending(SESSION) == ()
 
-    async def test_waiting_sees_either_within_a_second(self, worker: Place, ada: Place) -> None:
+    async def test_waiting_sees_either_by_its_notification(self, worker: Place, ada: Place) -> None:
         for place, wanted in ((ada, decision()), (worker, decision(session=HERE))):
             waiting = asyncio.create_task(worker.inbox.wait(wanted.reference.session))
             await worker.inbox._notifications.wait("", 0, 10)
             began = monotonic()
             kept = await place.inbox.put(wanted)
             assert await waiting == (kept,)
-            assert monotonic() - began < 1
+            assert monotonic() - began < KEPT_SECONDS, "by the notification, and not when what is kept is too old"
 
     async def test_repeated_looks_ask_the_database_again_only_after_a_notification(
         self, worker: Place, ada: Place

@@ -45,7 +45,7 @@ def test_a_program_that_hangs_is_killed_and_left_alone_for_a_while(tmp_path: Pat
     )
     began = time.monotonic()
     assert detection.refresh() == ()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert detection.refresh() == ()
     assert ran.read_text() == "x\n"
     now = AFTER_HANG_SECONDS

@@ -96,7 +96,7 @@ async def test_a_timeout_keeps_what_was_said(bench: Bench) -> None:
     assert outcome.exit_code is None
     assert outcome.reason == "timed out after 0.4 s"
     assert outcome.output.startswith("before\n")
-    assert time.monotonic() - began < 0.4 + 1.0 + 1.0, "a second to find the sandbox, a second to end"
+    assert time.monotonic() - began < 30, "and not when the command would have ended"
 
 
 async def test_a_command_that_closed_its_output_is_still_waited_for(bench: Bench) -> None:

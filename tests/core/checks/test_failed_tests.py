@@ -179,9 +179,9 @@ def test_long_output_is_read_in_time() -> None:
     output = (
         ("FAILED " + "a - :" * 2000 + "\n") * 200 + "=== short test summary info ===\n" + "FAILED x :: - \n" * 100_000
     )
-    began = time.perf_counter()
+    began = time.process_time()
     failed_tests(output * 2)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @given(st.text(alphabet="FAILED ERRORtest not ok 1-:.py(=)\n✕×\t[]", max_size=300))

@@ -72,9 +72,9 @@ def test_whatever_is_asked_places_are_files_that_are_there(text: str) -> None:
     "text", ["a" * 400_000, "a/" * 200_000, "/" * 400_000, "x.py:1 " * 60_000, '", line ' * 50_000]
 )
 def test_long_queries_are_read_quickly(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     query = read_query(text, NAMES)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
     assert len(query.stems) <= 600
 
 
