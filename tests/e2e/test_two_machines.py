@@ -93,6 +93,7 @@ def sites(tmp_path: Path, migrated_url: str, monkeypatch: pytest.MonkeyPatch) ->
         each.machine.end()
 
 
+@pytest.mark.timeout(400)
 def test_a_parked_session_continues_on_another_machine_and_its_commit_is_proved_on_both(
     sites: tuple[Site, Site], tmp_path: Path
 ) -> None:
