@@ -6,6 +6,7 @@ Each film is an asciicast for `asciinema play`, and an SVG that shows its screen
 import getpass
 import re
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -141,7 +142,13 @@ def record(page: Path, home: Path) -> Iterator[Film]:
     """Type a page in a new home, and yield its films."""
     environment = move_in(home)
     host = socket.gethostname()
-    hidden = {str(home): "/home/mia", f"{getpass.getuser()}@{host}": "mia@laptop", f"{host}-": "laptop-"}
+    venv = str(Path(sys.executable).parent)
+    hidden = {
+        venv: "/home/mia/agent/.venv/bin",
+        str(home): "/home/mia",
+        f"{getpass.getuser()}@{host}": "mia@laptop",
+        f"{host}-": "laptop-",
+    }
     films: list[Film] = []
 
     def heard(text: str, pause: float) -> None:
