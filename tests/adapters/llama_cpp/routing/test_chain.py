@@ -331,7 +331,9 @@ async def test_errors_that_nobody_waits_for_any_more_are_no_warnings() -> None:
         assert await stage.end() == f"b ({second.url})"
         broken.set()
         await until(lambda: not stage.links[0].loading)
-        assert (await stage.model.observe()).endpoint == f"a ({first.url})"
+        async with asyncio.timeout(60):  # on a busy machine its answer comes later than it is waited for
+            while (await stage.model.observe()).endpoint != f"a ({first.url})":
+                pass
     gc.collect()
     assert lost == []
 

@@ -116,9 +116,11 @@ def test_what_is_out_of_bounds_is_refused(repo: Path, capsys: pytest.CaptureFixt
     "asked", ["query --status lost", "query --intent war", "spend --by moon", "query --days x", ""]
 )
 def test_an_unknown_filter_is_refused(repo: Path, asked: str) -> None:
-    with pytest.raises(SystemExit) as stop:
-        execute(["audit", *asked.split()])
-    assert stop.value.code == ExitCode.USAGE
+    try:
+        code: object = execute(["audit", *asked.split()])
+    except SystemExit as stop:  # by argparse
+        code = stop.code
+    assert code == ExitCode.USAGE
 
 
 def test_a_person_reads_what_failed_and_the_line_that_proves_it(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
