@@ -15,13 +15,13 @@ REPLY = "Thought: I know that.\nAnswer: It *adds*.\n\nSee calc.py."
 def streamed(purpose: Purpose, text: str, reasoning: str = "") -> dict[str, str]:
     """Return what is sent of an answer that arrives letter by letter, by kind."""
     stream, sent = AnswerStream(), list[Update]()
-    sent += stream.told(PromptBuilt(1, purpose, 1, 1, ""))
+    sent += stream.recorded(PromptBuilt(1, purpose, 1, 1, ""))
     for end in range(len(reasoning) + 1):
-        sent += stream.grown(Streaming(thought=reasoning[:end]))
+        sent += stream.streamed(Streaming(thought=reasoning[:end]))
     for end in range(len(text) + 1):
-        sent += stream.grown(Streaming(text=text[:end], thought=reasoning))
-    sent += stream.told(ModelAnswered(1, text, AnswerFigures(), "e", reasoning=reasoning))
-    sent += stream.grown(Streaming(text=text, thought=reasoning))
+        sent += stream.streamed(Streaming(text=text[:end], thought=reasoning))
+    sent += stream.recorded(ModelAnswered(1, text, AnswerFigures(), "e", reasoning=reasoning))
+    sent += stream.streamed(Streaming(text=text, thought=reasoning))
     said: dict[str, str] = {}
     for each in sent:
         assert each.session_update in {"agent_thought_chunk", "agent_message_chunk"}

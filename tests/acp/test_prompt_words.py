@@ -3,7 +3,7 @@
 import pytest
 from acp import schema as wire
 
-from agent_workbench.acp.client_name import MAX_CHARS, decider_name
+from agent_workbench.acp.editor import MAX_NAME_CHARS, decider_name
 from agent_workbench.acp.prompt_words import MAX_BLOCKS, prompt_words
 from agent_workbench.core.text.mentions import mentions
 
@@ -49,7 +49,7 @@ def test_what_no_model_takes_is_named_and_the_rest_is_bounded() -> None:
         (None, "acp:unknown client"),
         ("\x1b[2J\n\u202euser", "acp:2J user"),
         ("policy:all", "acp:policy all"),
-        ("x" * 10_000, f"acp:{'x' * MAX_CHARS}"),
+        ("x" * 10_000, f"acp:{'x' * MAX_NAME_CHARS}"),
     ],
 )
 def test_the_name_of_a_client_is_plain(name: str | None, by: str) -> None:

@@ -1,4 +1,4 @@
-"""An answer of the model as the client gets it: thoughts and reply in pieces while it arrives, the rest at its end."""
+"""Answer of the model as the client gets it: thoughts and reply in pieces while it arrives, the rest at its end."""
 
 from msgspec import Struct
 
@@ -21,20 +21,20 @@ class _Parts(Struct, frozen=True):
 
 
 class AnswerStream:
-    """What was sent of the answer that arrives. Pieces are sent only as long as the whole begins with them."""
+    """Part of the arriving answer that was sent. Pieces are sent only as long as the whole begins with them."""
 
     def __init__(self) -> None:
         self._purpose = Purpose.EXECUTOR
         self._sent = _Parts("")
         self._ended = True
 
-    def grown(self, streaming: Streaming | None) -> list[Update]:
+    def streamed(self, streaming: Streaming | None) -> list[Update]:
         """Return what is new of an answer that arrives."""
         if streaming is None or self._ended or self._purpose not in SHOWN:
             return []
         return self._added(_parts(self._purpose, streaming.thought, streaming.text, whole=False))
 
-    def told(self, event: Event) -> list[Update]:
+    def recorded(self, event: Event) -> list[Update]:
         """Return what an event adds to the answer: its end brings what was not sent."""
         match event:
             case PromptBuilt():

@@ -1,6 +1,7 @@
-"""The client at the other end: what it is called and can do, what it is shown, and what it is asked."""
+"""The client at the other end: its name, the updates that it is shown, and the questions that it is asked."""
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,8 @@ from acp import RequestError
 from acp import schema as wire
 from pydantic import ValidationError
 
-from agent_workbench.acp.client_name import UNKNOWN, decider_name
 from agent_workbench.acp.tool_calls import text_content
+from agent_workbench.core.proposals import ACP
 from agent_workbench.core.text.messages import quoted
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ Update = (
     | wire.ConfigOptionUpdate
     | wire.SessionInfoUpdate
 )
+MAX_NAME_CHARS = 40
+UNKNOWN_CLIENT = "unknown client"
+_STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
 _log = logging.getLogger(__name__)
 
 
@@ -38,7 +42,7 @@ class Editor:
     def __init__(self, pipe: "ClientPipe") -> None:
         self._pipe = pipe
         self._connection: AgentSideConnection | None = None
-        self.person = decider_name(UNKNOWN)
+        self.person = decider_name(UNKNOWN_CLIENT)
 
     def connected(self, connection: "AgentSideConnection") -> None:
         """Talk through this connection from now on."""
@@ -83,6 +87,12 @@ class Editor:
         return response.outcome.option_id
 
 
+def decider_name(name: str | None) -> str:
+    """Return the `by` of the decisions that a client of this name reports; a foreign name is cut and made plain."""
+    plain = _STRANGE.sub(" ", (name or "")[: 4 * MAX_NAME_CHARS]).strip()[:MAX_NAME_CHARS].strip()
+    return f"{ACP}{plain or UNKNOWN_CLIENT}"
+
+
 def message(text: str) -> wire.AgentMessageChunk:
     """Return a piece of a message of the agent."""
     return wire.AgentMessageChunk(session_update="agent_message_chunk", content=_text(text))
@@ -99,7 +109,7 @@ def user_message(text: str) -> wire.UserMessageChunk:
 
 
 def question(name: str, title: str, text: str) -> wire.ToolCallUpdate:
-    """Return what a question is about that no proposal asks."""
+    """Return the tool call of a question that is about no proposal."""
     return wire.ToolCallUpdate(
         tool_call_id=name, kind="other", status="pending", title=title, content=[text_content(text)]
     )

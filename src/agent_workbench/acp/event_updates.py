@@ -72,7 +72,7 @@ class EventUpdates:
     def of(self, recorded: Recorded) -> Iterator[Update]:
         """Yield the updates of the next event."""
         event = recorded.event
-        yield from self.answer.told(event)
+        yield from self.answer.recorded(event)
         match event:
             case ActionProposed() | ProposalReplaced():
                 yield self._proposed(event.proposal, again=isinstance(event, ProposalReplaced))

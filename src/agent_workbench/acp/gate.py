@@ -31,7 +31,7 @@ NO_REASON = "the user rejected it and gave no reason"
 
 
 class GateAnswer(StrEnum):
-    """What became of a question."""
+    """Result of a question."""
 
     DECIDED = "decided"
     EXPLAINED_NEXT = "explained next"

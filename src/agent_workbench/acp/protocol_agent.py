@@ -8,8 +8,7 @@ from pathlib import Path
 from acp import RequestError
 from acp import schema as wire
 
-from agent_workbench.acp.client_name import decider_name
-from agent_workbench.acp.editor import Editor
+from agent_workbench.acp.editor import Editor, decider_name
 from agent_workbench.acp.modes import OPTION
 from agent_workbench.acp.prompt_words import Block, prompt_words
 from agent_workbench.acp.session_list import listed_sessions

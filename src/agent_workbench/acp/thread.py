@@ -170,7 +170,7 @@ class EditorThread:
             self._wake()
 
     async def _show(self, update: SessionUpdate) -> None:
-        found: list[Update] = self._updates.answer.grown(update.live.streaming)
+        found: list[Update] = self._updates.answer.streamed(update.live.streaming)
         if update.state.chat is None and update.state.plan != self._shown_plan:
             self._shown_plan = update.state.plan
             found.append(plan_update(update.state.plan))

@@ -125,7 +125,7 @@ def _is_seen(text: str | None) -> bool:
 
 
 def _whole_file(change: FileChange, root: str) -> wire.FileEditToolCallContent | None:
-    """Return the change of a file, None for one that is no text, or of which more than the text changes."""
+    """Return the change of a file, None if it is no text, or if more than its text changes."""
     before, after = change.before, change.after
     try:
         old = before.data.decode() if before is not None else None
