@@ -10,8 +10,8 @@ from agent_workbench.acp.delivery import Delivery
 from agent_workbench.acp.editor import question
 from agent_workbench.acp.gate import Gate, GateAnswer
 from agent_workbench.acp.thread import EditorThread
+from agent_workbench.api.approval.proposed_files import proposed_files
 from agent_workbench.api.sessions.awaited import Awaited, wait_of
-from agent_workbench.api.sessions.proposed_files import proposed_files
 from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave, PauseTask, StopAnswer
 from agent_workbench.core.intents.outcomes import Refused

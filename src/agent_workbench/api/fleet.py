@@ -1,13 +1,12 @@
 """The fleet of a queue for a person: its workers, orders to one of them, and needs that none of them meets."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from agent_workbench.api.approval.person import check_person
 from agent_workbench.api.trusted_repo import database_advice, trusted_repo
 from agent_workbench.bootstrap.fleet import worker_registry
-from agent_workbench.bootstrap.stores import check_person
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.invocation import Invocation
@@ -29,14 +28,14 @@ async def registered_fleet(invocation: Invocation, project: str) -> Fleet:
 
 async def drain_worker(invocation: Invocation, project: str, name: str, *, draining: bool) -> None:
     """Order a worker to take nothing new, or to take tasks again; raise `UsageError`, `TrustError`, `StorageError`."""
-    await asyncio.to_thread(check_person, invocation)
+    await check_person(invocation)
     async with _registry(invocation, project) as registry:
         await registry.drain(name, draining=draining)
 
 
 async def remove_worker(invocation: Invocation, project: str, name: str) -> None:
     """Remove an offline worker; raise `UsageError`, `LockedError` for a living one, `TrustError`, `StorageError`."""
-    await asyncio.to_thread(check_person, invocation)
+    await check_person(invocation)
     async with _registry(invocation, project) as registry:
         await registry.remove(name)
 

@@ -1,1 +1,1 @@
-"""Rules of approval, and what a policy would pass."""
+"""Approval: its rules, the effect of a policy, and the decisions of a person."""

@@ -1,4 +1,4 @@
-"""What an attended session waits for: words, a decision, a retry, or nothing, because it works."""
+"""Waits of an attended session: for words, a decision, a retry, or for nothing while it works."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from agent_workbench.core.state.session_state import SessionState
 
 
 class Awaited(StrEnum):
-    """What has to come from a person before the session goes on."""
+    """Input of a person without which the session does not continue."""
 
     NOTHING = "nothing"
     """The session works."""
@@ -23,7 +23,7 @@ class Awaited(StrEnum):
 
 
 class Wait(Struct, frozen=True):
-    """What is awaited; for a decision also the `proposal` that no rule and no hook decides."""
+    """Awaited input; for a decision also the `proposal` that no rule and no hook decides."""
 
     awaited: Awaited
     proposal: Proposal | None = None

@@ -1,4 +1,4 @@
-"""Check that a person started this process, for front ends that decide as soon as they are open."""
+"""Check that a person started this process, for whatever only a person may do."""
 
 import asyncio
 
