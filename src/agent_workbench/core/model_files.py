@@ -102,7 +102,7 @@ def _is_model(file: HubFile) -> bool:
 
 
 def _part(path: str) -> tuple[str, int, int]:
-    """Return of which file a path is a part, its number, and how many there are."""
+    """Return the name of the file that a path is a part of, the number of the part, and the count of parts."""
     stem = path.removesuffix(SUFFIX)
     found = _PART.search(stem)
     return (stem[: found.start()], int(found[1]), int(found[2])) if found else (stem, 1, 1)

@@ -28,7 +28,7 @@ class ProjectCommand(Struct, frozen=True):
 
 
 class DetectedProject(Struct, frozen=True):
-    """What a first `.agent.yml` can say of a project: interpreter, tests, linter, and what to link into workspaces."""
+    """Facts of a project for a first `.agent.yml`: interpreter, tests, linter, and folders to link into workspaces."""
 
     python: str = ""
     tests: tuple[ProjectCommand, ...] = ()

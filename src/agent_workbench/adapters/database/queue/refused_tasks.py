@@ -1,4 +1,4 @@
-"""Claimed tasks that do not count: they are told of, then ended, or passed on to a machine that knows other keys."""
+"""Claimed tasks that do not count: each is reported, then ended or passed on to a machine that knows other keys."""
 
 from collections.abc import Awaitable
 from contextlib import suppress
@@ -35,11 +35,11 @@ class PassOn(Protocol):
 
 
 class RefusedTasks:
-    """The refused tasks of one process. None ends before it was told of by `take`."""
+    """The refused tasks of one process. None ends before `take` has reported it."""
 
     def __init__(self) -> None:
         self._new: list[_Refusal] = []
-        self._told: list[_Refusal] = []
+        self._reported: list[_Refusal] = []
 
     def add(self, claim: TaskClaim, problem: str, *, elsewhere: bool) -> None:
         """Note a claimed task that may not run, and why."""
@@ -49,13 +49,13 @@ class RefusedTasks:
     def take(self) -> tuple[tuple[str, str], ...]:
         """Return the ids of those since the last call, each with the reason."""
         found, self._new = self._new, []
-        self._told += found
+        self._reported += found
         return tuple((each.claim.task.id, each.reason) for each in found)
 
     async def end(self, finish: Finish, pass_on: PassOn) -> None:
-        """End those that were told of as failed, and pass those on that may count elsewhere."""
-        while self._told:
-            refusal = self._told[-1]
+        """End the reported ones as failed, or pass them on if they may count elsewhere."""
+        while self._reported:
+            refusal = self._reported[-1]
             claim, reason = refusal.claim, refusal.reason
             with suppress(LockedError):
                 if refusal.elsewhere:
@@ -63,4 +63,4 @@ class RefusedTasks:
                 else:
                     result = no_task(claim.task.id, reason, "", TaskOrigin.DATABASE)
                     await finish(claim, QueueState.FAILED, reason, result)
-            self._told.pop()
+            self._reported.pop()
