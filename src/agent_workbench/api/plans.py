@@ -1,4 +1,4 @@
-"""Plan of a repository: check, edit, new tasks. Also its trust."""
+"""Plan of a repository: check, edit, new tasks."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,6 @@ from agent_workbench.core.skills.selection import choosable
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.plans.plan_file import PlanFile
-    from agent_workbench.config.trust.repo_trust import RepoTrust
     from agent_workbench.core.plan import Plan, Task, TaskDraft
     from agent_workbench.core.ports.repo_files import Plans
 
@@ -42,11 +41,6 @@ class PlanStatus(Struct, frozen=True):
 
     plan: "Plan"
     holders: Mapping[TaskId, str]
-
-
-async def repo_trust(invocation: Invocation) -> "RepoTrust":
-    """Return what the repository's settings would run, and the user's trust in it."""
-    return await (await find_repo(invocation)).trust()
 
 
 async def repo_plans(invocation: Invocation) -> "Plans":

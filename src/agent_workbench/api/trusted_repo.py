@@ -10,11 +10,17 @@ from agent_workbench.core.invocation import Invocation
 if TYPE_CHECKING:  # adapters are loaded by the calls that need them
     from agent_workbench.adapters.journal.redaction import Redactor
     from agent_workbench.bootstrap.shared_resources import SharedResources
+    from agent_workbench.config.trust.repo_trust import RepoTrust
     from agent_workbench.core.settings import Settings
 
 UNTRUSTED = "what the settings of this repo would run or ask is not trusted and does not count; `agent trust` shows it"
 _DATABASE = "database.url_env"
 TRUST_FIRST = "`agent trust` shows what it would run and asks; `agent trust --yes` says yes"
+
+
+async def repo_trust(invocation: Invocation) -> "RepoTrust":
+    """Return what the repository's settings would run, and the user's trust in it."""
+    return await (await find_repo(invocation)).trust()
 
 
 async def trusted_repo(

@@ -1,23 +1,18 @@
 """Hub of models: the files of a revision, and their download."""
 
 import hashlib
-import logging
 import os
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx2
-from huggingface_hub import HfApi, constants, get_session, hf_hub_url
-from huggingface_hub import logging as hub_log
+from huggingface_hub import HfApi, hf_hub_url
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.file_download import http_get
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # its documented name
-from tqdm import tqdm
 
+from agent_workbench.adapters.model_files.hub_library import Progress, progress_bar, set_up_library
 from agent_workbench.core.errors import ModelError, StorageError, UsageError
 from agent_workbench.core.model_files import HubFile, HubName, HubRevision
 from agent_workbench.core.text.messages import quoted
@@ -30,15 +25,10 @@ SECONDS = 20.0
 MAGIC = b"GGUF"
 ROOM_BYTES = 256 * 1024 * 1024
 """Disk space that stays free."""
-MOST_INFO_BYTES, MOST_INFO_SECONDS = 16 * 1024 * 1024, 60.0
-"""Bounds of what a hub says about a revision."""
 MOST_NAME_BYTES = 200
 PRIVATE = "check the name; a private or gated model needs your consent on the hub, and a token in HF_TOKEN"
 _BLOCK = 1 << 20
 _SHA256, _COMMIT = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
-
-Progress = Callable[[int], None]
-"""Told how many more bytes are there."""
 
 
 def find_revision(name: HubName, revision: str = "main") -> HubRevision:
@@ -47,7 +37,7 @@ def find_revision(name: HubName, revision: str = "main") -> HubRevision:
     Asks the hub of `HF_ENDPOINT`, with the token of `HF_TOKEN` or of the hub's own login. Raises `UsageError` if there
     is no such model, `ModelError` if the hub does not answer.
     """
-    _set_up_library()
+    set_up_library()
     try:
         found = HfApi().model_info(name.repo, revision=revision, timeout=SECONDS, files_metadata=True)
         files = tuple(
@@ -79,7 +69,7 @@ def download(revision: HubRevision, file: HubFile, folder: Path, progress: Progr
     Raises `StorageError` without the room for it or for a path outside of the folder, `ModelError` if the hub does
     not answer or if what came is not what it states.
     """
-    _set_up_library()
+    set_up_library()
     target = target_of(folder, file)
     if target.is_file() and _sha256(target) == file.sha256:
         progress(file.size)
@@ -153,7 +143,7 @@ def _fetch(revision: HubRevision, file: HubFile, partial: Path, progress: Progre
                 opened,
                 resume_size=there,
                 headers=build_hf_headers(),
-                tqdm_class=_bar(progress, file.size),
+                tqdm_class=progress_bar(progress, file.size),
             )
             there = opened.seek(0, os.SEEK_END)
     except ModelError:
@@ -190,68 +180,6 @@ def _sha256(path: Path) -> str:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _bar(progress: Progress, size: int) -> type[Any]:
-    """Return the progress bar of the hub's library that prints nothing, tells `progress`, and ends what has no end."""
-    there = 0
-
-    def add(count: int) -> None:
-        nonlocal there
-        there += count
-        progress(count)
-        if there > size:
-            raise ModelError(f"the hub sends more than the {size:,} bytes that it states", advice="pull it again")
-
-    class Bar(tqdm):  # type: ignore[type-arg]  # the class takes no argument where the program runs
-        def __init__(self, *said: Any, **options: Any) -> None:
-            add(int(options.get("initial") or 0))
-            super().__init__(*said, **{**options, "disable": True})
-
-        def update(self, n: float | None = 1) -> bool | None:
-            add(int(n or 0))
-            return None
-
-    return Bar
-
-
-def _set_up_library() -> None:
-    """Let the hub's library print nothing, ask for nothing of its own, and read bounded answers."""
-    constants.HF_HUB_DISABLE_TELEMETRY = True  # else it asks the hub which programs start agents, and tells which did
-    constants.DOWNLOAD_CHUNK_SIZE = _BLOCK  # what is written at once: the rest is lost when a download is cut
-    hub_log.set_verbosity(logging.CRITICAL)  # it prints what a server says as it is
-    client = get_session()
-    client.headers["Accept-Encoding"] = "identity"
-    client.event_hooks["response"] = [_bound]
-
-
-def _bound(response: httpx2.Response) -> None:
-    """Bound the body of an answer that is read at once; raise `ModelError` for one that is packed."""
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise ModelError("the hub packs what was asked for unpacked", advice="check the address in HF_ENDPOINT")
-    if response.url.path.startswith("/api/") and isinstance(response.stream, httpx2.SyncByteStream):
-        response.stream = _BoundedStream(response.stream)
-
-
-class _BoundedStream(httpx2.SyncByteStream):
-    """Body of an answer that ends with `ModelError` once it is too long, or takes too long."""
-
-    def __init__(self, stream: httpx2.SyncByteStream) -> None:
-        self._stream = stream
-
-    def __iter__(self) -> Iterator[bytes]:
-        left, until = MOST_INFO_BYTES, time.monotonic() + MOST_INFO_SECONDS
-        for piece in self._stream:
-            left -= len(piece)
-            if left < 0 or time.monotonic() > until:
-                raise ModelError(
-                    f"the hub's answer has more than {MOST_INFO_BYTES:,} bytes, or takes too long",
-                    advice="check the address in HF_ENDPOINT",
-                )
-            yield piece
-
-    def close(self) -> None:
-        self._stream.close()
 
 
 def _unanswered(error: Exception) -> ModelError:

@@ -5,12 +5,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
 from msgspec import Struct
-from textual import events
 from textual.binding import Binding
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 from textual.worker import Worker
 
 from agent_workbench.core.custom_prompts import NamedCall, named_call
@@ -29,6 +27,7 @@ from agent_workbench.core.text.mentions import mention_of, open_mention
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.dialogs.called_names import CalledNames
 from agent_workbench.tui.dialogs.dialog import Dialog
+from agent_workbench.tui.dialogs.line_area import LineArea
 from agent_workbench.tui.palette import LineCommand, command_word
 
 MOST_SHOWN = 8
@@ -45,54 +44,6 @@ class Choice(Struct, frozen=True):
     label: str
     about: str
     written: str
-
-
-class LineArea(TextArea):
-    """Text area of the input line: Enter sends, and pasted line breaks stay. `choosing`: a list is shown above."""
-
-    choosing = False
-
-    class Sent(Message):
-        """The words are sent."""
-
-    class Completed(Message):
-        """The selected completion is taken."""
-
-    class Moved(Message):
-        """Another completion is selected."""
-
-        def __init__(self, by: int) -> None:
-            self.by = by
-            super().__init__()
-
-    class TooLong(Message):
-        """A pasted text was left out."""
-
-        def __init__(self, chars: int) -> None:
-            self.chars = chars
-            super().__init__()
-
-    async def _on_key(self, event: events.Key) -> None:
-        taken: Message | None = {"enter": self.Sent(), "tab": self.Completed()}.get(event.key)
-        if self.choosing and event.key in {"up", "down"}:
-            taken = self.Moved(1 if event.key == "down" else -1)
-        if taken is None and event.key != "ctrl+j":
-            await super()._on_key(event)
-            return
-        event.stop()
-        event.prevent_default()
-        if taken is not None:
-            self.post_message(taken)
-        elif not self.read_only:
-            self.insert("\n")
-
-    async def _on_paste(self, event: events.Paste) -> None:
-        if len(event.text) + len(self.text) <= MOST_SAID_CHARS:
-            await super()._on_paste(event)
-            return
-        event.stop()
-        event.prevent_default()
-        self.post_message(self.TooLong(len(event.text)))
 
 
 class InputLine(Dialog[TaskDraft | None]):

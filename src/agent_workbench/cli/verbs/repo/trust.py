@@ -35,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
 
     Raises `TrustError` if the content has another digest than `--yes` names.
     """
-    from agent_workbench.api.plans import repo_trust
+    from agent_workbench.api.trusted_repo import repo_trust
 
     trust = asyncio.run(repo_trust(Invocation(Path.cwd(), os.environ, {})))
     if options.revoke:
