@@ -1,6 +1,6 @@
 """Pages of the documentation, and the generated parts in them.
 
-A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`; what is between them is replaced. The name
+A part is between `<!-- generated: NAME -->` and `<!-- end of NAME -->`; what is between them is replaced. The name
 `json MODULE:CLASS` lists the fields of a struct.
 """
 

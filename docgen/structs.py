@@ -36,7 +36,7 @@ def struct_table(cls: type[Struct]) -> str:
 
 
 def struct_fields(cls: type[Struct]) -> Iterator[Field]:
-    """Yield the fields of a struct as they stand in JSON."""
+    """Yield the fields of a struct as JSON has them."""
     hints, texts = typing.get_type_hints(cls), field_texts(cls)
     for each in fields(cls):
         yield Field(code(each.encode_name), type_text(hints[each.name]), _default(each), texts.get(each.name, ""))

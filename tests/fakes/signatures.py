@@ -34,7 +34,7 @@ class FakeSignatures:
             return ""
         return "it is not signed" if not signature else "its signature is of no allowed signer"
 
-    async def is_strange(self, purpose: SignedPurpose, signature: str) -> bool:
+    async def key_is_unknown(self, purpose: SignedPurpose, signature: str) -> bool:
         return bool(signature) and purpose not in self.allowed.get(signature.partition(" ")[0], ())
 
     async def principal(self) -> str:

@@ -68,7 +68,7 @@ class Delivery:
         return await self._submit(SayToModel(self._words)) if state.chat is not None else await self._say(update)
 
     async def _expand(self) -> str:
-        """Put the text of a prompt of the user's own in place of its call, and show it; return why it is refused."""
+        """Replace the call of a custom prompt by its text, and show that; return why it is refused."""
         if named_call(self._words) is None:
             return ""
         expanded = await self._outcome(ExpandPrompt(self._words))

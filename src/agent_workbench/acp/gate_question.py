@@ -59,7 +59,7 @@ def gate_question(
     acts = acts_for(proposal, asked=run is not None and run.compaction_asked)
     approvable = GateAct.APPROVE in acts and short and size_of(content) <= MAX_SHOWN_CHARS
     if not approvable:
-        content = [text_content(f"{_too_long(update)}")]
+        content = [text_content(_too_long(update))]
     special = special_parts(proposal)
     rules = {f"{ALWAYS}-{number}": rule for number, rule in enumerate(_rules(proposal)) if approvable and not special}
     options = (

@@ -30,7 +30,7 @@ def mode_state(modes: tuple[str, ...], current: str) -> wire.SessionModeState:
 
 
 def mode_option(modes: tuple[str, ...], current: str) -> wire.SessionConfigOptionSelect:
-    """Return the same as an option of the thread."""
+    """Return the modes as an option of the thread."""
     options = [
         wire.SessionConfigSelectOption(value=mode, name=_name(mode), description=_description(mode)) for mode in modes
     ]

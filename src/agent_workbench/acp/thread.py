@@ -77,7 +77,7 @@ class EditorThread:
 
     @property
     def options(self) -> list[wire.SessionConfigOptionSelect]:
-        """The same as options."""
+        """The modes as the options of the thread."""
         return [mode_option(self._offered, self._mode)]
 
     @property

@@ -1,4 +1,4 @@
-"""Set-up of a repository: what is missing, what was found for it, and the writing of it."""
+"""Set-up of a repository: the missing files, the commands and models that were found, and their writing."""
 
 from typing import TYPE_CHECKING
 

@@ -49,7 +49,7 @@ def proposal_lines(proposal: SetupProposal) -> tuple[str, ...]:
 
 
 def _wrapped(line: str) -> list[str]:
-    """Return a line as such that fit into a dialog, all but the first below the text, not below the label."""
+    """Return a line wrapped for a dialog; the further lines begin below its text."""
     return textwrap.wrap(
         line,
         _COLUMNS,

@@ -71,8 +71,8 @@ class TestSigner:
         assert await here.signatures.problem(JOURNAL, b"text", head) == ""
         assert await here.signatures.signer(DECISION, b"text", decision) == ""
         assert "may not sign for agent-decision" in await here.signatures.problem(DECISION, b"text", decision)
-        strange = [await here.signatures.is_strange(DECISION, each) for each in (decision, "", "no signature")]
-        assert (strange, await here.signatures.is_strange(JOURNAL, head)) == ([True, False, False], False)
+        strange = [await here.signatures.key_is_unknown(DECISION, each) for each in (decision, "", "no signature")]
+        assert (strange, await here.signatures.key_is_unknown(JOURNAL, head)) == ([True, False, False], False)
 
     async def test_no_other_message_and_no_other_purpose(self, here: Machine, ada: Machine) -> None:
         await here.allows(ada, PERSON_PURPOSES)

@@ -84,8 +84,8 @@ class SshSignatures:
     async def problem(self, purpose: SignedPurpose, message: bytes, signature: str) -> str:
         return (await asyncio.to_thread(self._judge, purpose, message, signature)).problem
 
-    async def is_strange(self, purpose: SignedPurpose, signature: str) -> bool:
-        return await asyncio.to_thread(self._is_strange, purpose, signature)
+    async def key_is_unknown(self, purpose: SignedPurpose, signature: str) -> bool:
+        return await asyncio.to_thread(self._key_is_unknown, purpose, signature)
 
     async def principal(self) -> str:
         return await asyncio.to_thread(self._principal)
@@ -106,7 +106,7 @@ class SshSignatures:
     def _public_line(self, purposes: Collection[SignedPurpose]) -> str:
         return signer_line(self._principal(), frozenset(purposes), self._key.public())
 
-    def _is_strange(self, purpose: SignedPurpose, signature: str) -> bool:
+    def _key_is_unknown(self, purpose: SignedPurpose, signature: str) -> bool:
         key = _signing_key(signature)
         listed = self._trusted().allowed.with_key(key)
         return bool(key) and not any(purpose in each.namespaces for each in listed)

@@ -35,7 +35,7 @@ class PlanApproval(Struct, frozen=True):
 class PreparedTask(Struct, frozen=True):
     """A task that can be queued. `definition` is what a worker gets; `approval` is None if nobody gave it.
 
-    `replaces` are names of queued tasks that wait for what will never be done, and that it takes the place of.
+    `replaces` has the names of queued tasks whose place it takes: what they wait for will never be done.
     """
 
     task: Task

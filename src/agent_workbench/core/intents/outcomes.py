@@ -78,7 +78,7 @@ class PromptsListed(Struct, frozen=True):
 
 
 class PromptExpanded(Struct, frozen=True):
-    """Answer to `ExpandPrompt`: the words to send. `file` is the prompt that they are from, empty if none is called."""
+    """Answer to `ExpandPrompt`: the words to send. `file` is the file of the prompt, empty if none is called."""
 
     words: str
     file: str = ""

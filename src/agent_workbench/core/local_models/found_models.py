@@ -1,4 +1,4 @@
-"""Models found on this machine, which of them can be used, and lines that tell it."""
+"""Models found on this machine: those that can be used, and a line for each."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,7 +15,7 @@ NOTHING_FOUND = "no server answers at the usual ports, and no GGUF file is in th
 
 
 class ListedModel(Struct, frozen=True):
-    """A model that a server lists, and its context there (0: not told)."""
+    """A model that a server lists, and its context there (0: unknown)."""
 
     name: str
     context_tokens: int = 0
@@ -35,7 +35,7 @@ class FoundServer(Struct, frozen=True):
 
 
 class FoundFile(Struct, frozen=True):
-    """A model in a GGUF file (of parts the first), and how it would be served here.
+    """A model in a GGUF file (the first part of a split one), and how it would be served here.
 
     `left_out` says why it is no model that answers; it has no options then.
     """
@@ -53,7 +53,7 @@ class FoundFile(Struct, frozen=True):
 
 
 class ModelChoice(Struct, frozen=True):
-    """A model that can be used: the values of `model.url` and `model.name`, or of `model.path`, and why so."""
+    """A model that can be used: the values of `model.url` and `model.name`, or of `model.path`, with the reasons."""
 
     label: str
     url: str = ""

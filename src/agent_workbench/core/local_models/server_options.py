@@ -62,8 +62,8 @@ class _Model(Struct, frozen=True):
 def server_options(facts: GgufFacts, size: int, machine: MachineResources, said: ServingSettings) -> ServerOptions:
     """Return the options for a file of `size` bytes; what the user `said` is taken as it is.
 
-    Of a server of the user's own it is expected that it uses the GPUs of `machine`, which count for
-    nothing else, and not that it can compress its cache, which older builds refuse.
+    A server of the user's own is expected to use the GPUs of `machine`; the built-in one uses none. It is not expected
+    to compress its cache, which older builds refuse.
     """
     model = _Model(facts, size)
     free, vram = _free_memory(machine), _free_vram(machine) if said.server else 0.0

@@ -30,7 +30,7 @@ class Signatures(Protocol):
     async def problem(self, purpose: SignedPurpose, message: bytes, signature: str) -> str:
         """Return why a signature does not count, as the end of a sentence ("… does not count: "); empty if it does."""
 
-    async def is_strange(self, purpose: SignedPurpose, signature: str) -> bool:
+    async def key_is_unknown(self, purpose: SignedPurpose, signature: str) -> bool:
         """Return True if the key that a signature names may not sign for this purpose here: elsewhere it may."""
 
     async def principal(self) -> str:

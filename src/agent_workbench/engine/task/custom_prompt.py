@@ -10,7 +10,7 @@ from agent_workbench.core.text.messages import did_you_mean
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 MOST_REMARKS = 2
-HOW = "a prompt is a file such as memory/commands/NAME.md; words that are none begin otherwise"
+HOW = "a prompt is a file such as memory/commands/NAME.md; words for the model must not begin with a slash and a name"
 
 
 async def list_prompts(prompts: CustomPrompts) -> PromptsListed:
@@ -48,7 +48,7 @@ async def expand_words(prompts: CustomPrompts, words: str, *, in_chat: bool = Fa
 
 async def _unknown(prompts: CustomPrompts, call: NamedCall) -> UsageError:
     if call.name in OFFERED:
-        how = f'agent chat "/{call.name} …" asks it; words of a task begin otherwise'
+        how = f'agent chat "/{call.name} …" asks it; the words of a task must not begin so'
         return UsageError(f"/{call.name} asks a consultant, and is no task", advice=how)
     known = [each.name for each in (await list_prompts(prompts)).prompts]
     return UsageError(f"there is no prompt /{call.name}{did_you_mean(call.name, known)}", advice=HOW)

@@ -230,7 +230,7 @@ class PostgresQueue:
     async def _problem(self, row: TaskRow) -> tuple[str, bool]:
         """Return why a claimed task may not run (empty: it may), and if it may on a machine that knows other keys."""
         if problem := await self._signer.task_problem(row):
-            return problem, await self._signer.is_strange_task(row)
+            return problem, await self._signer.task_key_is_unknown(row)
         for other in row.depends_on:
             problem, elsewhere = await self._ends.problem(other)
             if problem:

@@ -29,13 +29,13 @@ class TaskSigner(Struct, frozen=True):
         """Return the signature of a task; raise `SigningError`."""
         return await self.signatures.sign(SignedPurpose.TASK, task_message(self.queue, task, body))
 
-    async def is_strange_task(self, row: TaskRow) -> bool:
+    async def task_key_is_unknown(self, row: TaskRow) -> bool:
         """Return True if a task is signed by a key that may put none here: another machine may know it."""
-        return row.body is not None and await self.signatures.is_strange(SignedPurpose.TASK, row.signature)
+        return row.body is not None and await self.signatures.key_is_unknown(SignedPurpose.TASK, row.signature)
 
-    async def is_strange_result(self, signature: str) -> bool:
+    async def result_key_is_unknown(self, signature: str) -> bool:
         """Return True if a result is signed by a key that may sign none here."""
-        return await self.signatures.is_strange(SignedPurpose.RESULT, signature)
+        return await self.signatures.key_is_unknown(SignedPurpose.RESULT, signature)
 
     async def task_problem(self, row: TaskRow) -> str:
         """Return why the row of a task does not count, empty if it does."""

@@ -41,7 +41,7 @@ class TaskEnds:
         _, problem, signature = await self._ended(task)
         if not problem:
             return "", False
-        return f"the end of {task} does not count: {problem}", await self._signer.is_strange_result(signature)
+        return f"the end of {task} does not count: {problem}", await self._signer.result_key_is_unknown(signature)
 
     async def end_problem(self, task: QueuedTask) -> str:
         """Return why state or reason of an ended task does not count; empty if both do, or if it did not end."""

@@ -127,7 +127,7 @@ def _bounded(entries: Iterator[os.DirEntry[str]], search: _Search) -> Iterator[o
 
 
 def _may_be_model(name: str) -> bool:
-    """Return True for the name of a GGUF file, of parts the first, or of a blob, whose content says what it is."""
+    """Return True for the name of a GGUF file (the first part of a split one), or of a blob of any content."""
     if name.startswith(_BLOB):
         return True
     part = PART.fullmatch(name)
