@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
-from agent_workbench.bootstrap.machine import local_machine
+from agent_workbench.bootstrap.machine import find_local_models, local_machine, options_of_file
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.core.invocation import Invocation
 
@@ -114,7 +114,6 @@ async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
 
 async def _examine_local_models(repo: RepoContext, settings: "Settings") -> "tuple[Finding, ...]":
     """Return how the file of `model` would be served; without any model, those of this machine."""
-    from agent_workbench.bootstrap.local_models import find_local_models, options_of_file
     from agent_workbench.core.diagnostics.findings import Finding, Health
     from agent_workbench.core.errors import ModelError
 

@@ -28,7 +28,7 @@ async def write_set_up(
 async def local_models(invocation: Invocation) -> "FoundModels":
     """Return the servers that answer at the usual ports of this machine, and the files in the usual folders."""
     from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
-    from agent_workbench.bootstrap.local_models import find_local_models
+    from agent_workbench.bootstrap.machine import find_local_models
 
     repo, settings = await repo_or_folder(invocation, say_nothing)
     return await find_local_models(repo.invocation.environ, repo.root, settings.model.serving)

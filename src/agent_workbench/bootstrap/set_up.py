@@ -62,7 +62,7 @@ class RepoSetup:
 
     async def _models(self) -> "FoundModels | None":
         """Return the models of this machine; None if one is configured already."""
-        from agent_workbench.bootstrap.local_models import find_local_models
+        from agent_workbench.bootstrap.machine import find_local_models
         from agent_workbench.config.env_file import SETTING_OF
 
         loaded = await asyncio.to_thread(self._load)
