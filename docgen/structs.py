@@ -125,9 +125,7 @@ def _is_sequence(origin: object) -> bool:
 
 
 def _default(each: typing.Any) -> str:  # msgspec's FieldInfo, which its stubs do not export
-    if each.default_factory is not NODEFAULT:
-        return ""
-    if each.default is NODEFAULT:
+    if each.default_factory is not NODEFAULT or each.default is NODEFAULT:
         return ""
     return default_text(each.default)
 

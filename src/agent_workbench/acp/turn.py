@@ -120,7 +120,7 @@ class Turn:
             await self._submit(PauseTask(paused=False))  # the prompt said to begin
             return None
         if wait.awaited is Awaited.RESUMPTION:
-            await self._tell("The task is paused; your next message is said to the model, and it goes on.")
+            await self._tell("The task is paused. Your next message goes to the model, and the task continues.")
         if wait.awaited is Awaited.RETRY and state.trouble is not None:
             await self._tell("Your next message tries it again.")
         return "end_turn"
@@ -151,7 +151,7 @@ class Turn:
                 return "cancelled"
 
     async def _ask_before(self, asked: PreflightQuestion) -> StopReason | None:
-        """Ask what is to be settled before the session opens; its text is a message first."""
+        """Ask a question that comes before the session; its text is a message first."""
         thread = self._thread
         text = fenced_whole("\n".join(asked.lines))
         await self._tell(f"{asked.title}\n\n{text}")
@@ -163,7 +163,7 @@ class Turn:
         chosen = await thread.editor.ask(thread.session, call, options)
         if chosen is None:
             await self._submit(Leave("the question before the session was not answered"))
-            await self._tell("Nothing was opened, because that was not answered.")
+            await self._tell("The session was not opened: the question was not answered.")
             return "end_turn"
         await self._submit(AnswerQuestion(asked.key, chosen == "yes"))
         return None

@@ -81,7 +81,7 @@ def pull(options: argparse.Namespace) -> int:
         raise
     say(str(pulled.path))
     say_aside(f"{bytes_text(pulled.size)}, checked, of commit {pulled.commit[:12]}")
-    say_aside(f"use it: agent tui --model {shlex.quote(str(pulled.path))}, or model.path in .agent.yml")
+    say_aside(f"use it: agent tui --model {shlex.quote(str(pulled.path))}, or model.path in your settings.yml")
     return ExitCode.DONE
 
 
@@ -133,7 +133,7 @@ def serve(options: argparse.Namespace) -> int:
             say(f"listening {url}")
             for reason in server.options.reasons:
                 say(f"  {reason}")
-            say(f"  AGENT_API_KEY={key}    export it where you work, and in that repo's .agent.yml set")
+            say(f"  AGENT_API_KEY={key}    export it where you work, and in your settings.yml set")
             say(f"  model: {{url: {url}, api_key_env: AGENT_API_KEY}}")
             raise await server.ended()
         finally:

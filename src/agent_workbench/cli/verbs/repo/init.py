@@ -74,4 +74,4 @@ def _next_step(proposal: "SetupProposal", choice: "ModelChoice | None") -> str:
         return 'next: `agent tui`, or `agent plan add "what is to be done"`'
     if proposal.models.choices:
         return "next: `agent init --yes` uses the first model, `agent tui` asks you"
-    return "next: a model, as said above; then `agent tui`"
+    return "next: get a model as described above; then `agent tui`"
