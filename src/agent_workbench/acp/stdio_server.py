@@ -8,7 +8,7 @@ from acp.agent.connection import AgentSideConnection
 from agent_workbench.acp.editor import Editor
 from agent_workbench.acp.protocol_agent import ProtocolAgent
 from agent_workbench.acp.transport import ClientPipe
-from agent_workbench.api.approval.person import check_person
+from agent_workbench.api.trusted_repo import check_person
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.server_process.client_pipe import take_pipe

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from agent_workbench.api.approval.person import check_person
-from agent_workbench.api.trusted_repo import database_advice, trusted_repo
+from agent_workbench.api.trusted_repo import check_person, database_advice, trusted_repo
 from agent_workbench.bootstrap.fleet import worker_registry
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
 from agent_workbench.core.errors import StorageError, UsageError

@@ -9,10 +9,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.api.approval.person import check_person
 from agent_workbench.api.fleet import needs_problem
 from agent_workbench.api.plans import draft_in_words
-from agent_workbench.api.trusted_repo import settings_to_check, trusted_repo
+from agent_workbench.api.trusted_repo import check_person, settings_to_check, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.task_queue import (

@@ -1,8 +1,9 @@
-"""The repository around an invocation, with the settings that count: those the user trusts."""
+"""The repository around an invocation with the settings that the user trusts, and the check for a person."""
 
 import asyncio
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap import stores
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo, git_repository
 from agent_workbench.core.errors import RepoError, TrustError
 from agent_workbench.core.invocation import Invocation
@@ -44,6 +45,11 @@ async def require_trust(repo: RepoContext) -> None:
     """Raise `TrustError` if the user has not trusted what the repository would run: nobody can be asked now."""
     if await (await repo.trust()).question():
         raise TrustError(f"what {repo.root} would run is not trusted", advice=TRUST_FIRST)
+
+
+async def check_person(invocation: Invocation) -> None:
+    """Raise `TrustError` in a process that a command of the agent started: it may do nothing that a person decides."""
+    await asyncio.to_thread(stores.check_person, invocation)
 
 
 async def database_advice(repo: RepoContext, advice: str) -> str:

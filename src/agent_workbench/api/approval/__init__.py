@@ -1,1 +1,1 @@
-"""Approval: its rules, the effect of a policy, and the decisions of a person."""
+"""Rules of approval, the effect of a policy, and the files of a proposal."""
