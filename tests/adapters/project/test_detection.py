@@ -38,6 +38,8 @@ def detected(root: Path, files: dict[str, str], *more: str) -> DetectedProject:
         ({}, "", ""),
         ({"pyproject.toml": '[project]\ndependencies = ["pytest"]'}, "pytest -q", ""),
         ({"pyproject.toml": "[tool.ruff]\nline-length = 1"}, "", "ruff check ."),
+        ({"pyproject.toml": '[ tool . ruff.lint ]\nselect = ["ALL"]'}, "", "ruff check ."),
+        ({"pyproject.toml": '[tool.ruffian]\n# [tool.ruff]\nx = "[tool.ruff]"'}, "", ""),
         ({"pyproject.toml": "broken"}, "", ""),
         ({"tox.ini": "[testenv]\ncommands = stestr run\n[flake8]\n"}, "tox -q", "flake8"),
         ({"ruff.toml": "", "tests/test_a.py": "def test_a(): ..."}, "pytest -q", "ruff check ."),
@@ -182,3 +184,35 @@ def test_a_task_is_checked_in_the_folder_of_its_files(paths: tuple[str, ...], pa
     assert command_of(line, paths) == (part or line)
     assert command_of("make test", paths) == "make test"
     assert command_of("(cd 'web && x)", paths) == "(cd 'web && x)"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'echo "(cd web && bad)"',
+        "make test # (cd web && bad)",
+        "(cd docs && make #) && (cd web && bad)",
+        "(cd docs && echo 'x) && (cd web && bad) && (cd docs && echo y')",
+        "cat <<E\n(cd web && bad)\nE",
+        "true \\'(cd web && bad)",
+        "true || (cd web && bad)",
+    ],
+)
+def test_what_only_looks_like_a_command_for_a_folder_is_not_run(line: str) -> None:
+    assert command_of(line, ("web/a.ts",)) == line
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        # The time must not grow with the square of the size: it would be hours.
+        {"Makefile": f"a{' ' * 900_000}\ntest:\n\ttrue\n"},
+        {"justfile": f"{'a' * 450_000}\n{'a ' * 200_000}\ntest:\n  true\n"},
+        {"pyproject.toml": f"a{'.a' * 400_000} = 1\n[project]\ndependencies = ['pytest']"},
+        {"package.json": json.dumps({"scripts": {"test": f"node {'a' * 900_000}"}})},
+    ],
+    ids=lambda files: next(iter(files)),
+)
+def test_a_file_made_to_take_long_is_read_in_a_moment(tmp_path: Path, files: dict[str, str]) -> None:
+    (root := tmp_path / "repo").mkdir()
+    assert detected(root, files).test_command

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,13 +13,15 @@ from agent_workbench.system.programs import find_program
 from agent_workbench.system.repo_files import read_inside
 
 MAX_BYTES = 1_000_000
+MAX_SCRIPT_CHARS = 10_000
+"""A longer script of `package.json` is not looked into for the programs it needs."""
 VENVS = (".venv", "venv")
 MODULES = "node_modules"
 _PYTHON_FILES = ("tox.ini", "setup.cfg", "requirements-dev.txt", "requirements_dev.txt", "dev-requirements.txt")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _JUSTFILES = ("justfile", "Justfile", ".justfile")
 # A rule begins at the start of a line; `:=` and `::=` assign.
-_MAKE_RULE = re.compile(r"^([^\s#:=][^#:=\n]*?)\s*::?(?![:=])", re.MULTILINE)
+_MAKE_RULE = re.compile(r"^([^\s#:=][^#:=\n]*)::?(?![:=])", re.MULTILINE)
 _JUST_RECIPE = re.compile(r"^@?([A-Za-z_][\w-]*)(?:\s[^:=\n]*)?:(?!=)", re.MULTILINE)
 _MANAGERS = {
     "pnpm-lock.yaml": "pnpm",
@@ -30,6 +31,8 @@ _MANAGERS = {
     "package-lock.json": "npm",
     "npm-shrinkwrap.json": "npm",
 }
+# The parser of TOML takes hours for keys with many dots, and a table is all that is looked for.
+_RUFF_TABLE = re.compile(r"^[ \t]*\[{1,2}[ \t]*tool[ \t]*\.[ \t]*ruff[ \t]*[\].]", re.MULTILINE)
 # Words of a shell that are no programs.
 _BUILT_IN = {
     *(":", "[", "cd", "command", "do", "done", "echo", "else", "env", "eval", "exec", "exit", "export", "false", "fi"),
@@ -47,7 +50,6 @@ class ProjectFolder:
         self._folder = folder
         self._path = path
         self._python = python
-        self._project = self._toml("pyproject.toml")
         self._package = self._json("package.json")
 
     def tests(self) -> Iterator[tuple[str, ProjectCommand]]:
@@ -98,8 +100,7 @@ class ProjectFolder:
                 return
 
     def _python_lint(self) -> Iterator[ProjectCommand]:
-        tools = self._project.get("tool")
-        named = "pyproject.toml" if isinstance(tools, dict) and "ruff" in tools else ""
+        named = "pyproject.toml" if _RUFF_TABLE.search(self._text("pyproject.toml")) else ""
         if named := named or self._first("ruff.toml", ".ruff.toml"):
             yield self._python_command("ruff check .", named)
         flake8 = (name for name in (".flake8", "setup.cfg", "tox.ini") if "[flake8]" in self._text(name))
@@ -128,7 +129,8 @@ class ProjectFolder:
         manager = self._manager()
         # `bun test` is bun's own runner, whatever the script says.
         short = name == "test" and manager != "bun"
-        programs = (each.partition(" ")[0] for each in programs_of(script) if each not in _BUILT_IN)
+        known = programs_of(script) if len(script) <= MAX_SCRIPT_CHARS else ()
+        programs = (each.partition(" ")[0] for each in known if each not in _BUILT_IN)
         missing = next((each for each in programs if not self._runs_in_script(each)), "")
         line = f"{manager} {name}" if short else f"{manager} run {name}"
         yield self._named(line, "package.json", "" if self._finds(manager) else manager, missing)
@@ -188,12 +190,6 @@ class ProjectFolder:
 
     def _first(self, *names: str) -> str:
         return next((name for name in names if self._has(name)), "")
-
-    def _toml(self, name: str) -> Mapping[str, object]:
-        try:
-            return tomllib.loads(self._text(name))
-        except (tomllib.TOMLDecodeError, RecursionError):
-            return {}
 
     def _json(self, name: str) -> Mapping[str, object]:
         try:

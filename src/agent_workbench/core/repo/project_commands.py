@@ -8,6 +8,9 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 _IN_FOLDER = re.compile(r"\(cd ([^()]+?) && [^()]+\)")
+# What else such a line may have. In quotes or behind a `#` a part of it may be no command at all.
+_OUTSIDE = re.compile(r"[\w ./:=&-]*")
+_NEVER = frozenset("#\\`$\n")
 
 
 class ProjectCommand(Struct, frozen=True):
@@ -52,12 +55,18 @@ def joined(commands: Sequence[ProjectCommand]) -> str:
 
 
 def command_of(line: str, paths: Collection[str]) -> str:
-    """Return the part of a joined line for the folder that holds all of `paths`, else the whole line."""
-    for found in _IN_FOLDER.finditer(line):
-        try:
-            (folder,) = shlex.split(found[1])
-        except ValueError:
-            continue
-        if paths and all(PurePosixPath(path).is_relative_to(folder) for path in paths):
-            return found[0]
+    """Return the part of a joined line for the folder that holds all of `paths`, else the whole line.
+
+    Any other line is returned whole: what the user trusted as one text is not run as another.
+    """
+    parts = [*_IN_FOLDER.finditer(line)]
+    if not paths or _NEVER & set(line) or not _OUTSIDE.fullmatch(_IN_FOLDER.sub("", line)):
+        return line
+    try:
+        folders = [shlex.split(part[1]) for part in parts if shlex.split(part[0])]
+    except ValueError:  # a quote that a part does not close
+        return line
+    for part, folder in zip(parts, folders, strict=True):
+        if len(folder) == 1 and all(PurePosixPath(path).is_relative_to(folder[0]) for path in paths):
+            return part[0]
     return line
