@@ -410,6 +410,18 @@ class TestSkills:
         with pytest.raises(TrustError, match="or 50000000 bytes"):
             self.question(tmp_path)
 
+    @pytest.mark.parametrize("folder", ["skills", "memory/commands"])
+    def test_links_that_lead_to_one_folder_a_billion_times_are_refused(self, tmp_path: Path, folder: str) -> None:
+        for number in range(30):
+            (tmp_path / f"x/{number}").mkdir(parents=True)
+            for name in "ab":
+                (tmp_path / f"x/{number}/{name}").symlink_to(f"../{number + 1}")
+        (tmp_path / "x/30").mkdir()
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "deep").symlink_to(tmp_path / "x/0")
+        with pytest.raises(TrustError, match=f"{folder} contains more than 2000 folders"):
+            self.question(tmp_path)
+
     @pytest.mark.parametrize("folder", [".agents/skills", ".claude/skills"])
     def test_folders_of_other_agents_count_too(self, tmp_path: Path, folder: str) -> None:
         file = tmp_path / folder / "one" / "SKILL.md"

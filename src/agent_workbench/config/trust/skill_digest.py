@@ -11,6 +11,8 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.system.regular_files import NotRegularError, open_regular
 
 MAX_FILES = 2000
+MAX_FOLDERS = 2000
+"""Folders that are looked into, each as often as links lead to it: links to links can name one a billion times."""
 MAX_TOTAL_BYTES = 50_000_000
 
 
@@ -19,12 +21,20 @@ def digest_folder(root: Path, folder: str) -> str:
 
     Links are followed, as a reader of the skill follows them. The digest covers names, contents and the executable bit.
     Left out are compiled files and a skill's environment, whose content is accepted by itself. Raises `TrustError` for
-    more than `MAX_FILES` or `MAX_TOTAL_BYTES`.
+    more than `MAX_FILES`, `MAX_FOLDERS` or `MAX_TOTAL_BYTES`.
     """
     digest = hashlib.sha256()
-    count = total = 0
+    count = folders = total = 0
     try:
         for path in _walk(root / folder, frozenset()):
+            if path is None:
+                folders += 1
+                if folders > MAX_FOLDERS:
+                    raise TrustError(
+                        f"{folder} contains more than {MAX_FOLDERS} folders, or links to folders",
+                        advice="keep only skills, or prompts, in that folder",
+                    )
+                continue
             count += 1
             content, size = _content(path, MAX_TOTAL_BYTES - total)
             total += size
@@ -41,13 +51,15 @@ def digest_folder(root: Path, folder: str) -> str:
     return f"{counted_text(count, 'file')}, sha256 {digest.hexdigest()}" if count else ""
 
 
-def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path | None]:
+    """Yield the files below a folder, and None for each folder, so that these are counted too."""
     if not folder.is_dir():
         return
     facts = folder.stat()
     here = (facts.st_dev, facts.st_ino)
     if here in above:
         return
+    yield None
     # Only directly in a skill: beside the skills, and deeper in one, a folder of that name is content like any other.
     environment = _environment(folder) if len(above) == 1 else None
     for path in sorted(folder.iterdir()):
