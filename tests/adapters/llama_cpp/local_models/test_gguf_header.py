@@ -100,6 +100,16 @@ def test_the_vocabulary_is_not_read(tmp_path: Path) -> None:
     assert read(tmp_path, data).layers == 32
 
 
+def test_many_lists_are_read_no_further_than_one(tmp_path: Path) -> None:
+    lists = b"".join(text(f"k{number}") + struct.pack("<IIQ", 9, 8, 9_000) + bytes(8 * 9_000) for number in range(3))
+    values = model_values()
+    with pytest.raises(HeaderError, match="unknown kind 99"):
+        read(tmp_path, header({**values}, keys=8) + text("k") + struct.pack("<I", 99))
+    # The second list has more texts than are left, so what is behind it is not looked at.
+    whole = header(values, keys=len(values) + 4) + lists + text("k") + struct.pack("<I", 99)
+    assert read(tmp_path, whole).layers == 32
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_any_bytes_are_facts_or_an_error(tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int) -> None:

@@ -23,8 +23,8 @@ _STRING, _ARRAY = 8, 9
 _MOST_KEYS = 4_096
 _MOST_KEY_BYTES = 1_024
 _MOST_TEXT_BYTES = 1_024
-_MOST_NUMBERS = 2_048
-# The vocabulary follows the facts, and has ten times as many texts.
+_MOST_NUMBERS, _MOST_NUMBERS_IN_ALL = 2_048, 100_000
+# In all lists together: the vocabulary follows the facts, and has ten times as many texts.
 _MOST_TEXTS = 10_000
 _NAME_CHARS = 80
 _MOST_LAYERS, _MOST_HEADS, _MOST_LENGTH, _MOST_TOKENS = 2_000, 65_536, 1 << 20, 1 << 30
@@ -60,6 +60,7 @@ class _Header:
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file
         self._size = size
+        self._texts = self._numbers = 0
 
     def read(self) -> tuple[int, Mapping[str, _Value]]:
         """Return the number of tensors and the values by key, as far as the vocabulary."""
@@ -101,15 +102,17 @@ class _Header:
     def _array(self) -> tuple[int | float | bool, ...] | None:
         kind, count = int(self._number("I")), int(self._number("Q"))
         if kind == _STRING:
-            if count > _MOST_TEXTS:
+            self._texts += count
+            if self._texts > _MOST_TEXTS:
                 raise _VocabularyReached
             for _ in range(count):
                 self._skip(int(self._number("Q")))
             return None
         form = self._form(kind)
-        if count > _MOST_NUMBERS:
+        if count > _MOST_NUMBERS or self._numbers + count > _MOST_NUMBERS_IN_ALL:
             self._skip(count * struct.calcsize(f"<{form}"))
             return None
+        self._numbers += count
         packed = f"<{count}{form}"
         return struct.unpack(packed, self._bytes(struct.calcsize(packed)))
 
