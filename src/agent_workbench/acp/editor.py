@@ -78,7 +78,7 @@ class Editor:
             return None
         finally:
             if not answered:
-                await self._pipe.withdraw(call.tool_call_id)
+                await self._pipe.withdraw(session, call.tool_call_id)
         if not isinstance(response.outcome, wire.AllowedOutcome):
             return None
         if all(response.outcome.option_id != each.option_id for each in options):

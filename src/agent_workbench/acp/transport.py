@@ -14,7 +14,7 @@ from agent_workbench.server_process.client_pipe import MAX_HEAD_CHARS, MAX_MESSA
 
 Message = dict[str, Any]  # as the SDK spells it
 MAX_REQUESTS = 64
-"""Requests of the client that are answered at the same time; each prompt is one for as long as it is worked on."""
+"""Requests of the client without a written answer; each prompt is one for as long as it is worked on."""
 PERMISSION = "session/request_permission"
 CANCEL = "session/cancel"
 PARSE_ERROR, INVALID_REQUEST, BUSY = -32700, -32600, -32000
@@ -39,7 +39,8 @@ class ClientPipe:
         self._reading, self._writing = reading, writing
         self._reader, self._writer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._answering: set[int | str] = set()
-        self._asked: dict[str, int] = {}
+        self._unwritten = 0
+        self._asked: dict[tuple[str, str], int] = {}
 
     async def receive(self) -> Message | None:
         """Return the next message, None at the end of the pipe; answer what is none with an error."""
@@ -57,19 +58,29 @@ class ClientPipe:
     async def send(self, message: Message) -> None:
         """Write a message; raises `ConnectionError` when the client is gone."""
         if message.get("method") == PERMISSION:
-            self._asked[message["params"]["toolCall"]["toolCallId"]] = message["id"]
-        elif "method" not in message:
-            self._answering.discard(message["id"])
-        await self._in_thread(self._writer, lambda: self._write(message))
+            params = message["params"]
+            self._asked[params["sessionId"], params["toolCall"]["toolCallId"]] = message["id"]
+        if "method" in message:
+            await self._write_out(message)
+            return
+        self._answering.discard(message["id"])
+        self._unwritten += 1
+        try:
+            await self._write_out(message)
+        finally:
+            self._unwritten -= 1
 
-    async def withdraw(self, tool_call: str) -> None:
+    async def withdraw(self, session: str, tool_call: str) -> None:
         """Tell the client that its answer to the question about a tool call is no longer needed."""
-        request = self._asked.pop(tool_call, None)
+        request = self._asked.pop((session, tool_call), None)
         if request is not None:
             await self.send({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": request}})
 
     async def close(self) -> None:
         """Close nothing: the process ends with the connection, and a thread may be waiting for the client."""
+
+    async def _write_out(self, message: Message) -> None:
+        await self._in_thread(self._writer, lambda: self._write(message))
 
     async def _in_thread(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -98,19 +109,21 @@ class ClientPipe:
             raise ConnectionError("the client is gone") from error
 
     async def _refuse(self, request: int | str | None, code: int, why: str) -> None:
-        await self.send({"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": why}})
+        # While the client does not read this, nothing more of it is read.
+        await self._write_out({"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": why}})
 
     async def _admits(self, message: Message) -> bool:
         """Return True for a message that the SDK may have: not one request too many, nor an unknown notification."""
         request, method = message.get("id"), message.get("method")
         if method is None:
+            self._asked = {question: each for question, each in self._asked.items() if each != request}
             return True
         if "id" not in message:
             return bool(method == CANCEL)
         if request is None or request in self._answering:
             await self._refuse(request, INVALID_REQUEST, "a request needs an id of its own")
             return False
-        if len(self._answering) >= MAX_REQUESTS:
+        if len(self._answering) + self._unwritten >= MAX_REQUESTS:
             await self._refuse(request, BUSY, f"{MAX_REQUESTS} requests are being answered; wait for one")
             return False
         self._answering.add(request)
