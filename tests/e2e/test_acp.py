@@ -80,7 +80,9 @@ async def test_a_rejection_a_decision_elsewhere_and_the_death_of_the_editor(serv
     async with editor(served, repo, {}) as window:
         (listed,) = (await window.agent.list_sessions(cwd=str(repo))).sessions
         assert (listed.session_id, listed.title) == (session, "T-2 · done")
-        await window.agent.load_session(cwd=str(repo), session_id=session, mcp_servers=[])
+        loads = (window.agent.load_session(cwd=str(repo), session_id=session, mcp_servers=[]) for _ in range(2))
+        loaded = await asyncio.gather(*loads, return_exceptions=True)
+        assert sum(isinstance(each, RequestError) for each in loaded) == 1, "one load at a time"
         assert "Make add() add in @calc.py" in window.said("user_message_chunk")
         assert "It has to add." in str([each.raw_output for each in window.of_kind("tool_call_update")])
         titles = [str(each.title).partition(":")[0] for each in window.of_kind("tool_call")]
@@ -91,9 +93,12 @@ async def test_a_rejection_a_decision_elsewhere_and_the_death_of_the_editor(serv
 async def test_a_chat_a_repository_without_trust_and_wrong_words(served: Machine) -> None:
     repo = calc_repo(served, {".agent.yml": "test_command: touch ran\n"})
     asked: list[str] = []
+    never, closing = asyncio.Event(), asyncio.Event()
 
     async def answer(call: wire.ToolCallUpdate, options: list[wire.PermissionOption]) -> str | None:
         asked.append(str(call.title))
+        if closing.is_set():
+            await never.wait()
         return "no" if str(call.title).startswith("Trust") else await approve(call, options)
 
     async with editor(served, repo, {"chat:chat": ("Thought: Easy.\nAnswer: It *adds*.",)}, answer) as window:
@@ -121,6 +126,12 @@ async def test_a_chat_a_repository_without_trust_and_wrong_words(served: Machine
         with pytest.raises(RequestError, match="is not a session id"):
             await window.agent.load_session(cwd=str(repo), session_id="../x", mcp_servers=[])
         await window.agent.close_session(session_id=session)
+        closing.set()
+        last, before = await window.new(repo), len(asked)
+        working = asyncio.ensure_future(window.prompt(last, TASK))
+        await window.until(lambda: len(asked) > before)
+        await window.agent.close_session(session_id=last)
+        assert await working == "cancelled"
     assert not (repo / "ran").exists()
     refused = served.agent("acp", cwd=repo, environ={COMMAND_MARK: "1"})
     assert (refused.code, refused.out) != (0, "")

@@ -111,8 +111,10 @@ class ProtocolAgent:
     async def close_session(self, session_id: str) -> wire.CloseSessionResponse:
         """Leave the session of a thread."""
         thread = self._thread(session_id)
-        await self.cancel(session_id)
         del self._threads[session_id]
+        if (turn := self._turns.get(session_id)) is not None:
+            turn.cancel()
+            await turn.over.wait()
         await thread.leave()
         return wire.CloseSessionResponse()
 
@@ -153,8 +155,6 @@ class ProtocolAgent:
     async def _take_up(self, cwd: str, name: str, *, shown: bool) -> EditorThread:
         from agent_workbench.api.records.session_queries import recorded_events
 
-        if name in self._threads:
-            raise _invalid(f"session {name} is open here already")
         thread = await self._add(cwd, session_id(name))
         try:
             events = await recorded_events(thread.host.invocation, thread.session, whole=True)
@@ -170,6 +170,8 @@ class ProtocolAgent:
         if len(self._threads) >= MAX_THREADS:
             raise _invalid(f"{MAX_THREADS} sessions are open; close one")
         host, root = await self._host(cwd)
+        if session in self._threads:
+            raise _invalid(f"session {session} is open here already")
         thread = EditorThread(self._editor, host, root, session or new_session_id())
         self._threads[thread.session] = thread
         return thread

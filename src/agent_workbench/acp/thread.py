@@ -10,6 +10,7 @@ from agent_workbench.acp.modes import CHAT, mode_option, mode_state, offered
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.core.background import in_background
 from agent_workbench.core.custom_prompts import CustomPrompt
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId, SessionId
@@ -111,7 +112,7 @@ class EditorThread:
             how = OpenMode.RESUME if self._resumes else OpenMode.NEW
             request = SessionRequest(how, self.session, chat=self._mode == CHAT, person=self.editor.person)
             self._handle = await self.host.open(request)
-            self._watching = in_background(self._watch(self._handle))
+            self._watching = in_background(self._watch(self._handle), expected=(WorkbenchError,))
 
     def began(self) -> None:
         """Remember that the session is open, so that it is resumed after an end."""
@@ -135,7 +136,9 @@ class EditorThread:
             await self.editor.show(self.session, update)
 
     async def current(self) -> SessionUpdate:
-        """Return the newest update of the session."""
+        """Return the newest update of the session; raise what ended the showing of it, because no news come then."""
+        if self._watching is not None and self._watching.done():
+            self._watching.result()
         async with aclosing(self.handle.live()) as updates:
             return await anext(updates)
 

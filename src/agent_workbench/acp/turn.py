@@ -36,12 +36,13 @@ class _Asking(Struct):
 
 
 class Turn:
-    """One prompt of a thread. `run` returns the protocol's reason why it is over."""
+    """One prompt of a thread. `run` returns the protocol's reason why it is over, and sets `over`."""
 
     def __init__(self, thread: EditorThread, words: str) -> None:
         self._thread = thread
         self._delivery = Delivery(thread, words)
         self._cancelled = asyncio.Event()
+        self.over = asyncio.Event()
         self._asking: _Asking | None = None
         self._doing: asyncio.Task[str] | None = None
 
@@ -68,6 +69,7 @@ class Turn:
         finally:
             await self._drop(self._doing)
             await self._withdraw()
+            self.over.set()
 
     async def _wait(self, news: asyncio.Event) -> None:
         """Wait until the session changes, an answer comes, or the turn is cancelled."""
