@@ -1,6 +1,8 @@
 """`agent acp` as an editor sees it: real processes, the SDK's client, and a model that says a plan."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 from acp import RequestError
@@ -9,7 +11,7 @@ from acp import schema as wire
 from agent_workbench.system.processes import COMMAND_MARK
 from tests.e2e.acp_client import approve, editor
 from tests.e2e.calc import CALC, GOOD, RIGHT, calc_repo, diff_step
-from tests.e2e.machine import Machine, bodies, journal_lines
+from tests.e2e.machine import CHECKOUT, WAIT_SECONDS, Machine, bodies, journal_lines
 
 CHECKED = {"AGENT_TEST_COMMAND": "python test_calc.py"}
 WRONG = diff_step({"calc.py": CALC}, {"calc.py": CALC.replace("left - right", "left * right")})
@@ -133,6 +135,21 @@ async def test_a_chat_a_repository_without_trust_and_wrong_words(served: Machine
         await window.agent.close_session(session_id=last)
         assert await working == "cancelled"
     assert not (repo / "ran").exists()
+    deaf = subprocess.Popen(
+        [sys.executable, "-P", "-m", "agent_workbench", "acp"],
+        cwd=repo,
+        env={**served.environ, "PYTHONPATH": str(CHECKOUT / "src")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert deaf.stdin is not None
+    assert deaf.stdout is not None
+    deaf.stdout.close()
+    deaf.stdin.write(b"no message\n")
+    deaf.stdin.flush()  # it stays open: what ends the agent is that nobody reads its answer
+    assert (await asyncio.to_thread(deaf.wait, WAIT_SECONDS), deaf.stderr and deaf.stderr.read()) == (0, b"")
+    deaf.stdin.close()
     refused = served.agent("acp", cwd=repo, environ={COMMAND_MARK: "1"})
     assert (refused.code, refused.out) != (0, "")
     assert "a command that the agent runs cannot decide" in refused.err
