@@ -39,9 +39,10 @@ class _Host:
         yield self.newest
         await asyncio.Event().wait()
 
-    async def events(self, _: int) -> AsyncGenerator[Recorded]:
-        raise JournalError("the journal is gone")
-        yield
+    async def events(self, after: int) -> AsyncGenerator[Recorded]:
+        if after < 0:
+            raise JournalError("the journal is gone")
+        yield cast("Recorded", None)
 
 
 class _Window:
@@ -61,7 +62,7 @@ class _Window:
 
 async def test_a_turn_ends_when_the_session_cannot_be_shown_any_more(tmp_path: Path) -> None:
     window, host = _Window(), _Host(Invocation(tmp_path, {}, {}))
-    thread = EditorThread(cast("Editor", window), cast("LocalSessionHost", host), str(tmp_path), SESSION)
+    thread = EditorThread(cast("Editor", window), cast("LocalSessionHost", host), (str(tmp_path),) * 2, SESSION)
     async with asyncio.timeout(20):
         assert await Turn(thread, "Go on, please").run() == "refusal"
     assert "the journal is gone" in window.said[-1]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from acp import RequestError
 from acp import schema as wire
+from msgspec.structs import replace
 
 from agent_workbench.acp.editor import Editor, decider_name
 from agent_workbench.acp.modes import OPTION
@@ -172,21 +173,23 @@ class ProtocolAgent:
         host, root = await self._host(cwd)
         if session in self._threads:
             raise _invalid(f"session {session} is open here already")
-        thread = EditorThread(self._editor, host, root, session or new_session_id())
+        thread = EditorThread(self._editor, host, (root, cwd), session or new_session_id())
         self._threads[thread.session] = thread
         return thread
 
     async def _host(self, cwd: str) -> tuple[LocalSessionHost, str]:
-        """Return the host of the repository around a folder, and the repository's root; raise `RepoError`."""
+        """Return the host of the repository around a folder, and the repository's root; raise `RepoError`.
+
+        All folders of a repository have one, because the sessions of a host share a model's server.
+        """
         if not cwd.startswith("/") or "\0" in cwd:
             raise _invalid(f"cwd is {quoted(cwd)}, and no absolute path")
-        known = self._hosts.get(cwd)
-        invocation = self._invocation
-        host = known or LocalSessionHost(
-            Invocation(Path(cwd), invocation.environ, invocation.flags, unconfined=invocation.unconfined)
-        )
-        root = str((await host.repo()).root)
-        return self._hosts.setdefault(cwd, host), root
+        root = (await self._host_in(Path(cwd)).repo()).root
+        host = self._hosts.get(str(root)) or self._host_in(root)
+        return self._hosts.setdefault(str(root), host), str(root)
+
+    def _host_in(self, folder: Path) -> LocalSessionHost:
+        return LocalSessionHost(replace(self._invocation, folder=folder))
 
     async def _choose(self, session: str, mode: str) -> EditorThread:
         thread = self._thread(session)

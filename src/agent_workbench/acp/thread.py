@@ -34,17 +34,18 @@ MAX_COMMANDS = 100
 class EditorThread:
     """A thread of the client and its session, which has the same name.
 
-    A new one is opened with its first prompt: a thread that is never used leaves no session. `rejecting` is the
-    proposal whose rejection the next prompt gives the reason of.
+    A new one is opened with its first prompt: a thread that is never used leaves no session. `places` are the root of
+    the repository and the folder that the client named. `rejecting` is the proposal whose rejection the next prompt
+    gives the reason of.
     """
 
-    def __init__(self, editor: Editor, host: LocalSessionHost, root: str, session: SessionId) -> None:
-        self.editor, self.host, self.root, self.session = editor, host, root, session
-        self.roots = _spellings(root, str(host.invocation.folder))
+    def __init__(self, editor: Editor, host: LocalSessionHost, places: tuple[str, str], session: SessionId) -> None:
+        self.editor, self.host, self.root, self.session = editor, host, places[0], session
+        self.roots = _spellings(*places)
         self._handle: SessionHandle | None = None
         self.rejecting: ProposalId | None = None
         self.news = asyncio.Event()
-        self._updates = EventUpdates(root, whole=False)
+        self._updates = EventUpdates(self.root, whole=False)
         self._mode = str(ApprovalMode.ASK)
         self._chosen = False
         self._resumes = False
