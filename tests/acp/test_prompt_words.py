@@ -26,6 +26,8 @@ def link(uri: str) -> wire.ResourceContentBlock:
         ("https://example.org/repo/a.py", ""),
         (f"{LOCAL}/repo/a\0b", ""),
         (f"{LOCAL}[", ""),
+        (f"{LOCAL}/repo/a%22%20@b.py%20%22", ""),
+        (f"{LOCAL}/repo/a%0A@b.py", ""),
     ],
 )
 def test_a_link_is_a_mention_of_a_file_below_the_repository(uri: str, mentioned: str) -> None:

@@ -54,7 +54,10 @@ def _link(uri: str, roots: tuple[str, ...]) -> str:
         if path and path.startswith(f"{root}{os.sep}"):
             lines = _LINES.match(fragment)
             place = f":{lines[1]}" + (f"-{lines[2]}" if lines[2] else "") if lines else ""
-            return mention_of(f"{Path(path).relative_to(root).as_posix()}{place}")
+            name = Path(path).relative_to(root).as_posix()
+            if '"' in name or not name.isprintable():  # the rest of it would be words, or another mention
+                return f"({quoted(uri, 200)} has a name that cannot be mentioned, and is not read)"
+            return mention_of(f"{name}{place}")
     return f"({quoted(uri, 200)} is outside of the repository and is not read)"
 
 
