@@ -37,6 +37,20 @@ def test_what_leads_out_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+def test_a_link_to_git_s_own_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".git/refs/heads").mkdir(parents=True)
+    (tmp_path / ".git/config").write_text("url = https://user:token@example.org")
+    (tmp_path / "fix.md").symlink_to(".git/config")
+    (tmp_path / "scratch").symlink_to(".git/refs/heads")
+    (tmp_path / "settings").symlink_to(".git/index.lock")
+    with pytest.raises(StorageError, match="which is git's own"):
+        read_inside(tmp_path, "fix.md", 100)
+    for name in ("scratch/T-1.md", "settings", ".GIT/x"):
+        with pytest.raises(StorageError, match="which is git's own"):
+            change_inside(tmp_path, name, 100, lambda _: b"x")
+    assert sorted(each.name for each in (tmp_path / ".git").rglob("*")) == ["config", "heads", "refs"]
+
+
 def test_a_link_inside_is_followed_and_stays(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")

@@ -13,16 +13,21 @@ from agent_workbench.system.regular_files import NotRegularError, open_regular
 LOCK_SECONDS = 10.0
 _TRIES = 10
 _MAX_NAMES = 1000
+_GIT = ".git"
 
 
 def resolve_inside(root: Path, name: str) -> Path:
-    """Return the real path of `root/name`, which need not exist; raise `StorageError` if it is outside `root`."""
+    """Return the real path of `root/name`, which need not exist.
+
+    Raises `StorageError` if it is outside `root`, or among git's own files there.
+    """
+    advice = "replace the link with the file itself"
     try:
-        real = (root / name).resolve()
-        if not real.is_relative_to(root.resolve()):
-            raise StorageError(
-                f"{name} leads to {real}, outside {root}", advice="replace the link with the file itself"
-            )
+        real, top = (root / name).resolve(), root.resolve()
+        if not real.is_relative_to(top):
+            raise StorageError(f"{name} leads to {real}, outside {root}", advice=advice)
+        if any(part.lower() == _GIT for part in real.relative_to(top).parts):
+            raise StorageError(f"{name} leads to {real}, which is git's own", advice=advice)
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of symbolic links
         raise storage_error(f"{name} could not be read", error) from error
     return real
