@@ -62,7 +62,7 @@ class _Window:
 
 async def test_a_turn_ends_when_the_session_cannot_be_shown_any_more(tmp_path: Path) -> None:
     window, host = _Window(), _Host(Invocation(tmp_path, {}, {}))
-    thread = EditorThread(cast("Editor", window), cast("LocalSessionHost", host), (str(tmp_path),) * 2, SESSION)
+    thread = EditorThread(cast("Editor", window), cast("LocalSessionHost", host), (str(tmp_path),), SESSION)
     async with asyncio.timeout(20):
         assert await Turn(thread, "Go on, please").run() == "refusal"
     assert "the journal is gone" in window.said[-1]

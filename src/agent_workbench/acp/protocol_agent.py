@@ -13,7 +13,7 @@ from agent_workbench.acp.editor import Editor, decider_name
 from agent_workbench.acp.modes import OPTION
 from agent_workbench.acp.prompt_words import Block, prompt_words
 from agent_workbench.acp.session_list import listed_sessions
-from agent_workbench.acp.thread import EditorThread
+from agent_workbench.acp.thread import EditorThread, spellings
 from agent_workbench.acp.turn import Turn
 from agent_workbench.api.sessions.session_host import LocalSessionHost, new_session_id
 from agent_workbench.core.background import in_background
@@ -171,9 +171,10 @@ class ProtocolAgent:
         if len(self._threads) >= MAX_THREADS:
             raise _invalid(f"{MAX_THREADS} sessions are open; close one")
         host, root = await self._host(cwd)
+        roots = await asyncio.to_thread(spellings, root, cwd)
         if session in self._threads:
             raise _invalid(f"session {session} is open here already")
-        thread = EditorThread(self._editor, host, (root, cwd), session or new_session_id())
+        thread = EditorThread(self._editor, host, roots, session or new_session_id())
         self._threads[thread.session] = thread
         return thread
 

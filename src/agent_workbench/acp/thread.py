@@ -34,14 +34,14 @@ MAX_COMMANDS = 100
 class EditorThread:
     """A thread of the client and its session, which has the same name.
 
-    A new one is opened with its first prompt: a thread that is never used leaves no session. `places` are the root of
-    the repository and the folder that the client named. `rejecting` is the proposal whose rejection the next prompt
-    gives the reason of.
+    A new one is opened with its first prompt: a thread that is never used leaves no session. `roots` are the
+    spellings of the repository's path, its own first. `rejecting` is the proposal whose rejection the next prompt gives
+    the reason of.
     """
 
-    def __init__(self, editor: Editor, host: LocalSessionHost, places: tuple[str, str], session: SessionId) -> None:
-        self.editor, self.host, self.root, self.session = editor, host, places[0], session
-        self.roots = _spellings(*places)
+    def __init__(self, editor: Editor, host: LocalSessionHost, roots: tuple[str, ...], session: SessionId) -> None:
+        self.editor, self.host, self.roots, self.session = editor, host, roots, session
+        self.root = roots[0]
         self._handle: SessionHandle | None = None
         self.rejecting: ProposalId | None = None
         self.news = asyncio.Event()
@@ -201,8 +201,8 @@ def _command(prompt: CustomPrompt) -> wire.AvailableCommand:
     )
 
 
-def _spellings(root: str, folder: str) -> tuple[str, ...]:
-    """Return the path of the repository, and the one that the client uses if it leads there through a link."""
+def spellings(root: str, folder: str) -> tuple[str, ...]:
+    """Return the path of the repository, and the one that the client uses if it leads there through a link. Blocks."""
     below = os.path.relpath(os.path.realpath(folder), os.path.realpath(root))
     here = os.path.normpath(folder)
     other = here if below == os.curdir else here.removesuffix(f"{os.sep}{below}")
