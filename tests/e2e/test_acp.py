@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from acp import RequestError
@@ -135,21 +136,23 @@ async def test_a_chat_a_repository_without_trust_and_wrong_words(served: Machine
         await window.agent.close_session(session_id=last)
         assert await working == "cancelled"
     assert not (repo / "ran").exists()
-    deaf = subprocess.Popen(
-        [sys.executable, "-P", "-m", "agent_workbench", "acp"],
-        cwd=repo,
-        env={**served.environ, "PYTHONPATH": str(CHECKOUT / "src")},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert deaf.stdin is not None
-    assert deaf.stdout is not None
-    deaf.stdout.close()
-    deaf.stdin.write(b"no message\n")
-    deaf.stdin.flush()  # it stays open: what ends the agent is that nobody reads its answer
-    assert (await asyncio.to_thread(deaf.wait, WAIT_SECONDS), deaf.stderr and deaf.stderr.read()) == (0, b"")
-    deaf.stdin.close()
+    code, errors = await asyncio.to_thread(_unread, served, repo)
+    assert (code, errors) == (0, b"")
     refused = served.agent("acp", cwd=repo, environ={COMMAND_MARK: "1"})
     assert (refused.code, refused.out) != (0, "")
     assert "a command that the agent runs cannot decide" in refused.err
+
+
+def _unread(served: Machine, repo: Path) -> tuple[int, bytes]:
+    """Return exit code and errors of an agent whose client reads nothing and says nonsense."""
+    command = [sys.executable, "-P", "-m", "agent_workbench", "acp"]
+    environ = {**served.environ, "PYTHONPATH": str(CHECKOUT / "src")}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=repo, env=environ, stdin=pipe, stdout=pipe, stderr=pipe) as agent:
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        assert agent.stderr is not None
+        agent.stdout.close()
+        agent.stdin.write(b"no message\n")
+        agent.stdin.flush()  # it stays open: what ends the agent is that nobody reads its answer
+        return agent.wait(WAIT_SECONDS), agent.stderr.read()

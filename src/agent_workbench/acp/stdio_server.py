@@ -1,7 +1,6 @@
 """The agent over standard input and output, for an editor that starts it as its child."""
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from acp.agent.connection import AgentSideConnection
@@ -42,8 +41,7 @@ async def _serve(invocation: Invocation, parent: int) -> None:
     served = cast("Agent", agent)
     connection = AgentSideConnection(served, pipe, listening=False, use_unstable_protocol=True)
     editor.connected(connection)
-    with suppress(ConnectionError):  # the client reads no answers any more
-        await first_end(connection.listen(), parent)
+    await first_end(connection.listen(), parent)
     leaving = asyncio.ensure_future(agent.close())
     await asyncio.wait({leaving}, timeout=LEAVE_SECONDS)
     end_process(ExitCode.DONE)

@@ -44,16 +44,17 @@ class ClientPipe:
 
     async def receive(self) -> Message | None:
         """Return the next message, None at the end of the pipe; answer what is none with an error."""
-        while True:
-            read = await self._in_thread(self._reader, self._read)
-            if read is None:
-                return None
-            if isinstance(read, _Unread):
-                await self._refuse(read.request, read.code, read.why)
-            elif not _is_message(read):
-                await self._refuse(None, INVALID_REQUEST, NO_MESSAGE)
-            elif await self._admits(read):
-                return _without_meta(read)
+        try:
+            while (read := await self._in_thread(self._reader, self._read)) is not None:
+                if isinstance(read, _Unread):
+                    await self._refuse(read.request, read.code, read.why)
+                elif not _is_message(read):
+                    await self._refuse(None, INVALID_REQUEST, NO_MESSAGE)
+                elif await self._admits(read):
+                    return _without_meta(read)
+        except ConnectionError:
+            pass  # nobody reads the answer, so it is the end too
+        return None
 
     async def send(self, message: Message) -> None:
         """Write a message; raises `ConnectionError` when the client is gone."""
