@@ -33,7 +33,7 @@ class ExitCode(IntEnum):
     """Exit codes of the `agent` process; docs/reference/exit-codes.md lists them."""
 
     DONE = 0
-    """What was asked for is done."""
+    """The request was carried out."""
     FAILED = 1
     """It was tried, and failed or found nothing."""
     USAGE = 2

@@ -7,7 +7,7 @@ from typing import IO
 
 MAX_MESSAGE_CHARS = 4 * 1024 * 1024
 MAX_HEAD_CHARS = 200
-"""What is kept of a message that is too long."""
+"""Characters kept of a message that is too long."""
 
 
 def take_pipe() -> tuple[IO[str], IO[str]]:
