@@ -48,6 +48,7 @@ from agent_workbench.core.events.session import (
     TroubleMet,
 )
 from agent_workbench.core.events.step import (
+    FAILING_FIRST,
     ActionRejected,
     ChunkDropped,
     ChunkPinned,
@@ -160,6 +161,7 @@ class Recorded(Struct, frozen=True):
 
 
 __all__ = [
+    "FAILING_FIRST",
     "SCHEMA_VERSION",
     "AbortAsked",
     "ActionDecided",

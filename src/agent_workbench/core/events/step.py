@@ -15,6 +15,10 @@ from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
 
+FAILING_FIRST = 4
+"""Version of words, flow and forms of answers (`TaskStarted.wording`) that was made for small models: the failing
+output is in the first prompt, and the judges of a task are read-only. Tasks of older versions go on as they began."""
+
 
 class SkillText(RecordedValue, frozen=True):
     """A skill that goes into the prompt: the `reason` why it was chosen, and its part's tokens (0: not recorded)."""

@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
     Recorded,
     SessionConfigured,
     SkillsChosen,
+    TaskStarted,
     TroubleMet,
 )
 from agent_workbench.core.hook_answers import HookRun
@@ -127,6 +128,12 @@ class TaskRun(Struct, frozen=True):
     merged: MergeOutcome | None = None
     status: TaskStatus | None = None
     reason: str = ""
+
+    @property
+    def wording(self) -> int:
+        """Version of words, flow and forms of answers of this run (`TaskStarted.wording`)."""
+        started = self.history[0].event if self.history else None
+        return started.wording if isinstance(started, TaskStarted) else 0
 
     @property
     def waiting(self) -> Proposal | None:
