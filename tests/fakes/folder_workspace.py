@@ -43,6 +43,9 @@ class FolderWorkspace:
         self.reads.append(path)
         return await asyncio.to_thread(self._read, path)
 
+    async def links(self) -> Mapping[str, str]:
+        return {}
+
     async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
         raise WorkspaceError(_READS_ONLY)
 

@@ -10,6 +10,7 @@ WorkbenchError
 ├── WorkspaceError        worktree, branch, checkpoint, commit, merge               exit 4
 │   └── TargetMoved       the target branch of a merge changed since it was shown   exit 4
 ├── PatchError            a refused diff                                            exit 1
+│   └── JudgeTouched      a diff of files that decide whether its task is done      exit 1
 ├── ShellError            a command that could not be started                       exit 4
 │   └── SandboxError      no sandbox holds                                          exit 4
 ├── ToolError             a tool of a source that cannot be called                  exit 4
@@ -26,6 +27,7 @@ WorkbenchError
     └── ContextOverflow   the prompt is longer than the context                     exit 5
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -133,6 +135,19 @@ class PatchError(WorkbenchError):
     """A diff was refused; nothing of it was applied."""
 
     exit_code = ExitCode.FAILED
+
+
+class JudgeTouched(PatchError):
+    """A diff changes `paths`, which decide whether the task is done."""
+
+    def __init__(self, paths: Sequence[str], part: str = "") -> None:
+        which = ", ".join(path if path.isprintable() else ascii(path) for path in paths)
+        decide = "decide" if len(paths) > 1 else "decides"
+        super().__init__(
+            f"{part}{which} {decide} whether this task is done, so it is read-only",
+            advice="Leave it as it is and change the code that it checks. New tests go into a new file.",
+        )
+        self.paths = tuple(paths)
 
 
 class ShellError(WorkbenchError):

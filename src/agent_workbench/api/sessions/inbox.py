@@ -332,14 +332,15 @@ def _partial_diff(proposal: Proposal, choice: InboxChoice) -> PartialDiff:
     if unknown := [number for number in choice.hunks if not 1 <= number <= len(hunks)]:
         raise UsageError(f"{proposal.id} has no hunk {unknown[0]}", advice=f"its hunks are 1 to {len(hunks)}")
     left = (each for number, each in enumerate(hunks, 1) if number not in choice.hunks)
-    return partial_diff(proposal.patch, HunkChoice(tuple(LeftOut(each.id, reason=choice.reason) for each in left)))
+    without = HunkChoice(tuple(LeftOut(each.id, reason=choice.reason) for each in left))
+    return partial_diff(proposal.patch, without, proposal.special)
 
 
 def _shown_part(proposal: Proposal, choice: InboxChoice) -> PartialDiff:
     """Return the part that a screen showed as what stays; raise `DecisionRefused` if it is another one."""
     changed = DecisionRefused(f"{proposal.id} changed after it was shown", advice="look again")
     try:
-        part = partial_diff(proposal.patch, HunkChoice(choice.left))
+        part = partial_diff(proposal.patch, HunkChoice(choice.left), proposal.special)
     except PatchError as error:
         raise changed from error
     if part.result_sha != choice.result_sha:

@@ -118,6 +118,8 @@ def _said(event: Event) -> str:
             return f"step {event.step}: no answer: {event.what}"
         case ModelInterrupted():
             return f"step {event.step}: the answer was interrupted ({event.cause}) {event.what}"
+        case ActionRejected(judges=judges) if judges:
+            return f"step {event.step} tried to change what judges the task: {event.reason}"
         case ActionRejected():
             return f"step {event.step} was invalid: {event.reason}"
         case ReflexionNoted():

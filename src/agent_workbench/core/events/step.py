@@ -57,7 +57,7 @@ class TaskStarted(RecordedValue, frozen=True):
     record `SkillsChosen`. `wording` is the version of the texts for the model in this run; 0 is any version that did
     not record it. `tools` are the names of `specs`; journals of 0.1 hold the names alone. `commit_convention` is the
     form of the commit subjects before the task. `instructions` are those of the repository, the nearest to the task's
-    files last.
+    files last. `judges` are the files of the base that decide whether the task is done (`core.checks.judges`).
     """
 
     task: TaskId
@@ -71,6 +71,7 @@ class TaskStarted(RecordedValue, frozen=True):
     specs: tuple[ToolSpec, ...] = ()
     commit_convention: CommitConvention = CommitConvention.NONE
     instructions: tuple[RepoInstructions, ...] = ()
+    judges: tuple[str, ...] = ()
 
 
 class SkillsChosen(RecordedValue, frozen=True):
@@ -159,12 +160,14 @@ class ModelInterrupted(RecordedValue, frozen=True):
 class ActionRejected(RecordedValue, frozen=True):
     """An answer held no valid action; `reason` says exactly what was wrong.
 
-    `empty_finish`: a finish was sent back because nothing is changed. That is no failed step.
+    `empty_finish`: a finish was sent back because nothing is changed. That is no failed step. `judges` are files that
+    the answer tried to change although they decide whether the task is done.
     """
 
     step: int
     reason: str
     empty_finish: bool = False
+    judges: tuple[str, ...] = ()
 
 
 class ReflexionNoted(RecordedValue, frozen=True):

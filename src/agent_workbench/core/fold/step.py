@@ -101,6 +101,7 @@ def _rejected(run: TaskRun, event: ActionRejected) -> TaskRun:
         failures=run.failures + int(counted and not event.empty_finish),
         tool_calls=run.tool_calls + counted,
         finish_returned=run.finish_returned or event.empty_finish,
+        judge_attempts=run.judge_attempts + int(bool(event.judges)),
     )
 
 

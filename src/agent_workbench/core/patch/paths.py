@@ -36,6 +36,12 @@ def fold_path(path: str) -> str:
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", bare).casefold())
 
 
+def takes_place_of(path: str, other: str) -> bool:
+    """Return True if `path` is `other` on some file system, lies below it, or is in a package of its module's name."""
+    own, file = fold_path(path), fold_path(other)
+    return own == file or own.startswith((f"{file}/", f"{file.removesuffix('.py')}/"))
+
+
 def check_path(path: str) -> None:
     """Raise `PatchError` with the cause unless a diff may name `path`."""
     cause = _fault(path)

@@ -1,5 +1,7 @@
 """Paths whose change needs a second confirmation: settings, CI, agent instructions, deletions, renames."""
 
+from collections.abc import Collection
+
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Patch
@@ -65,14 +67,15 @@ USUAL_GLOBS = ("**/.env.example", "**/.env.sample", "**/.env.template")
 """Exceptions from `SPECIAL_GLOBS`: templates without values."""
 
 
-def special_paths(patch: Patch) -> tuple[str, ...]:
+def special_paths(patch: Patch, also: Collection[str] = ()) -> tuple[str, ...]:
     """Return the paths that need a second confirmation, in the order of the patch and without duplicates.
 
     These are settings of git and of the workbench, CI files, skills, tasks, instructions for agents and environment
     files. Every spelling that some file system treats as the same name counts. Deleted and renamed files are special
-    too; a rename has two paths.
+    too; a rename has two paths. So are those of `also`.
     """
-    found = (path for file in patch.files for path in (file.old_path, file.path) if _is_special(file, path))
+    paths = ((file, path) for file in patch.files for path in (file.old_path, file.path))
+    found = (path for file, path in paths if path in also or _is_special(file, path))
     return tuple(dict.fromkeys(found))
 
 

@@ -130,14 +130,16 @@ class FileChange(Struct, frozen=True):
 class PatchBounds(Struct, frozen=True):
     """Limits of a diff, checked before and after it is parsed.
 
-    Each path must match one of `write_globs` and none of `protected_globs`. Protected globs also match spellings that
-    a case-insensitive file system treats as the same name.
+    Each path must match one of `write_globs` and none of `protected_globs`, and be none of `judges`, the files that
+    decide whether the task is done. Protected globs and judges also match spellings that a case-insensitive file system
+    treats as the same name.
     """
 
     max_bytes: int = 1_000_000
     max_files: int = 100
     write_globs: tuple[str, ...] = ("**",)
     protected_globs: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
 
 
 OWN_BOUNDS = PatchBounds(max_bytes=50_000_000, max_files=10_000)

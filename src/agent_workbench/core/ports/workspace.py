@@ -59,6 +59,9 @@ class Workspace(ReadableFiles, Protocol):
     async def read(self, path: str) -> FileContent | None:
         """Return a regular file's content, None if there is none; raise for symlinks and paths outside."""
 
+    async def links(self) -> Mapping[str, str]:
+        """Return the symbolic links of the base that lead to a path of the repository, each with that path."""
+
     async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
         """Apply all changes or none; return `parent_tree` with them. Raises if a file differs from its preimage."""
 

@@ -6,8 +6,10 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agent_workbench.core.checks.judges import Judges
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
+    FAILING_FIRST,
     ActionDecided,
     ModelAnswered,
     PromptBuilt,
@@ -73,9 +75,10 @@ class TaskRun(Struct, frozen=True):
     `compacts_for` is the phase to return to after a compaction. `compaction_asked`: the user asked for an optional one.
     `notes_full`: the compaction is about the scratchpad; `notes_settled` is its length when that was last decided.
     `undoing` is the proposal whose diff is to be undone. `paused`: the model is not asked. `finish_returned`: a finish
-    without changes was sent back to the model. `failures` counts consecutive failed steps, `reflected` those before the
-    newest reflexion. `fork` is the suffix of the session that took the run over from its parent, empty if it began
-    here. `reviewed` is the newest tree of which a consultant was asked for a review.
+    without changes was sent back to the model. `judge_attempts` counts answers that tried to change a judge.
+    `failures` counts consecutive failed steps, `reflected` those before the newest reflexion. `fork` is the suffix of
+    the session that took the run over from its parent, empty if it began here. `reviewed` is the newest tree of which a
+    consultant was asked for a review.
     """
 
     task: TaskId
@@ -121,6 +124,7 @@ class TaskRun(Struct, frozen=True):
     undoing: ProposalId | None = None
     paused: bool = False
     finish_returned: bool = False
+    judge_attempts: int = 0
     reviewed: str = ""
     checkpoint: Checkpoint | None = None
     fork: str = ""
@@ -132,8 +136,27 @@ class TaskRun(Struct, frozen=True):
     @property
     def wording(self) -> int:
         """Version of words, flow and forms of answers of this run (`TaskStarted.wording`)."""
-        started = self.history[0].event if self.history else None
-        return started.wording if isinstance(started, TaskStarted) else 0
+        started = self.started
+        return started.wording if started is not None else 0
+
+    @property
+    def started(self) -> TaskStarted | None:
+        """The event that the run began with."""
+        first = self.history[0].event if self.history else None
+        return first if isinstance(first, TaskStarted) else None
+
+    @property
+    def judges(self) -> Judges:
+        """The files that decide whether the task is done; none for versions before `FAILING_FIRST`."""
+        started = self.started if self.wording >= FAILING_FIRST and not self.definition.edits else None
+        paths, required = (started.judges, self.checks[: self.required]) if started is not None else ((), ())
+        return Judges(self.definition, paths, required, self.baseline)
+
+    @property
+    def failed_before(self) -> bool:
+        """True if an acceptance command is known to have failed before any change: the task is to make it pass."""
+        baseline = self.baseline or ()
+        return any(each.command in self.checks[: self.required] and not each.passed for each in baseline)
 
     @property
     def waiting(self) -> Proposal | None:

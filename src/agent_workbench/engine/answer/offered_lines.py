@@ -11,7 +11,7 @@ from agent_workbench.core.patch.file_lines import FileLines
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope
 from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_lines
-from agent_workbench.core.patch.paths import fold_path
+from agent_workbench.core.patch.paths import fold_path, takes_place_of
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import sent_chunks
@@ -121,6 +121,7 @@ def _may_be_changed(scope: TaskBounds, bounds: PatchBounds, path: str) -> bool:
         and scope.may_read(path)
         and any(matches_glob(path, glob) for glob in bounds.write_globs)
         and not any(matches_glob(folded, fold_path(glob)) for glob in bounds.protected_globs)
+        and not any(takes_place_of(path, judge) for judge in bounds.judges)
     )
 
 

@@ -74,7 +74,7 @@ def part_of(proposal: Proposal, rest: Patch, hunks: tuple[HunkVerdict, ...]) -> 
         proposal,
         diff=render_patch(rest),
         paths=paths,
-        special=special_paths(rest),
+        special=special_paths(rest, proposal.special),
         preimages=tuple(each for each in proposal.preimages if each.path in paths),
         hunks=(*left_out_hunks(proposal.hunks), *hunks),
     )

@@ -5,7 +5,7 @@ from asyncio import to_thread
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.errors import PatchError, UsageError, error_text
+from agent_workbench.core.errors import JudgeTouched, PatchError, UsageError, error_text
 from agent_workbench.core.events import (
     ActionDecided,
     ActionProposed,
@@ -75,7 +75,8 @@ async def read_answer(session: SessionContext) -> None:
         tool = await session.tools.tool(call.tool.name)
         await propose(session, tool, call.arguments, call.text, call.mended)
     except REFUSALS as refusal:
-        await session.record(ActionRejected(answer.step, f"{call.tool.name}: {error_text(refusal)}"))
+        judges = refusal.paths if isinstance(refusal, JudgeTouched) else ()
+        await session.record(ActionRejected(answer.step, f"{call.tool.name}: {error_text(refusal)}", judges=judges))
 
 
 def _runs_anew(spec: ToolSpec) -> bool:

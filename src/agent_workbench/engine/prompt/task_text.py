@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from agent_workbench.core.checks.judges import judges_to_name
 from agent_workbench.core.events import SkillsChosen, SkillText, TaskStarted
 from agent_workbench.core.plan import Budget, Constraints, PathScope
 
@@ -26,6 +27,8 @@ def assignment(started: TaskStarted) -> str:
         parts.append(CHANGES_NOTHING)
     if started.checks:
         parts.append("It is done when these pass:\n" + "\n".join(f"  {line}" for line in started.checks))
+    if judges := judges_to_name(started.judges):
+        parts.append(f"Read-only, because they decide whether the task is done: {judges}")
     if started.wording >= SKILLS_FIRST:
         parts += _limits(task.scope, task.constraints, task.budget)
     elif task.scope.allowed_write_globs != ALL_PATHS:

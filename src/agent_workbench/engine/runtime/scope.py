@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from agent_workbench.core.checks.judges import Protection, has_runner_settings
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.patch.values import FileContent, PatchBounds
@@ -73,7 +74,16 @@ class TaskBounds(Struct, frozen=True):
             max_files=MAX_FILES if limits.max_files_changed is None else limits.max_files_changed,
             write_globs=() if self.task.changes_nothing else self.task.scope.allowed_write_globs,
             protected_globs=(*PROTECTED_GLOBS, *map(_below, folders)),
+            judges=self._read_only(),
         )
+
+    def _read_only(self) -> tuple[str, ...]:
+        """Return the judges of the task that no diff may change here. Unattended, no person can open one."""
+        run, config = self.state.run, self.state.config
+        if run is None:
+            return ()
+        kinds = tuple(Protection) if config is not None and config.headless else (Protection.READ_ONLY,)
+        return tuple(path for kind in kinds for path in run.judges.protected(kind) if not has_runner_settings(path))
 
 
 def _below(folder: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from agent_workbench.core.checks.judge_search import JudgeSearch
 from agent_workbench.core.errors import PlanError, ShellError, StorageError, WorkspaceError
 from agent_workbench.core.events import (
     Author,
@@ -127,6 +128,7 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
         specs=specs,
         commit_convention=convention,
         instructions=() if task.edits else await _instructions(session, workspace, task),
+        judges=() if task.edits or task.changes_nothing else await _judges(workspace, checks, session.settings),
     )
     await session.record(started)
     await session.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)
@@ -140,6 +142,19 @@ async def _commit_convention(workspace: Workspace) -> CommitConvention:
     """Return the convention of the commit subjects before the task's base."""
     commits = await workspace.past_commits(LOOKED_AT)
     return common_convention([commit.message.split("\n", 1)[0] for commit in commits])
+
+
+async def _judges(workspace: Workspace, checks: CheckList, settings: Settings) -> tuple[str, ...]:
+    """Return the files that decide whether the task is done: those that its acceptance commands name or call."""
+    required = checks.commands[: checks.required]
+    if not required:
+        return ()
+    search = JudgeSearch(await workspace.list_files(), await workspace.links(), (settings.test_command,))
+    for line in required:
+        search.command(line)
+    while wanted := search.unread:
+        search.read(await workspace.read_files(wanted))
+    return search.found
 
 
 async def _instructions(session: SessionContext, workspace: Workspace, task: Task) -> tuple[RepoInstructions, ...]:

@@ -46,6 +46,7 @@ def _task(account: TaskReport) -> JsonObject:
         "tree": run.tree,
         "commit": run.commit,
         "steps": run.step,
+        "judge_attempts": run.judge_attempts,
         "tokens": run.tokens,
         "dollars": run.dollars,
         "working_seconds": run.working_seconds,

@@ -80,6 +80,9 @@ class GitWorkspace:
     async def read(self, path: str) -> FileContent | None:
         return await self._do(self._files.read, path)
 
+    async def links(self) -> Mapping[str, str]:
+        return await self._do(self._files.links, self._facts.tree)
+
     async def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
         return await self._do(self._files.write, changes, parent_tree)
 

@@ -1,11 +1,13 @@
 """Files of a task's worktree: listed, read, changed in transactions, compared with trees, and restored."""
 
+import posixpath
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
 from agent_workbench.adapters.git.commands.objects import (
     EXECUTABLE,
     GITLINK,
+    LINK,
     MAX_FILE_BYTES,
     REGULAR,
     GitObjects,
@@ -40,6 +42,18 @@ class WorktreeFiles:
     def read(self, path: str) -> FileContent | None:
         """Return a regular file's content."""
         return read_file(self._root, path)
+
+    def links(self, tree: str) -> dict[str, str]:
+        """Return the links of `tree` that lead to a path in it, each with that path."""
+        links = {path: entry for path, entry in self._objects.entries(tree).items() if entry.mode == LINK}
+        targets = self._objects.contents(entry.oid for entry in links.values())
+        found = {}
+        for path, entry in links.items():
+            target = targets[entry.oid].decode("utf-8", "surrogateescape")
+            to = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+            if not to.startswith(("/", "..")):
+                found[path] = to
+        return found
 
     def write(self, changes: Sequence[FileChange], parent_tree: str) -> str:
         """Make all the changes or none, and return the tree of `parent_tree` with the changes."""

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from agent_workbench.core.errors import PatchError
+from agent_workbench.core.errors import JudgeTouched, PatchError
 from agent_workbench.core.patch.globs import matches_glob
-from agent_workbench.core.patch.paths import find_clash, find_folder_clash, fold_path, shown
+from agent_workbench.core.patch.paths import find_clash, find_folder_clash, fold_path, shown, takes_place_of
 from agent_workbench.core.patch.values import NO_NEWLINE, FileOperation, FilePatch, LineKind, Patch, PatchBounds
 
 
@@ -41,6 +41,8 @@ def checked_patch(files: tuple[FilePatch, ...], bounds: PatchBounds) -> Patch:
     check_count(len(files), bounds)
     _check_names(files)
     patch = Patch(files)
+    if judged := tuple(path for path in patch.paths if any(takes_place_of(path, judge) for judge in bounds.judges)):
+        raise JudgeTouched(judged)
     for path in patch.paths:
         _check_scope(path, bounds)
     return patch

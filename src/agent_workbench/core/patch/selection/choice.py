@@ -112,11 +112,16 @@ class PartialDiff(Struct, frozen=True):
         )
 
 
-def partial_diff(patch: Patch, choice: HunkChoice) -> PartialDiff:
-    """Return the part that a choice takes; raise `PatchError` if the choice belongs to another patch."""
+def partial_diff(patch: Patch, choice: HunkChoice, special: Collection[str] = ()) -> PartialDiff:
+    """Return the part that a choice takes; raise `PatchError` if the choice belongs to another patch.
+
+    `special` are those of the whole patch.
+    """
     kept = leave_out(patch, choice.left)
     text = render_patch(kept)
     all_of_it = selectable_parts(patch)
     taken = sum(choice.fate(each) is not HunkFate.LEFT for each in all_of_it)
     added, removed = patch_stat(kept)
-    return PartialDiff(choice.left, taken, len(all_of_it), added, removed, special_paths(kept), text, patch_hash(text))
+    return PartialDiff(
+        choice.left, taken, len(all_of_it), added, removed, special_paths(kept, special), text, patch_hash(text)
+    )

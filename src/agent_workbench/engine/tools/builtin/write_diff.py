@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import PatchError, WorkspaceError
-from agent_workbench.core.events import PatchApplied
+from agent_workbench.core.checks.judges import Protection, changes_runs, has_runner_settings, runner_settings
+from agent_workbench.core.errors import JudgeTouched, PatchError, WorkspaceError
+from agent_workbench.core.events import FAILING_FIRST, PatchApplied
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import render_patch
@@ -21,6 +22,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.prompt.repeated_lines import is_as_written
+from agent_workbench.engine.runtime.scope import TaskBounds
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
@@ -39,13 +41,14 @@ class WriteDiff(BuiltinTool, frozen=True):
         fit = await _fit(context, text, existing)
         paths = fit.patch.paths
         _check_no_stand_in(fit.changes)
+        opened = await to_thread(opened_judges, context.scope, fit.changes)
         await context.check_file_count(paths)
         patch, diff = await to_thread(_compared, await _against_approved(context, fit.changes))
         return Draft(
             text=text,
             diff=diff,
             paths=paths,
-            special=special_paths(fit.patch),
+            special=special_paths(fit.patch, opened),
             preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in fit.changes),
             repaired=fit.repairs,
             patch=patch,
@@ -90,6 +93,32 @@ def _check_no_stand_in(changes: tuple[FileChange, ...]) -> None:
                     f"{found.decode()} would be written into {change.path}",
                     advice="it stands for the value of a secret, which nobody is shown; leave such lines as they are",
                 )
+
+
+def opened_judges(scope: TaskBounds, changes: tuple[FileChange, ...]) -> tuple[str, ...]:
+    """Return the paths of a change that decide about the task, so that a person has to approve exactly that.
+
+    These are judges that the task's words name, and new files that change how its tests run. Raises `JudgeTouched` for
+    a change of what a file of a project says about tests.
+    """
+    run = scope.run
+    if run.wording < FAILING_FIRST or not run.checks:
+        return ()
+    judges, found = run.judges, list[str]()
+    for change in changes:
+        before, after = (_text(content) for content in (change.before, change.after))
+        settings = runner_settings(change.path, before) != runner_settings(change.path, after)
+        new = change.before is None and changes_runs(change.path)
+        protection = judges.of_named(change.path) if settings or new else judges.protection(change.path)
+        if settings and change.before is not None and protection is Protection.READ_ONLY:
+            raise JudgeTouched((change.path,), "what it says about tests in ")
+        if protection is not None and (settings or new or not has_runner_settings(change.path)):
+            found.append(change.path)
+    return tuple(found)
+
+
+def _text(content: FileContent | None) -> str | None:
+    return content.data.decode("utf-8", "replace") if content is not None else None
 
 
 async def _fit(context: ToolContext, text: str, existing: Collection[str]) -> Fit:

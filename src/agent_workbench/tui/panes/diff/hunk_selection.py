@@ -55,7 +55,9 @@ class HunkSelection:
     def choose(self, choice: HunkChoice) -> None:
         """Change what is left out."""
         self.choice = choice
-        self.taking = partial_diff(self._patch, choice) if self._patch is not None and choice.left else None
+        special = self._proposal.special if self._proposal is not None else ()
+        taking = self._patch is not None and choice.left
+        self.taking = partial_diff(self._patch, choice, special) if self._patch is not None and taking else None
 
     def carry(self, before: "HunkSelection") -> list[str]:
         """Carry the choice over an edit of the diff; return the reasons of parts that are no longer in it."""

@@ -1,0 +1,179 @@
+"""Judges of a task: the files that decide whether it is done, and who may change them."""
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from configparser import Error as IniError
+from configparser import RawConfigParser
+from enum import StrEnum
+
+from msgspec import Struct
+
+from agent_workbench.core.checks.results import CheckResult
+from agent_workbench.core.patch.globs import literal_glob
+from agent_workbench.core.patch.paths import fold_path, takes_place_of
+from agent_workbench.core.plan import Task
+from agent_workbench.core.plan.task_words import named_words
+from agent_workbench.core.repo.path_kinds import is_test
+
+WHOLE_CONFIGS = frozenset(
+    {
+        "conftest.py",
+        "pytest.ini",
+        ".pytest.ini",
+        "pytest.toml",
+        ".pytest.toml",
+        "sitecustomize.py",
+        "usercustomize.py",
+        "noxfile.py",
+        ".mocharc.json",
+        ".mocharc.js",
+        ".mocharc.cjs",
+        ".mocharc.yml",
+        ".mocharc.yaml",
+        "nextest.toml",
+    }
+)
+"""Names of files that change how tests run, wherever they are."""
+CONFIG_STEMS = frozenset(
+    {"jest.config", "jest.setup", "vitest.config", "vitest.setup", "karma.conf", "vitest.workspace"}
+)
+SHADOWS = frozenset({"pytest", "_pytest", "unittest", "pluggy", "doctest", "nose2"})
+"""Modules of test runners; a new one of these names in the repository would be run instead."""
+SECTIONS = {
+    "pyproject.toml": (("tool", "pytest"), ("tool", "tox"), ("tool", "nox")),
+    "tox.ini": (("pytest",), ("tox",), ("testenv",)),
+    "setup.cfg": (("tool:pytest",), ("tox",), ("testenv",)),
+    "package.json": (("scripts",), ("jest",), ("mocha",), ("vitest",), ("ava",), ("tap",)),
+}
+"""Files of which only these sections are about tests: the rest of them is no judge."""
+
+
+class Protection(StrEnum):
+    """Who may change a judge: nobody, or a person who approves exactly that."""
+
+    READ_ONLY = "read_only"
+    PERSON = "person"
+
+
+class Judges(Struct, frozen=True):
+    """Judges of a run, as its journal tells them.
+
+    `paths` are those that were found when the task started. `required` are the acceptance commands, `baseline` their
+    results before any change (None: not known).
+    """
+
+    task: Task
+    paths: tuple[str, ...]
+    required: tuple[str, ...]
+    baseline: tuple[CheckResult, ...] | None
+
+    def protected(self, protection: Protection) -> tuple[str, ...]:
+        """Return the judges that are protected in this way, in order. The files of failing tests are among them."""
+        return tuple(path for path in self._all() if self.protection(path) is protection)
+
+    def protection(self, path: str) -> Protection | None:
+        """Return who may change `path`: None for a file that is no judge, or that the task may change."""
+        return self.of_named(path) if any(takes_place_of(path, judge) for judge in self._all()) else None
+
+    def of_named(self, path: str) -> Protection | None:
+        """Return who may change a file that counts as a judge. The task's scope and its words may name it.
+
+        The scope of a task opens what it names exactly. Words open it where the checks passed before any change; where
+        they failed, a sentence that names the failing test is no permission to change it, so that a person decides.
+        """
+        if literal_glob(path) in self.task.scope.allowed_write_globs or path in self.task.scope.allowed_write_globs:
+            return None
+        folded = path.casefold()
+        if not {folded, folded.rpartition("/")[2]} & named_words(self.task):
+            return Protection.READ_ONLY
+        return None if self.passed_before else Protection.PERSON
+
+    @property
+    def passed_before(self) -> bool:
+        """True if the acceptance commands are known to have passed before any change."""
+        return self.baseline is not None and not any(True for _ in self._failed())
+
+    def _failed(self) -> Iterator[CheckResult]:
+        return (each for each in self.baseline or () if each.command in self.required and not each.passed)
+
+    def _all(self) -> tuple[str, ...]:
+        failing = (path for each in self._failed() for test in each.failed_tests for path in test_files(test))
+        return tuple(dict.fromkeys((*self.paths, *failing)))
+
+
+def test_files(test: str) -> tuple[str, ...]:
+    """Return the paths of the files that a test's id may stand for, none if it names no file."""
+    place = test.partition("::")[0].partition(" > ")[0].strip()
+    if "/" in place or place.endswith((".py", ".js", ".ts", ".mjs", ".cjs", ".jsx", ".tsx")):
+        return (place.removeprefix("./"),)
+    names = place.partition(" ")[0].split(".")
+    if len(names) < 2 or not all(name.isidentifier() for name in names):
+        return ()
+    paths = (f"{'/'.join(names[:size])}.py" for size in range(1, len(names)))
+    return tuple(path for path in paths if is_test(path))
+
+
+test_files.__test__ = False  # type: ignore[attr-defined] # the name would make pytest collect it
+
+
+def is_config(path: str) -> bool:
+    """Return True for a file that configures test runners, whether or not other things too."""
+    return changes_runs(path) or has_runner_settings(path)
+
+
+def has_runner_settings(path: str) -> bool:
+    """Return True for a file of which a part configures test runners (`runner_settings`)."""
+    return _name(path) in SECTIONS
+
+
+def changes_runs(path: str) -> bool:
+    """Return True for a file that is only about how tests run, or would be run instead of a test runner."""
+    name = _name(path)
+    stem = name.rpartition(".")[0]
+    package = path.casefold().rpartition("/")[0].rpartition("/")[2]
+    shadows = name.endswith(".py") and (stem in SHADOWS or (name == "__init__.py" and package in SHADOWS))
+    return name in WHOLE_CONFIGS or stem in CONFIG_STEMS or name.endswith(".pth") or shadows
+
+
+def runner_settings(path: str, text: str | None) -> object:
+    """Return what a file of `SECTIONS` says about tests, None if that is nothing.
+
+    A text that cannot be parsed is returned as it is, so that it differs from any other.
+    """
+    wanted = SECTIONS.get(_name(path), ())
+    if text is None or not wanted:
+        return None
+    try:
+        found = _sections(path, text)
+    except (ValueError, IniError, RecursionError):
+        return text
+    chosen = {".".join(keys): value for keys in wanted if (value := _at(found, keys)) is not None}
+    return chosen or None
+
+
+def _sections(path: str, text: str) -> object:
+    if path.endswith(".json"):
+        return json.loads(text)
+    if path.endswith(".toml"):
+        return tomllib.loads(text)
+    parser = RawConfigParser(strict=False, allow_no_value=True)
+    parser.read_string(text)
+    return {name: dict(parser.items(name)) for name in parser.sections()}
+
+
+def _at(found: object, keys: Sequence[str]) -> object:
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _name(path: str) -> str:
+    return fold_path(path).rpartition("/")[2]
+
+
+def judges_to_name(paths: Iterable[str], most: int = 6) -> str:
+    """Return judges as a list for a sentence, without configuration; the number of more than `most` is told."""
+    named = [path for path in paths if not is_config(path)]
+    more = f" and {len(named) - most} more" if len(named) > most else ""
+    return ", ".join(named[:most]) + more

@@ -1,0 +1,64 @@
+"""Words of a task as its flow reads them: what they name, whether they ask for a test, and for more than its checks."""
+
+import re
+
+from agent_workbench.core.plan import Task
+
+# The goal that a task in words gets beside the user's own (`drafted_goal`).
+_DRAFTED = re.compile(r"A new test(?: in \S+)? shows it, and .+ passes\.$", re.MULTILINE)
+_TEST = r"(?:unit |regression |failing |integration )*(?:tests?|test ?cases?|specs?)\b"
+_WANTS = re.compile(
+    rf"\b(?:new|an?other|more|add(?:s|ed|ing)?|writ(?:e|es|ing|ten)|creat(?:e|es|ing)|includ(?:e|es|ing)|with|needs?"
+    rf"|extend(?:s|ing)?|cover(?:s|ed)?)\b(?: (?:by|a|an|the|its|some|two|three|new|more|it|this|that|in|and)){{0,3}}"
+    rf" {_TEST}",
+    re.IGNORECASE,
+)
+_MORE = re.compile(
+    r"\b(?:document(?:s|ed|ation)?|docs|readme|changelog|docstrings?|comments?|rename|refactor\w*|clean ?up)\b",
+    re.IGNORECASE,
+)
+_FAILING = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|pass(?:es|ed|ing)?|red|green|broken)\b", re.IGNORECASE)
+_EDGES = "@`'\"“”‘’.,;:!?()[]{}<>*"
+
+
+def drafted_goal(where: str, check: str) -> str:
+    """Return the goal of a task in words: a new test (`where`: in this file, empty: anywhere), and its check."""
+    return f"A new test{f' in {where}' if where else ''} shows it, and {check} passes."
+
+
+def stated_goal(task: Task) -> str:
+    """Return the goal without the sentence that every task in words gets."""
+    return _DRAFTED.sub("", task.goal).strip()
+
+
+def asks_for_test(task: Task) -> bool:
+    """Return True if the words or the goal ask for a test."""
+    return _WANTS.search(_said(task)) is not None
+
+
+def wants_only_checks(task: Task) -> bool:
+    """Return True if the words state nothing besides a defect that the task's checks show."""
+    own = f"{task.description}\n{task.suggested_approach}"
+    return not (stated_goal(task) or _WANTS.search(own) or _MORE.search(own))
+
+
+def is_about_failures(task: Task) -> bool:
+    """Return True if the words say that something fails, or has to pass."""
+    return _FAILING.search(f"{task.description}\n{stated_goal(task)}\n{task.suggested_approach}") is not None
+
+
+def named_words(task: Task) -> frozenset[str]:
+    """Return the words of a task that may be names of files, in lower case.
+
+    Its acceptance commands are left out: a file that only they name is what the task is judged by.
+    """
+    words = _said(task).casefold().split()
+    found = (word.strip(_EDGES) for word in words)
+    return frozenset(part for word in found for part in (word, word.partition(":")[0]) if part)
+
+
+def _said(task: Task) -> str:
+    text = "\n".join((task.description, task.goal, task.suggested_approach))
+    for command in sorted(task.accept_tests, key=len, reverse=True):
+        text = text.replace(command, " ")
+    return text

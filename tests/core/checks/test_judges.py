@@ -1,0 +1,180 @@
+"""Judges of a task: the files that its commands name, call or are configured by, and who may change them."""
+
+import pytest
+
+from agent_workbench.core.checks.judge_search import JudgeSearch
+from agent_workbench.core.checks.judges import Judges, Protection, changes_runs, runner_settings, test_files
+from agent_workbench.core.checks.results import CheckResult
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import PathScope, Task
+
+FILES = {
+    "answer.txt": b"",
+    "conftest.py": b"",
+    "src/checkout.py": b"",
+    "src/flatten.py": b"",
+    "tests/conftest.py": b"",
+    "tests/test_flatten.py": b"from src.flatten import flatten\nfrom tests.helper import x\nopen('tests/data/a.json')",
+    "tests/helper.py": b"",
+    "tests/data/a.json": b"",
+    "tests/unit/test_sieve.py": b"",
+    "run_checks.py": b"",
+    "scripts/test.sh": b'#!/bin/sh\ncd "$(dirname "$0")/.."\nexec python run_checks.py\n',
+    "Makefile": b"test:\n\t@pytest tests/unit\n",
+    "package.json": b'{"scripts": {"test": "npm run unit", "unit": "node web/sum.test.js", "dev": "tests/dev.js"}}',
+    "tests/dev.js": b"",
+    "web/sum.test.js": b"",
+    "python_testcases/test_gcd.py": b"from load_testdata import load\n",
+    "python_testcases/load_testdata.py": b"at = here / '../json_testcases' / f'{name}.json'\n",
+    "json_testcases/gcd.json": b"",
+    "pytest.ini": b"",
+}
+CONFIG = {"conftest.py", "tests/conftest.py", "pytest.ini", "package.json"}
+FLATTEN = ["tests/test_flatten.py", "tests/helper.py", "tests/data/a.json"]
+
+
+def search(line: str, links: dict[str, str] | None = None, suite: str = "") -> list[str]:
+    found = JudgeSearch(FILES, links or {}, (suite,))
+    found.command(line)
+    while wanted := found.unread:
+        found.read({path: FILES[path] for path in wanted})
+    assert set(found.found) >= CONFIG
+    return [path for path in found.found if path not in CONFIG]
+
+
+@pytest.mark.parametrize(
+    ("line", "judges"),
+    [
+        ("pytest", []),
+        ("pytest -q tests/test_flatten.py", FLATTEN),
+        ("pytest tests/test_flatten.py::test_deep -k deep", FLATTEN),
+        ("timeout 9 python -P -m pytest -q ./tests/test_flatten.py", FLATTEN),
+        ("PYTHONPATH=src bash -c 'pytest tests/unit'", ["tests/unit/test_sieve.py"]),
+        ("cd tests && pytest unit", ["tests/unit/test_sieve.py"]),
+        ("(cd tests && pytest unit) && ruff check tests", ["tests/unit/test_sieve.py"]),
+        ("python -m unittest tests.test_flatten.FlattenTest.test_deep", FLATTEN),
+        ("pytest -k 'sieve and not slow'", ["tests/unit/test_sieve.py"]),
+        ("./scripts/test.sh", ["scripts/test.sh", "run_checks.py"]),
+        ("sh scripts/test.sh", ["scripts/test.sh", "run_checks.py"]),
+        ("make test", ["Makefile", "tests/unit/test_sieve.py"]),
+        ("npm test", ["web/sum.test.js"]),
+        (
+            "pytest python_testcases/test_gcd.py",
+            ["python_testcases/test_gcd.py", "python_testcases/load_testdata.py", "json_testcases/gcd.json"],
+        ),
+        ("grep -q right answer.txt", []),
+        ("grep -q deep tests/test_flatten.py", []),
+        ("python src/flatten.py && diff answer.txt answer.txt", []),
+        ("pytest --doctest-modules src/checkout.py", []),
+        ("pytest tests/test_new.py 'unclosed", []),
+    ],
+)
+def test_the_files_that_a_command_names_or_calls(line: str, judges: list[str]) -> None:
+    assert search(line) == judges
+
+
+def test_a_link_and_what_it_leads_to() -> None:
+    assert search("pytest t/test_flatten.py", {"t": "tests"}) == FLATTEN
+    assert search("pytest t/test_flatten.py", {"t": "u", "u": "t"}) == []
+
+
+def test_the_folders_of_the_repositorys_own_test_command_are_open_for_new_tests() -> None:
+    assert search("pytest tests/unit", suite="pytest tests/unit") == []
+    assert search("pytest tests/unit/test_sieve.py", suite="pytest tests/unit/test_sieve.py") != []
+
+
+CHECK = "pytest tests/test_flatten.py"
+RED = (CheckResult(CHECK, 1, "", 0.1, ("tests/test_flatten.py::test_deep",)),)
+GREEN = (CheckResult(CHECK, 0, "", 0.1),)
+
+
+def judges(words: str, baseline: tuple[CheckResult, ...] | None = RED, globs: tuple[str, ...] = ("**",)) -> Judges:
+    task = Task(TaskId("T-1"), words, f"It works, and {CHECK} passes.", accept_tests=(CHECK,), scope=PathScope(globs))
+    return Judges(task, ("tests/test_flatten.py",), (CHECK,), baseline)
+
+
+@pytest.mark.parametrize(
+    ("of", "protection"),
+    [
+        (judges("Mend flatten"), Protection.READ_ONLY),
+        (judges("Mend flatten", GREEN), Protection.READ_ONLY),
+        (judges("Mend flatten", None), Protection.READ_ONLY),
+        (judges("Mend flatten: @tests/test_flatten.py::test_deep fails."), Protection.PERSON),
+        (judges("Mend flatten: `test_flatten.py` fails.", None), Protection.PERSON),
+        (judges("Add a case to tests/test_flatten.py", GREEN), None),
+        (judges("Mend flatten", RED, ("src/**", "tests/test_flatten.py")), None),
+        (judges("Mend flatten", RED, ("src/**", "tests/**")), Protection.READ_ONLY),
+    ],
+)
+def test_who_may_change_a_judge(of: Judges, protection: Protection | None) -> None:
+    assert of.protection("tests/test_flatten.py") is protection
+    assert of.protection("tests/test_other.py") is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["tests/TEST_flatten.py", "Tests/test_flatten.py", "tests/test_flatten/__init__.py", "tests/test_flatten.py/x"],
+)
+def test_other_spellings_and_a_package_instead_of_a_judge(path: str) -> None:
+    assert judges("Mend flatten").protection(path) is Protection.READ_ONLY
+
+
+@pytest.mark.parametrize(
+    ("test", "files"),
+    [
+        ("tests/test_a.py::T::test_x", ("tests/test_a.py",)),
+        ("tests.test_a.T.test_x", ("tests/test_a.py", "tests/test_a/T.py")),
+        ("web/a.test.ts > adds", ("web/a.test.ts",)),
+        ("github.com/x/y.TestIt", ("github.com/x/y.TestIt",)),
+        ("TestIt", ()),
+    ],
+)
+def test_the_file_of_a_test(test: str, files: tuple[str, ...]) -> None:
+    assert test_files(test) == files
+
+
+def test_the_files_of_failing_tests_are_judges_of_a_whole_suite() -> None:
+    task = Task(TaskId("T-1"), "Mend flatten", accept_tests=("pytest",))
+    failed = CheckResult("pytest", 1, "", 0.1, ("tests/test_flatten.py::test_deep",))
+    assert Judges(task, (), ("pytest",), (failed,)).protected(Protection.READ_ONLY) == ("tests/test_flatten.py",)
+    assert Judges(task, (), ("other",), (failed,)).protected(Protection.READ_ONLY) == ()
+
+
+PROJECT = '[project]\nname = "x"\n[tool.pytest.ini_options]\naddopts = "-q"\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "same"),
+    [
+        ("pyproject.toml", PROJECT, PROJECT.replace('"x"', '"y"'), True),
+        ("pyproject.toml", PROJECT, PROJECT.replace("-q", "-k nothing"), False),
+        ("pyproject.toml", None, '[project]\nname = "x"\n', True),
+        ("pyproject.toml", None, PROJECT, False),
+        ("pyproject.toml", PROJECT, "[", False),
+        ("setup.cfg", "[metadata]\nname = x\n[tool:pytest]\naddopts = -q\n", "[metadata]\nname = x\n", False),
+        ("tox.ini", "[testenv]\ncommands = pytest\n", "[testenv]\ncommands = true\n", False),
+        ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}', False),
+        ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "jest"}, "private": true}', True),
+    ],
+)
+def test_what_a_file_of_the_project_says_about_tests(path: str, before: str | None, after: str, *, same: bool) -> None:
+    assert (runner_settings(path, before) == runner_settings(path, after)) is same
+
+
+@pytest.mark.parametrize(
+    ("path", "changes"),
+    [
+        ("conftest.py", True),
+        ("tests/deep/CONFTEST.py", True),
+        ("sitecustomize.py", True),
+        ("pytest.py", True),
+        ("unittest/__init__.py", True),
+        ("x.pth", True),
+        ("jest.config.ts", True),
+        ("src/app.py", False),
+        ("tests/__init__.py", False),
+        ("pyproject.toml", False),
+    ],
+)
+def test_files_that_change_how_tests_run(path: str, *, changes: bool) -> None:
+    assert changes_runs(path) is changes
