@@ -13,10 +13,13 @@ BEFORE, AFTER = 8, 4
 SUMMARY_LINES = 40
 SHORT_LINES = 6
 MAX_LINE_CHARS = 400
+BRIEF_CHARS = 1_300
+"""Room in which the errors are not told twice: the first failures stand with their lines, the others by name."""
 _MIN_CHARS = 200
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SUMMARY = re.compile(r"=+ short test summary info =+$|Ran \d+ tests? in |failures:$|Tests?:? +\d+ |# tests \d+|FAIL\t")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")
 _CUT = re.compile(r"… (\d{1,9}) lines? cut …")
 # Lines that explain a failure in Python, pytest, compilers, linters, go, rust and node.
 _TELLING = re.compile(
@@ -38,6 +41,8 @@ def report_failure(output: str, limit_chars: int) -> str:
     errors = distinct_errors(lines)
     lines = without_repeated_groups(without_equal_failures(lines))
     head = _heading(errors, lines)
+    if limit_chars <= BRIEF_CHARS:
+        head, lines = [], [_ADDRESS.sub(" at 0x…", line) for line in lines]
     return "\n".join([*head, _excerpt(lines, limit_chars - sum(len(line) + 1 for line in head))])
 
 
@@ -55,13 +60,14 @@ def _excerpt(lines: Sequence[str], limit_chars: int) -> str:
     if sum(len(line) + 1 for line in lines) <= limit_chars + 1:
         return "\n".join(lines)
     start = _summary_start(lines)
-    summary = lines[start:][:SUMMARY_LINES]
+    summary = lines[start:][: SUMMARY_LINES if limit_chars > BRIEF_CHARS else SHORT_LINES]
     room = max(_MIN_CHARS, limit_chars - sum(len(line) + 1 for line in summary))
     kept = _kept(lines[:start], room)
     if not kept:
         return _ends(lines, limit_chars)
-    pieces = [*summary, "", *_with_cuts(lines[:start], kept)] if summary else list(_with_cuts(lines[:start], kept))
-    return "\n".join(pieces)
+    around = list(_with_cuts(lines[:start], kept))
+    brief = limit_chars <= BRIEF_CHARS
+    return "\n".join([*around, *summary] if brief else [*summary, "", *around] if summary else around)
 
 
 def explains_failure(line: str) -> bool:

@@ -163,6 +163,7 @@ DEFAULT_TOOLS = (
     "list_files",
     "grep",
     "search_code",
+    "rewrite",
     "write_diff",
     "run_tests",
     "static_analyze",

@@ -18,6 +18,8 @@ MOST_CONSIDERED = 20
 """Number of found skills that are read and counted; the others are named as left out."""
 LEAST_SHARE = 0.35
 """A skill with a smaller share of the best one's score is not relevant."""
+LEAST_WORDS = 2
+"""A skill that shares fewer words with the task is not relevant, however little the others fit."""
 ANY_LANGUAGE = "any"
 WILD = frozenset("*?[")
 """Characters that make a pattern a glob for paths."""
@@ -100,7 +102,9 @@ def find_candidates(
         hit, matched = scored.get(entry.name), _matched_paths(entry, query.paths)
         if reason := _reason(entry, query, hit, matched):
             score = max(hit.score if hit is not None else 0.0, best if matched else 0.0)
-            found.append((-score, entry.name, SkillCandidate(entry, reason, weak=score < best * LEAST_SHARE)))
+            strong = matched or not query.words or (hit is not None and len(hit.words) >= LEAST_WORDS)
+            weak = not strong or score < best * LEAST_SHARE
+            found.append((-score, entry.name, SkillCandidate(entry, reason, weak=weak)))
     return (*named, *(candidate for _, _, candidate in sorted(found, key=lambda each: each[:2])))
 
 

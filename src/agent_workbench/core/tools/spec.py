@@ -16,6 +16,7 @@ BUILTIN = "builtin"
 MCP = "mcp:"
 """Beginning of the source of a tool that an MCP server brings."""
 FINISH, NOTE = "finish", "note"
+REWRITE = "rewrite"
 QUERY_KNOWLEDGE, REMEMBER = "query_knowledge", "remember"
 """Built-in tools that the engine treats in a way of their own."""
 MAX_SUMMARY_CHARS = 4_000
@@ -38,10 +39,11 @@ _PERMITTED = {
 class ToolSpec(RecordedValue, frozen=True):
     """A tool as it is recorded when a task starts.
 
-    `input_schema` is the JSON Schema of its arguments, as JSON text; empty for a tool that takes a unified diff.
+    `input_schema` is the JSON Schema of its arguments, as JSON text; empty for a tool that takes a body instead.
     `source` is `builtin`, `skill`, `consultant` or `mcp:<server>`. `hints` are what a source says of the tool itself,
     such as "read-only": they are shown to a person and decide nothing. `server` identifies the program or address that
-    brings the tool: a rule for one server's tool does not count for the same tool of another.
+    brings the tool: a rule for one server's tool does not count for the same tool of another. `fenced`: the tool takes
+    the new text of pieces between fences instead of arguments (`core.patch.rewrite`).
     """
 
     name: str
@@ -51,10 +53,11 @@ class ToolSpec(RecordedValue, frozen=True):
     source: str = BUILTIN
     hints: tuple[str, ...] = ()
     server: str = ""
+    fenced: bool = False
 
     @property
     def raw(self) -> bool:
-        """True if the tool takes a unified diff instead of arguments."""
+        """True if the tool takes a unified diff, or pieces between fences, instead of arguments."""
         return not self.input_schema
 
     @property

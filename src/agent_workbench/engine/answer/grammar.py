@@ -16,6 +16,13 @@ THOUGHT_CHARS = 600
 REFLEXION_CHARS = 900
 SUMMARY_LINES, SUMMARY_LINE_CHARS = 24, 240
 
+SENTENCES = (
+    'thought ::= sentence (" " sentence){0,3}',
+    r"sentence ::= part{1,300} [.!?]",
+    r"part ::= [^\x00-\x1F\x7F.!?] | [.!?] [^\x00-\x20\x7F]",
+)
+"""Rules of a thought that ends where a sentence ends: a cut one is continued in the next answer."""
+
 SHARED = (
     r"text ::= [^\x00-\x1F\x7F]",
     r'char ::= [^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" [0-9a-cA-CefEF] [0-9a-fA-F] [0-9a-fA-F] [0-9a-fA-F])',
@@ -27,31 +34,38 @@ def step_grammar(
     specs: Iterable[ToolSpec],
     diff: Sequence[str] = (),
     choices: Mapping[str, Choices] = MappingProxyType({}),
+    pieces: Sequence[str] = (),
     *,
     replies: bool = False,
 ) -> str:
     """Return the grammar whose sentences are the steps that may be taken with these tools.
 
     With `replies` a reply to the user is a sentence too. `diff` are the rules of the diffs that may be written
-    (`core.patch.grammar`); without them no tool that takes one is offered. `choices` holds, by tool, the values that
-    its arguments may have now.
+    (`core.patch.grammar`), `pieces` those of the pieces that may be rewritten (`core.patch.rewrite`); without them no
+    tool that takes such a body is offered. `choices` holds, by tool, the values that its arguments may have now.
     """
     rules = GrammarRules("v")
     values = ArgumentRules(rules)
-    offered = [(_rule_name(spec, at), spec) for at, spec in enumerate(specs) if diff or not spec.raw]
+    bodies = {False: diff, True: pieces}
+    offered = [(_rule_name(spec, at), spec) for at, spec in enumerate(specs) if not spec.raw or bodies[spec.fenced]]
     calls = r'"Thought: " thought "\nAction: " action'
     roots = [calls] if not replies else [*([calls] if offered else []), r'("Thought: " thought "\n")? "Answer: " reply']
-    lines = ["root ::= " + " | ".join(roots), rf"thought ::= text{{1,{THOUGHT_CHARS}}}"]
+    thought = SENTENCES if pieces else (rf"thought ::= text{{1,{THOUGHT_CHARS}}}",)
+    lines = ["root ::= " + " | ".join(roots), *thought]
     if offered:
         lines.append("action ::= " + " | ".join(name for name, _ in offered))
     if replies:
         lines.append(r"reply ::= [^\x00-\x20\x7F] [^\x00-\x08\x0B-\x1F\x7F]*")
     for name, spec in offered:
-        body = "diff" if spec.raw else values.arguments(read_spec_schema(spec).shape, choices.get(spec.name, {}))
+        if spec.raw:
+            body = "pieces" if spec.fenced else "diff"
+        else:
+            body = values.arguments(read_spec_schema(spec).shape, choices.get(spec.name, {}))
         lines.append(f'{name} ::= "{spec.name}\\n" {body}')
-    if any(spec.raw for _, spec in offered):
-        lines += diff
-    return "\n".join([*lines, *rules.lines, *SHARED]) + "\n"
+    for fenced in dict.fromkeys(spec.fenced for _, spec in offered if spec.raw):
+        lines += bodies[fenced]
+    # Diffs and pieces share the rules of the names of new files.
+    return "\n".join(dict.fromkeys([*lines, *rules.lines, *SHARED])) + "\n"
 
 
 def reflexion_grammar() -> str:

@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import Sequence
 
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.patch.grammar.diff_grammar import diff_rules
+from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules, new_file_rules
+from agent_workbench.core.patch.rewrite.file_piece import FilePiece
+from agent_workbench.core.patch.rewrite.piece_grammar import piece_rules
 from agent_workbench.core.patch.values import FileContent
+from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
-from agent_workbench.engine.answer.offered_lines import edit_scope
+from agent_workbench.engine.answer.offered_lines import edit_scope, standing_pieces
+from agent_workbench.engine.answer.useful_tools import useful_tools
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -45,11 +49,26 @@ async def possible_steps_grammar(scope: TaskBounds, present: TaskFiles) -> str:
     specs, tools = scope.run.specs, builtin_tools()
     choices = {spec.name: await tools[spec.name].choices(scope, present) for spec in specs if spec.name in tools}
     sensible = {name: found for name, found in choices.items() if found is not None}
-    offered = [spec for spec in specs if spec.name in sensible or spec.name not in choices] or specs
+    possible = [spec for spec in specs if spec.name in sensible or spec.name not in choices] or specs
+    offered, sensible = await useful_tools(scope, present, possible, sensible)
     diff: tuple[str, ...] = ()
+    pieces: tuple[str, ...] = ()
     if any(spec.raw for spec in offered):
-        diff = await asyncio.to_thread(diff_rules, await edit_scope(scope, present))
-    return await asyncio.to_thread(step_grammar, offered, diff, sensible)
+        edits = await edit_scope(scope, present)
+        if any(spec.raw and not spec.fenced for spec in offered):
+            diff = await asyncio.to_thread(diff_rules, edits)
+        if any(spec.fenced for spec in offered):
+            standing = await standing_pieces(scope, present)
+            pieces = await asyncio.to_thread(_piece_rules, scope.run, standing, edits)
+    return await asyncio.to_thread(step_grammar, offered, diff, sensible, pieces)
+
+
+def _piece_rules(run: TaskRun, pieces: Sequence[FilePiece], edits: EditScope) -> tuple[str, ...]:
+    if pieces and run.failed_before and not run.changed:
+        return piece_rules(pieces, (), ())
+    near = tuple(sorted({piece.path.rpartition("/")[0] for piece in pieces}))
+    names, name_rules = new_file_rules(edits.existing, edits.bounds, near)
+    return piece_rules(pieces, names, name_rules)
 
 
 class _ListedOnce:

@@ -12,9 +12,11 @@ from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope
 from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_lines
 from agent_workbench.core.patch.paths import fold_path, takes_place_of
+from agent_workbench.core.patch.rewrite.file_piece import FilePiece, locate
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import sent_chunks
+from agent_workbench.core.state.file_pieces import offered_pieces
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 
 MAX_OFFERED_LINES = 600
@@ -97,6 +99,22 @@ async def edit_scope(scope: TaskBounds, present: TaskFiles) -> EditScope:
     return EditScope(tuple(files), existing, bounds, scope.task.constraints.max_files_changed)
 
 
+async def standing_pieces(scope: TaskBounds, present: TaskFiles) -> tuple[FilePiece, ...]:
+    """Return the pieces that the prompt offers and that the files still have, those shown last first."""
+    bounds = scope.patch_bounds()
+    files: dict[str, FileLines | None] = {}
+    standing: list[FilePiece] = []
+    for piece in reversed((await asyncio.to_thread(offered_pieces, scope.run)).pieces):
+        if piece.path not in files:
+            files[piece.path] = (
+                await _lines(present, piece.path) if _may_be_changed(scope, bounds, piece.path) else None
+            )
+        lines = files[piece.path]
+        if lines is not None and await asyncio.to_thread(locate, piece, lines.bare) is not None:
+            standing.append(piece)
+    return tuple(standing)
+
+
 def _within(lines: Sequence[str], chunks: Iterable[Chunk], most_lines: int, most_bytes: int) -> dict[int, int]:
     """Return the indices of the offered lines within the limits, with the size of each in bytes."""
     sizes: dict[int, int] = {}
@@ -123,6 +141,12 @@ def _may_be_changed(scope: TaskBounds, bounds: PatchBounds, path: str) -> bool:
         and not any(matches_glob(folded, fold_path(glob)) for glob in bounds.protected_globs)
         and not any(takes_place_of(path, judge) for judge in bounds.judges)
     )
+
+
+async def text_of(present: TaskFiles, path: str) -> str | None:
+    """Return the text of a file with line feeds alone as line ends; None if there is none, or it is no text."""
+    lines = await _lines(present, path)
+    return None if lines is None else "\n".join(lines.bare)
 
 
 async def _lines(present: TaskFiles, path: str) -> FileLines | None:

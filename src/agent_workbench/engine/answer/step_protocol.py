@@ -45,7 +45,7 @@ def read_step(answer: str, tools: Mapping[str, ToolSpec]) -> StepCall | StepFaul
     """
     strict = _as_written(answer, tools)
     if isinstance(strict, StepCall) and _is_first(answer):
-        if not strict.tool.raw:
+        if not strict.tool.raw or strict.tool.fenced:
             return strict
         if DIFF_BEGINS.match(strict.text):
             mended: list[str] = []
@@ -92,7 +92,8 @@ def _with_arguments(thought: str, tool: ToolSpec, rest: str) -> StepCall | StepF
     body = rest.removeprefix("\n")
     if tool.raw:
         if not body.strip():
-            return StepFault(f"{tool.name} needs a unified diff on the lines after `Action: {tool.name}`")
+            wanted = "a piece and its new text" if tool.fenced else "a unified diff"
+            return StepFault(f"{tool.name} needs {wanted} on the lines after `Action: {tool.name}`")
         return StepCall(thought, tool, Arguments({}), _ended(body))
     line = body.strip()
     if "\n" in line:

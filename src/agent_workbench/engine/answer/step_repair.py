@@ -25,6 +25,8 @@ _LABEL = re.compile(
 )
 _MARK = re.compile(r"^[*_]{0,2}(?P<word>Observation|Thought|Action)[*_]{0,2}:", re.MULTILINE)
 _TOOL_CALL = "<tool_call>"
+_OPENED = re.compile(r"^`{3,}[^`\n]*+$", re.MULTILINE)
+_PIECE = re.compile(r"[#*\s]*(?:new file|piece)\b", re.IGNORECASE)
 DIFF_BEGINS = re.compile(r"^(diff --git |--- \S[^\n]*\n\+\+\+ )", re.MULTILINE)
 _CHANGES = re.compile(r"^(\+|-|@@)", re.MULTILINE)
 
@@ -47,7 +49,7 @@ def repair_step(answer: str, tools: Mapping[str, ToolSpec]) -> RepairedStep | No
     text = _without_wrapping(answer, mended)
     action = LOOSE_ACTION.search(text)
     if action is None:
-        return _tool_call(text, tools, mended)
+        return _tool_call(text, tools, mended) or _bare_pieces(text, tools, mended)
     named = _NAME.match(action["rest"])
     tool = _tool(named["name"] if named else "", tools, mended)
     if named is None or tool is None:
@@ -57,12 +59,18 @@ def repair_step(answer: str, tools: Mapping[str, ToolSpec]) -> RepairedStep | No
         mended.append("the answer does not begin with `Thought: `")
     after = action["rest"][named.end() :].strip("`*_]:.,; \t").removesuffix("()")
     body = "\n".join(part for part in (after, text[action.end() :].removeprefix("\n")) if part)
-    found = _diff(body, mended) if tool.raw else _json(body, tool, mended)
+    found = _body(body, tool, mended)
     return (
         None
         if found is None
         else RepairedStep(thought, tool, found, tuple(mended) or ("signs around the action's name",))
     )
+
+
+def _body(body: str, tool: ToolSpec, mended: list[str]) -> str | None:
+    if tool.fenced:
+        return body if body.strip() else None
+    return _diff(body, mended) if tool.raw else _json(body, tool, mended)
 
 
 def _without_wrapping(answer: str, mended: list[str]) -> str:
@@ -183,6 +191,19 @@ def cut_made_up(diff: str, mended: list[str]) -> str:
         return diff
     _note_rest(diff[marks[0].start() :], mended)
     return diff[: marks[0].start()].rstrip("\n") + "\n"
+
+
+def _bare_pieces(text: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> RepairedStep | None:
+    """Return an answer that only has text and a fence with code as the step that rewrites a piece."""
+    tool, fence = next((each for each in tools.values() if each.fenced), None), _OPENED.search(text)
+    if tool is None or fence is None:
+        return None
+    mended.append(f"no line `Action: {tool.name}`")
+    head = text[: fence.start()].rstrip().rpartition("\n")
+    named = head[2] if _PIECE.match(head[2]) else ""
+    before = head[0] if named else text[: fence.start()]
+    thought = _THOUGHT.sub("", before, count=1).strip()
+    return RepairedStep(thought, tool, f"{named}\n{text[fence.start() :]}".lstrip(), tuple(mended))
 
 
 def _tool_call(text: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> RepairedStep | None:

@@ -1,10 +1,14 @@
 """Chat messages of the prompt, built from the session's state. Between compactions they only grow at the end."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
+from msgspec.structs import replace
+
 from agent_workbench.core.events import (
+    FAILING_FIRST,
     ActionDecided,
+    ActionFinished,
     ActionRejected,
     ChunkDropped,
     ChunkPinned,
@@ -19,6 +23,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by, pieces_shown_by
+from agent_workbench.core.state.file_pieces import offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.prompt.attempts import AttemptCollector
 from agent_workbench.engine.prompt.parts import (
@@ -33,7 +38,15 @@ from agent_workbench.engine.prompt.parts import (
     skill_parts,
     wording_version,
 )
-from agent_workbench.engine.prompt.prompt_text import NOTES_SUMMARY, SUMMARY, notes_text, rules, visible_notes
+from agent_workbench.engine.prompt.prompt_text import (
+    GREEN_BEFORE,
+    NOTES_SUMMARY,
+    RED_BEFORE,
+    SUMMARY,
+    notes_text,
+    rules,
+    visible_notes,
+)
 from agent_workbench.engine.prompt.reflexion import reflexion_request
 from agent_workbench.engine.prompt.step_history import steps_of
 from agent_workbench.engine.prompt.task_text import skill_changes
@@ -89,6 +102,9 @@ class _Growth:
         self._run = run
         self._wording = wording_version(run.history)
         self.tried = AttemptCollector()
+        self._numbers = offered_pieces(run).numbers
+        # What failed before any change comes last in the first prompt.
+        self._before: list[tuple[int, Part]] = []
         self._rules = Part(Role.SYSTEM, "rules", rules(run.specs, self._wording))
         self._parts: list[tuple[int, Part]] = [(-1, self._rules)]
         # Said after a prompt was sent and before its answer: the model reads it after its answer.
@@ -119,9 +135,11 @@ class _Growth:
                 self._parts = [(each, part) for each, part in self._parts if part.label != NOTES]
                 self._parts.append((seq, Part(Role.USER, NOTES, notes_text(visible_notes(event)))))
             case ChunkDropped() | ChunkPinned() if self._reviewed:
-                self._review(seq, event)
+                self._review(recorded, event)
             case SkillsChosen():
                 self._take_skills(seq, event)
+            case ActionFinished() if self._wording >= FAILING_FIRST and not self._sent:
+                self._before = [(seq, part) for part in self._new_parts(recorded)]
             case PromptBuilt():
                 self._leave_out()
                 if begins_prompts(event):
@@ -131,7 +149,7 @@ class _Growth:
                 self._parts += ((seq, part) for part in self._question(event.purpose))
                 self._unseen, self._asked, self._sent = [], True, True
             case ModelAnswered() | ModelInterrupted():
-                self._parts += ((seq, part) for part in parts_of(event, self._shown, self._wording))
+                self._parts += ((seq, part) for part in self._new_parts(recorded))
                 self._parts += self._unseen
                 self._unseen, self._asked = [], False
             case ContextFilled() if event.through_seq >= 0:
@@ -140,7 +158,7 @@ class _Growth:
             case ContextCompacted():
                 self._begin_anew(self._run.history[: number + 1], recorded, event)
             case _:
-                grown = [(seq, part) for part in parts_of(event, self._shown, self._wording)]
+                grown = [(seq, part) for part in self._new_parts(recorded)]
                 (self._unseen if self._asked else self._parts).extend(grown)
                 self._shown.update(chunk.place for chunk in pieces_shown_by(event))
 
@@ -150,7 +168,7 @@ class _Growth:
         self._parts += self._unseen
         return (*(part for _, part in self._parts), *self._question(purpose))
 
-    def _review(self, seq: int, event: ChunkDropped | ChunkPinned) -> None:
+    def _review(self, recorded: Recorded, event: ChunkDropped | ChunkPinned) -> None:
         """Take the user's choice before the first prompt: it has no code that is dropped, or added and unpinned."""
         place = event.place if isinstance(event, ChunkDropped) else event.chunk.place
         self._parts = [(each, part) for each, part in self._parts if part.label != f"{PINNED} {place}"]
@@ -160,7 +178,7 @@ class _Growth:
             self._left_out.add(place)
         elif event.pinned:
             self._added.add(place)
-            self._parts += ((seq, part) for part in parts_of(event, self._shown, self._wording))
+            self._parts += ((recorded.seq, part) for part in self._new_parts(recorded))
 
     def _take_skills(self, seq: int, event: SkillsChosen) -> None:
         """Put the skills before the task; after the first prompt only tell what the user changed."""
@@ -174,8 +192,16 @@ class _Growth:
             (self._unseen if self._asked else self._parts).extend(grown)
         self._skills = event
 
+    def _new_parts(self, recorded: Recorded) -> Iterator[Part]:
+        return parts_of(recorded, self._shown, self._wording, self._numbers)
+
     def _leave_out(self) -> None:
         """Remove the code that was dropped before the first prompt, and its heading if none is left."""
+        if self._before:
+            last, part = self._before[-1]
+            told = RED_BEFORE if self._run.failed_before else GREEN_BEFORE
+            self._parts += [*self._before[:-1], (last, replace(part, text=f"{part.text}\n\n{told}"))]
+            self._before = []
         if not self._left_out:
             return
         out = {f"{kind} {place}" for place in self._left_out for kind in (CODE, KNOWLEDGE)}
@@ -187,7 +213,8 @@ class _Growth:
         self._left_out.clear()
 
     def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
-        self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted_parts(history, event))]
+        compacted = compacted_parts(history, event, self._numbers)
+        self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted)]
         self._unseen, self._asked = [], False
         self._skills = newest_skills(history)
         newer = [each.event for each in steps_of(history) if each.seq > event.through_seq]

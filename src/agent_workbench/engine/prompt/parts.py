@@ -1,15 +1,17 @@
 """Parts of a prompt, made from events. `prompt_text` has their words; `messages` joins parts to chat messages."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 
 from agent_workbench.core.events import (
+    FAILING_FIRST,
+    ActionFinished,
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
-    Event,
     InterruptCause,
     KnowledgeFound,
     ModelAnswered,
@@ -22,6 +24,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.model import Role
+from agent_workbench.core.patch.rewrite.answer_body import fence_for
 from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, chunks_shown_by
@@ -47,6 +50,8 @@ from agent_workbench.engine.runtime.text_limits import clip
 
 CODE, PINNED, SKILL, KNOWLEDGE = "code", "pinned", "skill", "knowledge"
 """Names of the parts with found and pinned code, skills and found notes; each goes on with its place or name."""
+PieceNumbers = Mapping[tuple[int, int], int]
+NO_NUMBERS: PieceNumbers = MappingProxyType({})
 MOST_WORDS = 12
 """Number of the user's newest messages that survive a compaction."""
 
@@ -65,8 +70,14 @@ def wording_version(history: Sequence[Recorded]) -> int:
     return started.wording if isinstance(started, TaskStarted) else 0
 
 
-def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Part]:
-    """Yield the parts that an event adds. Code at the locations `shown` is in the prompt already."""
+def parts_of(
+    recorded: Recorded, shown: Collection[str], wording: int, numbers: PieceNumbers = NO_NUMBERS
+) -> Iterator[Part]:
+    """Yield the parts that an event adds. Code at the locations `shown` is in the prompt already.
+
+    `numbers` are those of the pieces that the model may rewrite (`core.state.file_pieces`).
+    """
+    event = recorded.event
     match event:
         case TaskStarted():
             yield from _opening(event)
@@ -80,23 +91,30 @@ def parts_of(event: Event, shown: Collection[str], wording: int) -> Iterator[Par
         case CodeRetrieved():
             if event.map is not None:
                 yield Part(Role.USER, "map", map_text(event.map))
-            yield from _found(event.chunks)
+            yield from _found(event.chunks, wording, _numbers_of(recorded.seq, numbers))
         case ChunkPinned(pinned=True, chunk=chunk):
             named = f"The user pinned {chunk.place}: it matters, keep to it."
             name = f"{PINNED} {chunk.place}" if wording >= LEAVES_OUT else PINNED
-            yield Part(Role.USER, name, named if chunk.place in shown else f"{named}\n{chunk.text}")
+            text = chunk.text if wording < FAILING_FIRST else piece_text(chunk, numbers.get((recorded.seq, 0)))
+            yield Part(Role.USER, name, named if chunk.place in shown else f"{named}\n{text}")
+        case ActionFinished() if offered := _numbers_of(recorded.seq, numbers):
+            places = ", ".join(f"piece {number} is {event.shown[at].place}" for at, number in offered.items())
+            yield Part(Role.USER, label(event), f"{event_text(event, wording)}\nTo rewrite: {places}.")
         case _:
             if text := event_text(event, wording):
                 yield Part(Role.USER, label(event), text)
 
 
-def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Iterator[Part]:
+def compacted_parts(
+    history: Sequence[Recorded], event: ContextCompacted, numbers: PieceNumbers = NO_NUMBERS
+) -> Iterator[Part]:
     """Yield the parts of a compacted prompt after the rules; `event` is the compaction, the last of `history`.
 
     Their order: skills, task, scratchpad, code and the user's messages; summary, change and checks; the newest steps.
     """
     bound = event.piece_chars
     about = event.about_chars
+    wording, found = wording_version(history), _numbers_of(history[-1].seq, numbers)
     yield from skill_parts(newest_skills(history))
     for recorded in history[:1]:
         if isinstance(recorded.event, TaskStarted):
@@ -106,18 +124,20 @@ def compacted_parts(history: Sequence[Recorded], event: ContextCompacted) -> Ite
         yield Part(Role.USER, "map", map_text(drawn, about))
     if notes := notes_of(history):
         yield Part(Role.USER, "scratchpad", notes_text(_bounded(notes, event.notes_chars or bound)))
-    for chunk in event.pinned:
-        yield Part(Role.USER, f"{PINNED} {chunk.place}", f"The user pinned {chunk.shown}")
+    for at, chunk in enumerate(event.pinned):
+        text = chunk.shown if wording < FAILING_FIRST else piece_text(chunk, found.get(at))
+        yield Part(Role.USER, f"{PINNED} {chunk.place}", f"The user pinned {text}")
     if event.code:
-        yield from _found(event.code)
+        offered = {at - len(event.pinned): each for at, each in found.items() if at >= len(event.pinned)}
+        yield from _found(event.code, wording, offered)
     if words := _words(history, event.through_seq):
         said = "\n".join(quoted(_bounded(word, bound)) for word in words)
         yield Part(Role.USER, "user", f"What the user said meanwhile:\n{said}")
-    newest = tuple(_tail(history, event))
+    newest = tuple(_tail(history, event, numbers))
     yield Part(Role.USER, "summary", summary_text(event.summary, shown=bool(newest)))
     yield Part(Role.USER, "change", current_change_text(event.diff, newest_apart=event.newest_apart))
     if event.failing:
-        yield Part(Role.USER, "failing", checks_outcome_text(event.failing, wording_version(history)))
+        yield Part(Role.USER, "failing", checks_outcome_text(event.failing, wording))
     for part in newest:
         yield part if part.role is Role.ASSISTANT else Part(part.role, part.label, _bounded(part.text, bound))
 
@@ -147,10 +167,24 @@ def _map_of(history: Sequence[Recorded]) -> RepoMap | None:
     return next((search.map for search in searches), None)
 
 
-def _found(chunks: Sequence[Chunk]) -> Iterator[Part]:
+def _found(chunks: Sequence[Chunk], wording: int, numbers: Mapping[int, int] = MappingProxyType({})) -> Iterator[Part]:
     yield Part(Role.USER, CODE, FOUND if chunks else FOUND_NOTHING)
-    for chunk in chunks:
-        yield Part(Role.USER, f"{CODE} {chunk.place}", chunk.shown)
+    for at, chunk in enumerate(chunks):
+        text = chunk.shown if wording < FAILING_FIRST else piece_text(chunk, numbers.get(at))
+        yield Part(Role.USER, f"{CODE} {chunk.place}", text)
+
+
+def _numbers_of(seq: int, numbers: PieceNumbers) -> dict[int, int]:
+    """Return the numbers of an event's pieces by the index of the chunk."""
+    return {at: number for (each, at), number in numbers.items() if each == seq}
+
+
+def piece_text(chunk: Chunk, number: int | None) -> str:
+    """Return a chunk between fences under its number and location; without a number it cannot be rewritten."""
+    head = f"Piece {number}: {chunk.place}" if number is not None else f"{chunk.place}, read-only"
+    above = f"{head}, below these lines of the file:\n{chunk.context}" if chunk.context else head
+    fence = fence_for(chunk.text)
+    return f"{above}\n{fence}\n{chunk.text.removesuffix(chr(10))}\n{fence}"
 
 
 def _knowledge(event: KnowledgeFound, dropped: Collection[str] = (), about_chars: int = 0) -> Iterator[Part]:
@@ -170,14 +204,14 @@ def _kept_knowledge(history: Sequence[Recorded], about_chars: int) -> Iterator[P
             yield from _knowledge(recorded.event, dropped, about_chars)
 
 
-def _tail(history: Sequence[Recorded], compacted: ContextCompacted) -> Iterator[Part]:
+def _tail(history: Sequence[Recorded], compacted: ContextCompacted, numbers: PieceNumbers) -> Iterator[Part]:
     """Yield the parts of the steps that the summary does not cover, without older versions of the scratchpad."""
     shown, wording = {chunk.place for chunk in chunks_shown_by(compacted)}, wording_version(history)
     short = shortened_steps(history, compacted) if wording >= 2 else {}
     for recorded in steps_of(history):
         told_above = isinstance(recorded.event, PromptBuilt | ScratchpadChanged | KnowledgeFound)
         if recorded.seq > compacted.through_seq and not told_above:
-            for part in parts_of(recorded.event, shown, wording):
+            for part in parts_of(recorded, shown, wording, numbers):
                 yield Part(part.role, part.label, short.get(recorded.seq, part.text))
 
 

@@ -8,6 +8,7 @@ from agent_workbench.core.events import ActionProposed, ContextCompacted, PatchA
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import OURS, Proposal
 from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.tools.spec import REWRITE
 
 LEAST_LINES = 4
 """Fewer lines in a row are left where they repeat: the cut would be as long as they are."""
@@ -19,6 +20,8 @@ def is_as_written(proposal: Proposal) -> bool:
     """Return True if the model's own answer has every line that the applied diff adds."""
     if proposal.edited or proposal.hunks or proposal.tool in OURS:
         return False
+    if proposal.tool == REWRITE:
+        return added_lines(proposal.diff) <= {line.strip() for line in proposal.text.split("\n")}
     return sorted(_added(proposal.text)) == sorted(_added(proposal.diff))
 
 

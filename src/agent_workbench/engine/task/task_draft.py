@@ -110,11 +110,10 @@ def propose_task(words: str, new: TaskId, sources: DraftSources) -> TaskDraft:
     tests = () if documents else _tests_of(paths, sources.files)
     checks = _checks(command_of(sources.settings.test_command, paths), tests)
     description, rest = _title(words)
-    shown = "" if documents or not checks else f"A new test{_where(tests)} shows it, and {checks[0]} passes."
     task = Task(
         new,
         description,
-        "\n".join(filter(None, (rest, shown))),
+        rest,
         accept_tests=checks,
         scope=PathScope(_scope(paths, sources, documents=documents)),
     )
@@ -147,10 +146,6 @@ def _checks(command: str, tests: Sequence[str]) -> tuple[str, ...]:
     files = [path for path in tests if path.endswith(".py") and path.isprintable()]
     narrow = files and _PYTEST.fullmatch(command)
     return (f"{command} {shlex.join(files)}" if narrow else command,)
-
-
-def _where(tests: Sequence[str]) -> str:
-    return f" in {tests[0]}" if len(tests) == 1 else ""
 
 
 def _scope(paths: Sequence[str], sources: DraftSources, *, documents: bool) -> tuple[str, ...]:

@@ -195,7 +195,7 @@ async def _playbook_tools(session: SessionContext, task: Task) -> tuple[str, ...
 
 async def _useful_tools(session: SessionContext) -> tuple[str, ...]:
     """Return the allowed tools without those about notes that could do nothing here."""
-    useless = set()
+    useless = set() if session.settings.lint_command else {"static_analyze"}
     if session.settings.approvals.knowledge is Approval.DENY:
         useless.add(REMEMBER)
     try:

@@ -22,7 +22,7 @@ from agent_workbench.engine.runtime.tool_context import ToolContext
 class BuiltinTool(Struct, frozen=True):
     """Base class with name, permission and arguments. Subclasses add `run`, and may override `draft` and `choices`.
 
-    `raw`: the model writes a unified diff instead of arguments.
+    `raw`: the model writes a unified diff instead of arguments, or pieces between fences if it is `fenced`.
     """
 
     name: str
@@ -30,11 +30,13 @@ class BuiltinTool(Struct, frozen=True):
     permission: Permission = Permission.READ
     arguments: tuple[Argument, ...] = ()
     raw: bool = False
+    fenced: bool = False
 
     @property
     def spec(self) -> ToolSpec:
         """Spec of the tool: name, summary, permission and JSON schema."""
-        return ToolSpec(self.name, self.summary, self.permission, "" if self.raw else schema_of(self.arguments))
+        schema = "" if self.raw else schema_of(self.arguments)
+        return ToolSpec(self.name, self.summary, self.permission, schema, fenced=self.fenced)
 
     async def choices(self, scope: TaskBounds, present: TaskFiles) -> Choices | None:
         """Return no choices: every value that fits the schema is allowed."""

@@ -22,6 +22,7 @@ from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
 OUTPUT_CHARS = 6_000
+"""Characters of a failed command's output that a prompt shows, of versions before `FAILING_FIRST`."""
 NAMED_TESTS = 10
 NAMED_PATHS = 50
 _MISREAD = re.compile(r"^$|[\s,\"]")
@@ -118,12 +119,13 @@ def describe_checks(
     baseline: Sequence[CheckResult] | None = None,
     shown: Collection[str] = (),
     root: str = "",
+    limit_chars: int = OUTPUT_CHARS,
 ) -> str:
     """Return the observation of a check run: results, comparison with the baseline, and the output of failures.
 
     `baseline` has the results before any change (None: unknown, or this is that run). `shown` are lines of the change
     that the prompt shows elsewhere, and that test runners print again. Paths below `root`, the folder in which the
-    checks ran, are told as the repository's.
+    checks ran, are told as the repository's. Of each failed command's output about `limit_chars` are told.
     """
     lines = [f"{_verdict(result)}  {result.command}" for result in finished.results]
     lines += _compared(finished.results, baseline or ())
@@ -132,7 +134,7 @@ def describe_checks(
     for result in finished.results:
         if not result.passed:
             output = result.output.replace(f"{root}/", "") if root else result.output
-            report = without_repeated(report_failure(output, OUTPUT_CHARS), shown)
+            report = without_repeated(report_failure(output, limit_chars), shown)
             lines.append(f"\nOutput of {result.command}:\n{report}")
     head = "All checks passed." if all_passed(finished.results) else "Checks failed."
     return "\n".join([head, *lines]) if finished.results else "There are no checks to run."

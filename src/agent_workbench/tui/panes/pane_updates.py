@@ -25,7 +25,7 @@ from agent_workbench.views.plan import view_plan
 from agent_workbench.views.scratchpad import view_scratchpad
 from agent_workbench.views.sessions.replay_bar import view_replay
 from agent_workbench.views.status import view_status
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
+from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 from agent_workbench.views.transcript.transcript import transcript_snapshots, view_steps
 
 READY_EVENTS, READY_SECONDS = 256, 0.01
@@ -159,7 +159,7 @@ class PaneUpdates:
         if not layout.single or layout.zoomed or self._screen.focused is not self.bar:
             return
         streaming = update.live.streaming
-        writes = streaming is not None and split_answer(streaming.text).action == WRITE_DIFF
+        writes = streaming is not None and split_answer(streaming.text).action in EDITS
         if proposal and self.gate_pane == "plan":
             layout.bring_forward("plan")
         elif proposal or update.live.running is not None or writes:

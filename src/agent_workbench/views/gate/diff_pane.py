@@ -29,7 +29,7 @@ from agent_workbench.views.gate.notes import (
 from agent_workbench.views.gate.playbook_proposal import playbook_diff, playbook_notes
 from agent_workbench.views.gate.script_proposal import script_diff, script_notes
 from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
+from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 
 WHY_CHECKED = {
     CheckPurpose.BASELINE: "as the baseline before any change",
@@ -87,7 +87,7 @@ def view_diff(update: SessionUpdate) -> DiffView:
     if written is not None:
         parts = split_answer(written.text)
         word = "being written" if streaming is not None else "being checked"
-        if parts.action == WRITE_DIFF:
+        if parts.action in EDITS:
             return DiffView(f"Diff · {word}", "streaming", diff=parts.body, grows=True, empty="…")
     return _past(update.state)
 

@@ -32,7 +32,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
 from agent_workbench.core.settings import Permission
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
+from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 
 MAX_MATCHES = 1_000
 LINE_CHARS = 200
@@ -164,7 +164,7 @@ def _done(event: Event) -> Iterable[tuple[str, str]]:
 def _answer(text: str, reasoning: str) -> Iterable[tuple[str, str]]:
     parts = split_answer(text)
     said = "reflexion" if parts.reflects else "thought"
-    about = "diff" if parts.action == WRITE_DIFF else "action"
+    about = "diff" if parts.action in EDITS else "action"
     return ("thinking", reasoning), (said, parts.thought), (about, f"{parts.action}\n{parts.body}")
 
 

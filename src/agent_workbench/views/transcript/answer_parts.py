@@ -6,7 +6,8 @@ from msgspec import Struct
 
 # Possessive, or a line of many spaces would backtrack through every split.
 ACTION_LINE = re.compile(r"^Action:[ \t]*+(\S*+)[ \t]*+$", re.MULTILINE)
-WRITE_DIFF = "write_diff"
+EDITS = frozenset({"rewrite", "write_diff"})
+"""Tools whose body changes files."""
 REFLEXION = "Reflexion:"
 
 

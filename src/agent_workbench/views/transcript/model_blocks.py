@@ -20,7 +20,7 @@ from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
+from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 
 FOLD_LINES = 6
 ASIDE = frozenset({Purpose.REFLEXION, Purpose.SUMMARY})
@@ -81,7 +81,7 @@ def answer_blocks(event: ModelAnswered, purpose: Purpose, by: str) -> list[Block
         blocks.append(Block(sanitize(parts.thought), label="Thought"))
     if parts.action:
         blocks.append(Block(sanitize_line(parts.action), Tone.ACCENT, "Action"))
-        fold = 4 if parts.action == WRITE_DIFF else FOLD_LINES
+        fold = 4 if parts.action in EDITS else FOLD_LINES
         body = sanitize(parts.body.rstrip())
         blocks += [Block(body, Tone.DIM, fold_lines=fold, clips=True)] if body.strip() else []
     return blocks

@@ -32,7 +32,7 @@ from agent_workbench.core.state.growing_tuple import GrowingTuple, JoinedSequenc
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.transcript.answer_parts import WRITE_DIFF, split_answer
+from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 from agent_workbench.views.transcript.chat_blocks import streamed_chat_blocks
 from agent_workbench.views.transcript.check_entries import check_entries
 from agent_workbench.views.transcript.event_entries import event_entry
@@ -208,7 +208,7 @@ def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
     yield Block(sanitize(parts.thought) + ("" if parts.action else "▌"), label="Thought")
     if parts.action:
         yield Block(sanitize_line(parts.action), Tone.ACCENT, "Action")
-        body = "the diff appears in its pane …" if parts.action == WRITE_DIFF else sanitize(parts.body)
+        body = "the diff appears in its pane …" if parts.action in EDITS else sanitize(parts.body)
         yield Block(body + "▌", Tone.DIM)
 
 

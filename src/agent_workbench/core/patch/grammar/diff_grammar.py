@@ -63,7 +63,7 @@ def diff_rules(scope: EditScope) -> tuple[str, ...]:
     prefixes = {file.path: _prefix(number) for number, file in enumerate(sorted(scope.files, key=_path))}
     written = [_file_rules(file, prefixes[file.path]) for file in scope.files]
     near = tuple(sorted({file.path.rpartition("/")[0] for file in scope.files}))
-    new, lines = _new_rules(scope.existing, scope.bounds, near)
+    new, lines = new_file_rules(scope.existing, scope.bounds, near)
     lines = (*(line for each in written for line in each[1]), *lines)
     items = [each[0] for each in written if each[0] is not None]
     items += [_Item("/dev/null\n+++ b/", rules.add(rf'{name} "\n" n?'), name=name) for name in new]
@@ -93,7 +93,7 @@ def _file_rules(file: EditableFile, prefix: str) -> tuple[_Item | None, tuple[st
 
 
 @lru_cache(maxsize=4)
-def _new_rules(
+def new_file_rules(
     existing: tuple[str, ...], bounds: PatchBounds, near: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the rules' names for the paths of new files, and their rules."""

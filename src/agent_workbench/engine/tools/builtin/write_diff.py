@@ -21,6 +21,7 @@ from agent_workbench.core.proposals import KEEP_CHANGES, Preimage, Proposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
+from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.engine.prompt.repeated_lines import is_as_written
 from agent_workbench.engine.runtime.scope import TaskBounds
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
@@ -77,7 +78,8 @@ def describe_applied(applied: PatchApplied, proposal: Proposal) -> str:
     mended = [f"Repaired in your diff: {'; '.join(proposal.repaired)}."] if proposal.repaired else []
     if is_as_written(proposal):
         places = ", ".join(chunk.place for chunk in applied.shown)
-        now = [f"The lines are as in your diff: {places}."] if places else []
+        written = "pieces are as you wrote them" if proposal.tool == REWRITE else "lines are as in your diff"
+        now = [f"The {written}: {places}."] if places else []
         return "\n".join([f"Applied to {', '.join(applied.paths)}.", *mended, *now])
     pieces = [f"{chunk.place} now reads:\n{chunk.text}" for chunk in applied.shown]
     return "\n\n".join(["\n".join([f"Applied to {', '.join(applied.paths)}.", *mended]), *pieces])

@@ -1,0 +1,54 @@
+"""Grammar (GBNF) of rewritten pieces: it holds the heads, the fences and a sensible length; the text itself is free."""
+
+from collections.abc import Sequence
+
+from agent_workbench.core.patch.grammar import name_spelling
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
+from agent_workbench.core.patch.rewrite.answer_body import NEW_FILE, PIECE, fence_for
+from agent_workbench.core.patch.rewrite.file_piece import FilePiece
+
+LEAST_LINES, GROWTH = 60, 2
+"""An answer may have this many lines more than this multiple of the piece that it rewrites."""
+NEW_LINES = 200
+MOST_OFFERED = 40
+
+
+def piece_rules(pieces: Sequence[FilePiece], names: Sequence[str], name_rules: Sequence[str]) -> tuple[str, ...]:
+    """Return the rules of `pieces`: one of them rewritten, or a new file with a name of the rules `names`.
+
+    None if nothing can be written. `name_rules` are the rules of the names. Those of pieces begin with `w`.
+    """
+    rules = GrammarRules("w")
+    ways = [_piece(rules, piece) for piece in sorted(pieces[:MOST_OFFERED], key=_number)]
+    if names:
+        ways.append(_new(rules, rules.add(" | ".join(names))))
+    if not ways:
+        return ()
+    # One piece in an answer: a small model goes on with files that nobody asked for where it may.
+    one = rules.add(" | ".join(ways))
+    return (f"pieces ::= {one}", *rules.lines, *name_rules, *(name_spelling.COMMON if names else ()))
+
+
+def _number(piece: FilePiece) -> int:
+    return piece.number
+
+
+def _piece(rules: GrammarRules, piece: FilePiece) -> str:
+    fence = fence_for("\n".join(piece.lines))
+    most = GROWTH * len(piece.lines) + LEAST_LINES
+    return rules.add(f'"{PIECE} {piece.number}\\n" {_fenced(rules, fence, most)}')
+
+
+def _new(rules: GrammarRules, name: str) -> str:
+    return rules.add(f'"{NEW_FILE} " {name} "\\n" {_fenced(rules, "```", NEW_LINES)}')
+
+
+def _fenced(rules: GrammarRules, fence: str, most: int) -> str:
+    """Return the expression of at most `most` lines between fences, of which none closes them."""
+    char = rules.shared(r"[^\x00-\x08\x0A-\x1F\x7F]")
+    plain = rules.shared(r"[^\x00-\x08\x0A-\x1F\x7F`]")
+    # A line may begin with fewer back-ticks than the fence has, but not with nearly as many: that is a fence misspelt.
+    starts = [f"{plain} {char}*", *(f'"{"`" * count}" {plain} {char}*' for count in range(1, len(fence) - 1))]
+    line = rules.shared("(" + " | ".join(starts) + r')? "\n"')
+    word = rules.shared("[a-z+#]")
+    return f'"{fence}" {word}{{0,12}} "\\n" {line}{{0,{most}}} "{fence}"'

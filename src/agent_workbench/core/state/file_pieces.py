@@ -1,0 +1,125 @@
+"""Pieces of files that the prompt of a run offers for rewriting, each under a number: a fold of its history."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.events import (
+    FAILING_FIRST,
+    ActionFinished,
+    ActionProposed,
+    ContextCompacted,
+    PatchApplied,
+    ProposalReplaced,
+    StepUndone,
+)
+from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.rewrite.answer_body import read_rewrites
+from agent_workbench.core.patch.rewrite.file_piece import FilePiece
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.state.event_chunks import sent_chunks
+from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.tools.spec import REWRITE
+
+LEAST_LINES = 3
+"""Shorter finds of a tool are evidence, not pieces to rewrite."""
+
+
+class OfferedPieces(Struct, frozen=True):
+    """The pieces that the next prompt shows, by number, and the number of each chunk of an event.
+
+    `numbers` holds them by the event's `seq` and the chunk's index in it; a chunk without a number is not offered.
+    """
+
+    pieces: tuple[FilePiece, ...] = ()
+    numbers: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    def piece(self, number: int) -> FilePiece:
+        """Return a piece; raise `PatchError` if the prompt shows none with this number."""
+        found = next((each for each in self.pieces if each.number == number), None)
+        if found is None:
+            known = ", ".join(f"{each.number} ({each.place})" for each in self.pieces) or "none"
+            raise PatchError(f"there is no piece {number}", advice=f"the pieces are: {known}")
+        return found
+
+
+def offers_pieces(run: TaskRun) -> bool:
+    """Return True if the model of this run may rewrite pieces."""
+    return run.wording >= FAILING_FIRST and any(spec.name == REWRITE for spec in run.specs)
+
+
+def offered_pieces(run: TaskRun) -> OfferedPieces:
+    """Return the pieces of a run. Numbers count up in the order in which the prompt shows the pieces.
+
+    The same lines shown again keep their number, and so does a piece that was rewritten.
+    """
+    if not offers_pieces(run):
+        return OfferedPieces()
+    known: dict[tuple[str, int, str], int] = {}
+    pieces: dict[int, FilePiece] = {}
+    numbers: dict[tuple[int, int], int] = {}
+    proposals: dict[ProposalId, Proposal] = {}
+    judges = run.judges
+    for recorded, chunks in sent_chunks(run.history):
+        match recorded.event:
+            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
+                proposals[proposal.id] = proposal
+                continue
+            case PatchApplied(proposal_id=applied):
+                if applied in proposals:
+                    _rewritten(pieces, proposals[applied], chunks)
+                continue
+            case StepUndone():
+                continue
+            case ContextCompacted():
+                pieces.clear()
+            case _:
+                pass
+        least = LEAST_LINES if isinstance(recorded.event, ActionFinished) else 1
+        for index, chunk in enumerate(chunks):
+            closed = not _is_open(run, chunk.path) or judges.protection(chunk.path) is not None
+            if closed or _lines_of(chunk) < least:
+                continue
+            key = (chunk.path, chunk.first_line, chunk.text)
+            number = known.setdefault(key, len(known) + 1)
+            numbers[recorded.seq, index] = number
+            if number not in pieces:
+                pieces[number] = FilePiece(number, chunk.path, chunk.first_line, (_text(chunk),))
+    return OfferedPieces(tuple(pieces.values()), numbers)
+
+
+def _rewritten(pieces: dict[int, FilePiece], proposal: Proposal, now: Sequence[Chunk]) -> None:
+    """Give the pieces that an applied answer rewrote their new text, if it was applied as it was written."""
+    if proposal.tool != REWRITE or proposal.edited or proposal.hunks:
+        return
+    try:
+        numbers = [each.number for each in read_rewrites(proposal.text) if not each.path]
+    except PatchError:
+        return
+    for number, chunk in zip(numbers, now, strict=False):
+        # An answer that names no piece rewrote the only one of its file.
+        same = [each for each in pieces.values() if each.path == chunk.path]
+        piece = pieces.get(number) or (same[0] if len(same) == 1 else None)
+        if piece is not None and piece.path == chunk.path:
+            versions = (*piece.versions, _text(chunk))
+            pieces[piece.number] = replace(piece, first_line=chunk.first_line, versions=versions)
+
+
+def _is_open(run: TaskRun, path: str) -> bool:
+    scope = run.definition.scope
+    return not run.definition.changes_nothing and any(matches_glob(path, glob) for glob in scope.allowed_write_globs)
+
+
+def _lines_of(chunk: Chunk) -> int:
+    return chunk.last_line - chunk.first_line + 1
+
+
+def _text(chunk: Chunk) -> tuple[str, ...]:
+    lines = chunk.text.split("\n")
+    if lines[-1] == "" and len(lines) > max(1, _lines_of(chunk)):
+        lines.pop()
+    return tuple(line.removesuffix("\r") for line in lines)

@@ -1,0 +1,122 @@
+"""Tool `rewrite`: the whole new text of pieces that the prompt shows, or of new files. The diff follows from it."""
+
+from asyncio import to_thread
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import PatchError
+from agent_workbench.core.events import PatchApplied
+from agent_workbench.core.patch.comparison import compare_contents
+from agent_workbench.core.patch.diff_text import render_patch
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
+from agent_workbench.core.patch.rewrite.file_piece import (
+    FilePiece,
+    RewrittenFile,
+    defined_names,
+    rewrite_file,
+)
+from agent_workbench.core.patch.values import FileChange, FileContent
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
+from agent_workbench.core.tools.arguments import Arguments
+from agent_workbench.core.tools.spec import REWRITE
+from agent_workbench.engine.answer.step_repair import DIFF_BEGINS
+from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.tools.builtin.write_diff import WriteDiff
+
+
+class Rewrite(WriteDiff, frozen=True):
+    """Tool that replaces pieces by their new text. What is shown, decided and applied is the diff of that."""
+
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+        """Return the diff of the rewritten pieces; raise `PatchError` if one is not complete or not offered.
+
+        A text that is a diff is one that the user edited at the gate.
+        """
+        if DIFF_BEGINS.match(text):
+            return await super().draft(context, arguments, text)
+        pieces = await to_thread(offered_pieces, context.run)
+        written = read_rewrites(text)
+        files = await _rewritten(context, pieces, written)
+        changed = (FileChange(path, before, file.content) for path, (before, file) in files.items())
+        changes = (*changed, *await _created(context, written))
+        diff = await to_thread(lambda: render_patch(compare_contents(changes)))
+        if not diff.strip():
+            raise PatchError(
+                "the new text is the same as the old one", advice="change what is wrong in it, or do something else"
+            )
+        draft = await super().draft(context, arguments, diff)
+        repairs = (repair for _, file in files.values() for repair in file.repairs)
+        return replace(draft, text=text, repaired=(*repairs, *draft.repaired))
+
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
+        """Apply the shown diff. The pieces are shown as they are now, so that they can be rewritten again."""
+        if proposal.edited or proposal.hunks or DIFF_BEGINS.match(proposal.text):
+            return await super().run(context, proposal)
+        pieces = await to_thread(offered_pieces, context.run)
+        rewritten = await _rewritten(context, pieces, read_rewrites(proposal.text))
+        result = await super().run(context, proposal)
+        now = tuple(_chunk(piece) for _, file in rewritten.values() for piece in file.pieces)
+        effects = tuple(replace(each, shown=now) if isinstance(each, PatchApplied) else each for each in result.effects)
+        return replace(result, effects=effects)
+
+
+def _named(pieces: OfferedPieces, written: RewrittenPiece) -> FilePiece:
+    """Return the piece that an answer means; raise `PatchError` if it names none and several are possible."""
+    if written.number:
+        return pieces.piece(written.number)
+    names = set(defined_names(written.lines))
+    fitting = [each for each in pieces.pieces if names & set(defined_names(each.lines))]
+    if len(pieces.pieces) == 1 or len(fitting) == 1:
+        return (fitting or list(pieces.pieces))[0]
+    raise PatchError(
+        "the answer does not say which piece it rewrites", advice="write a line `Piece <number>` before it"
+    )
+
+
+async def _rewritten(
+    context: ToolContext, pieces: OfferedPieces, written: Sequence[RewrittenPiece]
+) -> dict[str, tuple[FileContent, RewrittenFile]]:
+    """Return the files of the rewritten pieces by path, as they are and as they will be."""
+    by_path: dict[str, list[tuple[FilePiece, Sequence[str]]]] = {}
+    for each in written:
+        if not each.path:
+            piece = _named(pieces, each)
+            by_path.setdefault(piece.path, []).append((piece, each.lines))
+    files: dict[str, tuple[FileContent, RewrittenFile]] = {}
+    for path, rewrites in by_path.items():
+        before = await context.workspace.read(path)
+        if before is None:
+            raise PatchError(f"{shown(path)} does not exist any more", advice="list_files shows the files there are")
+        files[path] = before, await to_thread(rewrite_file, before, rewrites)
+    return files
+
+
+async def _created(context: ToolContext, written: Sequence[RewrittenPiece]) -> tuple[FileChange, ...]:
+    """Return the new files of an answer; raise `PatchError` for one that exists."""
+    for each in written:
+        if each.path and await context.workspace.read(each.path) is not None:
+            raise PatchError(f"{shown(each.path)} exists", advice="read_file shows it under a number, to rewrite it")
+    contents = ((each.path, "".join(f"{line}\n" for line in each.lines)) for each in written if each.path)
+    return tuple(
+        FileChange(path, None, FileContent(text.encode("utf-8", "surrogateescape"))) for path, text in contents
+    )
+
+
+def _chunk(piece: FilePiece) -> Chunk:
+    last = piece.first_line + len(piece.lines) - 1
+    return Chunk(piece.path, piece.first_line, last, "\n".join(piece.lines), 0.0)
+
+
+TOOL = Rewrite(
+    name=REWRITE,
+    summary="give pieces of files that you were shown their whole new text",
+    permission=Permission.DIFF,
+    raw=True,
+    fenced=True,
+)
