@@ -65,8 +65,8 @@ OPEN = Approvals(
 
 
 def task(name: str = "T-1", *, accept: tuple[str, ...] = (ACCEPT,)) -> Task:
-    """Return a task whose check wants the word `right` in `answer.txt`."""
-    return Task(TaskId(name), f"Make the answer right ({name})", accept_tests=accept)
+    """Return a task whose check wants `right` in `answer.txt`. It has a goal, so the model says when it is done."""
+    return Task(TaskId(name), f"Make the answer right ({name})", "The answer is right.", accept_tests=accept)
 
 
 def call(tool: str, arguments: str = "{}", thought: str = "so it is") -> str:

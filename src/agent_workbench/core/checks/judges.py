@@ -1,6 +1,7 @@
 """Judges of a task: the files that decide whether it is done, and who may change them."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from configparser import Error as IniError
@@ -12,8 +13,9 @@ from msgspec import Struct
 from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.patch.globs import literal_glob
 from agent_workbench.core.patch.paths import fold_path, takes_place_of
+from agent_workbench.core.patch.values import FileOperation, FilePatch, LineKind
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.task_words import named_words
+from agent_workbench.core.plan.task_words import is_about_failures, named_words
 from agent_workbench.core.repo.path_kinds import is_test
 
 WHOLE_CONFIGS = frozenset(
@@ -100,6 +102,58 @@ class Judges(Struct, frozen=True):
     def _all(self) -> tuple[str, ...]:
         failing = (path for each in self._failed() for test in each.failed_tests for path in test_files(test))
         return tuple(dict.fromkeys((*self.paths, *failing)))
+
+
+def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None) -> tuple[str, ...]:
+    """Return the repository's own test command if its old failures do not count against the task, else nothing.
+
+    They count if the words speak of failures, or name a failing test, its file, or the file that it tests.
+    """
+    before = next((each for each in baseline or () if each.command == suite and suite), None)
+    if before is None or before.passed or not before.failed_tests or is_about_failures(task):
+        return ()
+    words = named_words(task)
+    stems = {_subject(word) for word in words if "." in word or "/" in word}
+    for test in before.failed_tests:
+        files = [path.casefold() for path in test_files(test)]
+        names = {*files, *(_name(path) for path in files), _last_name(test).casefold()}
+        if names & words or {_subject(path) for path in files} & stems:
+            return ()
+    return (suite,)
+
+
+def _subject(path: str) -> str:
+    """Return the name of the file that a test file is about: `cart` for `tests/test_cart.py`, and for `cart.py`."""
+    stem = path.rpartition("/")[2].partition(".")[0]
+    return stem.removeprefix("test_").removesuffix("_test")
+
+
+def _last_name(test: str) -> str:
+    """Return the name of a test itself, without its file, class and parameters."""
+    return re.split(r"::|\.| > ", test.partition("[")[0])[-1].strip()
+
+
+def only_new_tests_fail(
+    files: Sequence[FilePatch], results: Sequence[CheckResult], before: Sequence[Sequence[CheckResult]]
+) -> bool:
+    """Return True if a diff only adds tests, and of what failed in none of the runs `before` only these fail."""
+    lines = [line for file in files for hunk in file.hunks for line in hunk.lines]
+    adds = all(file.operation in {FileOperation.CREATE, FileOperation.MODIFY} and is_test(file.path) for file in files)
+    if not adds or any(line.kind is LineKind.REMOVED for line in lines):
+        return False
+    old = {test for run in before for result in run for test in result.failed_tests}
+    unnamed = {result.command for run in before for result in run if not result.passed and not result.failed_tests}
+    added = "\n".join(line.text for line in lines if line.kind is LineKind.ADDED)
+    words, paths = frozenset(re.findall(r"\w+", added)), {file.path for file in files}
+    found = False
+    for result in results:
+        if result.passed or (not result.failed_tests and result.command in unnamed):
+            continue
+        new = [test for test in result.failed_tests if test not in old]
+        if not result.failed_tests or not all(_last_name(test) in words or test in paths for test in new):
+            return False
+        found = found or bool(new)
+    return found
 
 
 def test_files(test: str) -> tuple[str, ...]:

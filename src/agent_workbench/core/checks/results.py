@@ -1,5 +1,6 @@
 """Results of tests and lint, and the comparison of two runs."""
 
+from collections.abc import Collection
 from enum import StrEnum
 
 from agent_workbench.core.recorded_value import RecordedValue
@@ -39,11 +40,20 @@ def all_passed(results: tuple[CheckResult, ...]) -> bool:
     return all(result.passed for result in results)
 
 
-def acceptable(results: tuple[CheckResult, ...], baseline: tuple[CheckResult, ...] | None, required: int) -> bool:
-    """Return True if the first `required` checks pass and none of the others is worse than in the baseline."""
+def acceptable(
+    results: tuple[CheckResult, ...],
+    baseline: tuple[CheckResult, ...] | None,
+    required: int,
+    excused: Collection[str] = (),
+) -> bool:
+    """Return True if the first `required` checks pass and none of the others is worse than in the baseline.
+
+    Of the required commands those that are `excused` may fail too, if each failed test failed in the baseline.
+    """
     if baseline is None:
         return all_passed(results)
-    return all_passed(results[:required]) and not regressions(baseline, results)
+    must_pass = tuple(each for each in results[:required] if each.command not in excused or not each.failed_tests)
+    return all_passed(must_pass) and not regressions(baseline, results)
 
 
 def regressions(before: tuple[CheckResult, ...], after: tuple[CheckResult, ...]) -> tuple[str, ...]:

@@ -58,6 +58,7 @@ class TaskStarted(RecordedValue, frozen=True):
     not record it. `tools` are the names of `specs`; journals of 0.1 hold the names alone. `commit_convention` is the
     form of the commit subjects before the task. `instructions` are those of the repository, the nearest to the task's
     files last. `judges` are the files of the base that decide whether the task is done (`core.checks.judges`).
+    `suite` is that of the required checks which is the repo's own test command, empty if it is none of them.
     """
 
     task: TaskId
@@ -72,6 +73,7 @@ class TaskStarted(RecordedValue, frozen=True):
     commit_convention: CommitConvention = CommitConvention.NONE
     instructions: tuple[RepoInstructions, ...] = ()
     judges: tuple[str, ...] = ()
+    suite: str = ""
 
 
 class SkillsChosen(RecordedValue, frozen=True):

@@ -4,8 +4,9 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.checks.results import CheckPurpose, all_passed
 from agent_workbench.core.events import (
+    FAILING_FIRST,
     ActionFinished,
     ActionResult,
     ActionStarted,
@@ -22,8 +23,10 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan.task_words import wants_only_checks
 from agent_workbench.core.proposals import CHECKS, COMPACT, END_UNCHANGED, ProposalStage
 from agent_workbench.core.settings import ReflexionTiming
+from agent_workbench.core.state.applied_diffs import wants_these_failures
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 
 FINISH = "finish"
@@ -60,7 +63,8 @@ def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRu
         case TestsFinished():
             return _tested(run, event, timing)
         case TaskCommitted():
-            return replace(run, commit=event.commit, phase=Phase.CLOSING, status=TaskStatus.DONE, reason="committed")
+            reason = f"committed; {run.checks_text}" if run.old_failures else "committed"
+            return replace(run, commit=event.commit, phase=Phase.CLOSING, status=TaskStatus.DONE, reason=reason)
         case TaskMerged():
             return replace(run, merged=event.outcome, phase=Phase.OVER)
         case TaskRolledBack():
@@ -142,10 +146,19 @@ def _tested(run: TaskRun, event: TestsFinished, timing: ReflexionTiming) -> Task
     if not run.acceptable(event.results):
         if run.definition.edits:
             return replace(tested, phase=Phase.ROLLING_BACK, reason=_failing(event))
+        if wants_these_failures(run, event):
+            return replace(tested, phase=Phase.STEPPING)
         phase = Phase.REFLECTING if _reflects(run, timing) else Phase.STEPPING
         return replace(tested, phase=phase, failures=run.failures + 1)
-    after = Phase.COMMITTING if event.purpose is CheckPurpose.FINAL else Phase.STEPPING
+    ends = event.purpose is CheckPurpose.FINAL or _is_all(run, event)
+    after = Phase.COMMITTING if ends else Phase.STEPPING
     return replace(tested, phase=after, failures=0, reflected=0)
+
+
+def _is_all(run: TaskRun, event: TestsFinished) -> bool:
+    """Return True if the task was to make its failing acceptance pass, and nothing more: the commit comes next."""
+    passes = run.failed_before and run.changed and all_passed(event.results[: run.required])
+    return passes and run.wording >= FAILING_FIRST and wants_only_checks(run.definition)
 
 
 def _failing(event: TestsFinished) -> str:

@@ -1,20 +1,31 @@
 """Diffs that are in effect in a task's workspace: applied and not undone."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from agent_workbench.core.checks.judges import only_new_tests_fail
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult
+from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import (
+    FAILING_FIRST,
     ActionDecided,
     ActionProposed,
     PatchApplied,
     ProposalReplaced,
     Recorded,
     StepUndone,
+    TestsFinished,
 )
 from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.plan.task_words import asks_for_test
 from agent_workbench.core.proposals import Proposal, is_person
+from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.state.session_state import TaskRun
+
+# Tests within a source file: Python, doctest, Rust, JavaScript, Go and Java.
+_TEST_LINE = re.compile(r"\s*(?:(?:async )?def test_|class Test|>>> |#\[test\]|(?:it|test)\(|func Test|@Test\b)")
 
 
 class AppliedDiff(Struct, frozen=True):
@@ -67,3 +78,32 @@ def checks_reviewed(run: TaskRun, commands: Sequence[str]) -> bool:
     """Return True if the user approved exactly these commands in this run, and every diff that they would run on."""
     approved = bool(commands) and run.approved_checks == tuple(commands)
     return approved and all(is_person(diff.by) for diff in applied_diffs(run.history))
+
+
+def wants_these_failures(run: TaskRun, event: TestsFinished) -> bool:
+    """Return True if checks fail as test-driven development wants: the newest diff adds tests, and only these fail."""
+    if run.wording < FAILING_FIRST or event.purpose is not CheckPurpose.AFTER_DIFF or run.baseline is None:
+        return False
+    newest = next(applied_diffs(run.history), None)
+    return newest is not None and adds_failing_tests(newest.proposal, event.results, (run.baseline, run.results or ()))
+
+
+def adds_failing_tests(
+    proposal: Proposal, results: Sequence[CheckResult], before: Sequence[Sequence[CheckResult]]
+) -> bool:
+    """Return True if a diff only adds tests, and of what failed in none of the runs `before` only these fail."""
+    try:
+        return only_new_tests_fail(proposal.patch.files, results, before)
+    except PatchError:  # as in a proposal of 0.1 that is not text
+        return False
+
+
+def lacks_test(run: TaskRun) -> bool:
+    """Return True if the task asks for a test, all passed before any change, and the change has no test."""
+    wanted = run.wording >= FAILING_FIRST and run.judges.passed_before and asks_for_test(run.definition)
+    return wanted and run.changed and not any(_has_test(diff.proposal) for diff in applied_diffs(run.history))
+
+
+def _has_test(proposal: Proposal) -> bool:
+    added = (line[1:] for line in proposal.diff.splitlines() if line.startswith("+"))
+    return any(map(is_test, proposal.paths)) or any(_TEST_LINE.match(line) for line in added)

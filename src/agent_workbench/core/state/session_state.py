@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.core.checks.judges import Judges
+from agent_workbench.core.checks.judges import Judges, excused_suite
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
     FAILING_FIRST,
@@ -40,6 +40,8 @@ from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
 
 NO_COMMIT = CommitId("")
+NAMED_TESTS = 3
+"""Number of failing tests that a line about the checks names."""
 
 
 class Phase(StrEnum):
@@ -205,6 +207,9 @@ class TaskRun(Struct, frozen=True):
         """State of the checks in a few words."""
         if not self.checks:
             return "it has no checks"
+        if old := self.old_failures:
+            more = f" and {len(old) - NAMED_TESTS} more" if len(old) > NAMED_TESTS else ""
+            return f"{', '.join(old[:NAMED_TESTS])}{more} failed before it and still {'fail' if old[1:] else 'fails'}"
         return "its checks pass" if self.passes else "its checks were not run at the end"
 
     def with_notes_settled(self, chars: int) -> "TaskRun":
@@ -213,7 +218,21 @@ class TaskRun(Struct, frozen=True):
 
     def acceptable(self, results: tuple[CheckResult, ...]) -> bool:
         """Return True if the required checks pass and none of the others is worse than in the baseline."""
-        return acceptable(results, self.baseline, self.required)
+        return acceptable(results, self.baseline, self.required, self._excused)
+
+    @property
+    def _excused(self) -> tuple[str, ...]:
+        started = self.started
+        if started is None or started.wording < FAILING_FIRST:
+            return ()
+        return excused_suite(self.definition, started.suite, self.baseline)
+
+    @property
+    def old_failures(self) -> tuple[str, ...]:
+        """The tests of its acceptance that failed before the task and still fail, if nothing else does."""
+        if not self.passes or self.wording < FAILING_FIRST:
+            return ()
+        return tuple(test for each in (self.results or ())[: self.required] for test in each.failed_tests)
 
 
 class SessionState(Struct, frozen=True):

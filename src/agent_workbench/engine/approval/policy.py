@@ -14,7 +14,7 @@ from agent_workbench.core.rules.modes import decided_in
 from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission, Rule
-from agent_workbench.core.state.applied_diffs import checks_reviewed
+from agent_workbench.core.state.applied_diffs import checks_reviewed, lacks_test
 from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
@@ -50,6 +50,8 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
     by = _opened_by(state, approval, proposal)
     if not by and _is_put_aside(state, proposal):
         return PolicyDecision(Verdict.REJECT, UNATTENDED, PUT_ASIDE)
+    if proposal.kind is Permission.COMMIT and _is_doubtful(state):
+        return None
     if facts.unattended is UnattendedRule.PARKED or not by:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, NOBODY) if _is_lone_chat(state) else None
     refusal = _needs_a_person(state, proposal)
@@ -80,7 +82,18 @@ def parking_reason(state: SessionState, proposal: Proposal) -> str:
         subject = "; ".join(_own_commands(state, _unnamed(state, proposal))) or proposal.tool
         return f"the task is not your own ({task.origin}), and no rule names: {subject}"
     approval = state.config.approvals.of(proposal.kind) if state.config is not None else Approval.ASK
+    if proposal.kind is Permission.COMMIT and state.run is not None and lacks_test(state.run):
+        return "the task asks for a test, its checks passed before it too, and no test is changed"
     return _needs_a_person(state, proposal) or f"{proposal.kind}: {approval}, and no rule allows it"
+
+
+def _is_doubtful(state: SessionState) -> bool:
+    """Return True for a commit that only a person may approve.
+
+    Its task asks for a test and has none, or tests fail that failed before it. An unattended task goes on with these.
+    """
+    run, headless = state.run, state.config is not None and state.config.headless
+    return run is not None and (lacks_test(run) or (bool(run.old_failures) and not headless))
 
 
 def _has_edits(state: SessionState) -> bool:

@@ -6,8 +6,10 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.core.checks.judges import excused_suite
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
+    FAILING_FIRST,
     ActionDecided,
     ActionFinished,
     ActionProposed,
@@ -26,6 +28,7 @@ from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.values import HunkFate, Patch
 from agent_workbench.core.proposals import KEEP_CHANGES, HunkVerdict, Proposal, Verdict, is_person
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.applied_diffs import adds_failing_tests
 
 NAMED_TESTS = 5
 
@@ -81,19 +84,20 @@ class AttemptCollector:
         self.left: list[LeftHunk] = []
         self._tree = ""
         self._applied: ProposalId | None = None
-        self._required = 0
+        self._started: TaskStarted | None = None
         self._baseline: tuple[CheckResult, ...] | None = None
+        self._results: tuple[CheckResult, ...] = ()
 
     def take(self, event: Event) -> None:
         """Process the task's next event."""
         match event:
             case TaskStarted():
-                self._tree, self._required, self._baseline = event.workspace.tree, event.required, None
+                self._started, self._tree, self._baseline, self._results = event, event.workspace.tree, None, ()
             case TestsFinished(purpose=CheckPurpose.BASELINE):
                 self._baseline = event.results
             case TestsFinished(purpose=CheckPurpose.AFTER_DIFF | CheckPurpose.FINAL) if self._is_checked():
-                well = acceptable(event.results, self._baseline, self._required)
-                self.found[-1] = _checked(self.found[-1], event.results, well=well)
+                self.found[-1] = _checked(self.found[-1], event.results, well=self._went_well(event))
+                self._results = event.results
             case ActionProposed(proposal=proposal) if (
                 proposal.kind is Permission.DIFF and proposal.tool != KEEP_CHANGES
             ):
@@ -113,6 +117,17 @@ class AttemptCollector:
                 self.left = []
             case _ if self.found:
                 self.found[-1] = _with(self.found[-1], event)
+
+    def _went_well(self, event: TestsFinished) -> bool:
+        started, before = self._started, self._baseline
+        excused: tuple[str, ...] = ()
+        if started is not None and started.wording >= FAILING_FIRST and before is not None:
+            if event.purpose is CheckPurpose.AFTER_DIFF and adds_failing_tests(
+                self.found[-1].proposal, event.results, (before, self._results)
+            ):
+                return True
+            excused = excused_suite(started.definition, started.suite, before)
+        return acceptable(event.results, before, started.required if started is not None else 0, excused)
 
     def _left_of(self, applied: PatchApplied) -> list[LeftHunk]:
         newest = self.found[-1].proposal if self.found else None

@@ -13,6 +13,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import MOST_SAID_CHARS
 from agent_workbench.core.patch.globs import literal_glob
 from agent_workbench.core.plan import PathScope, Plan, Task, TaskDraft, next_id
+from agent_workbench.core.plan.task_words import drafted_goal
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.path_kinds import is_document, is_test
@@ -110,10 +111,11 @@ def propose_task(words: str, new: TaskId, sources: DraftSources) -> TaskDraft:
     tests = () if documents else _tests_of(paths, sources.files)
     checks = _checks(command_of(sources.settings.test_command, paths), tests)
     description, rest = _title(words)
+    shown = "" if documents or not checks else drafted_goal(tests[0] if len(tests) == 1 else "", checks[0])
     task = Task(
         new,
         description,
-        rest,
+        "\n".join(filter(None, (rest, shown))),
         accept_tests=checks,
         scope=PathScope(_scope(paths, sources, documents=documents)),
     )

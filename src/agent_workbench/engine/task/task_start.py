@@ -117,6 +117,7 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     specs = () if task.edits else await _tool_specs(session, task, convention)
     if task.changes_nothing:
         specs = tuple(spec for spec in specs if spec.permission in CHANGES_NOTHING)
+    required = checks.commands[: checks.required]
     started = TaskStarted(
         task=task.id,
         definition=task,
@@ -129,6 +130,7 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
         commit_convention=convention,
         instructions=() if task.edits else await _instructions(session, workspace, task),
         judges=() if task.edits or task.changes_nothing else await _judges(workspace, checks, session.settings),
+        suite=session.settings.test_command if session.settings.test_command in required else "",
     )
     await session.record(started)
     await session.ports.plans.set_status(task.id, TaskStatus.IN_PROGRESS)

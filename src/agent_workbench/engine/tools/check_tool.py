@@ -8,6 +8,7 @@ from agent_workbench.core.events import FAILING_FIRST
 from agent_workbench.core.events.output_digests import digest_results
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.applied_diffs import wants_these_failures
 from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -16,6 +17,7 @@ from agent_workbench.engine.tools.check_runs import OUTPUT_CHARS, describe_check
 from agent_workbench.engine.tools.failure_search import code_for_failure, code_text
 
 HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "The final checks:\n"}
+WANTED = "Only the new tests fail, as they should before the change that they are about. Make that change now."
 
 
 class Checks(BuiltinTool, frozen=True):
@@ -31,6 +33,8 @@ class Checks(BuiltinTool, frozen=True):
         limit = BRIEF_CHARS if context.run.wording >= FAILING_FIRST else OUTPUT_CHARS
         described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history), root, limit))
         told = HEADINGS.get(finished.purpose, "") + described
+        if await to_thread(wants_these_failures, context.run, kept):
+            told += f"\n\n{WANTED}"
         new = await code_for_failure(context, kept)
         return ToolResult("\n\n".join((told, *code_text(new))), effects=(finished,), shown=new)
 

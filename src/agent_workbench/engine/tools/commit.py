@@ -2,16 +2,20 @@
 
 import textwrap
 from asyncio import to_thread
+from pathlib import PurePosixPath
 
 from agent_workbench.core.errors import UsageError, WorkspaceError
-from agent_workbench.core.events import ActionDecided, TaskCommitted
+from agent_workbench.core.events import ActionDecided, ActionProposed, TaskCommitted
 from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.reviewed_files import reviewed_paths
-from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS
+from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConvention, subject_problem
 from agent_workbench.core.tools.arguments import Arguments
+from agent_workbench.core.tools.spec import FINISH
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.finish import commit_subject, finish_summary
@@ -57,12 +61,32 @@ def approval_trailer(context: ToolContext) -> str:
 def _message(context: ToolContext) -> str:
     """Return the message, without lines that would be read as a trailer of the workbench."""
     summary = finish_summary(context.run)
-    if subject := commit_subject(context.run):
+    if subject := commit_subject(context.run) or _template_subject(context.run):
         return without_anchors("\n\n".join(filter(None, (subject, _wrapped(summary)))) + "\n")
     description = context.task.description.strip()
     title = f"[Agent] Complete {context.task.id}: {description.splitlines()[0]}"
     whole = description if len(title) > SUBJECT_CHARS or "\n" in description else ""
     return without_anchors("\n\n".join(filter(None, (_cut(title), whole, summary))) + "\n")
+
+
+def _template_subject(run: TaskRun) -> str:
+    """Return a subject in the repository's convention, made of the task's description. The model was not asked for one.
+
+    Empty if the model was asked, if there is no convention, or if the description fits none.
+    """
+    if any(isinstance(each.event, ActionProposed) and each.event.proposal.tool == FINISH for each in run.history):
+        return ""
+    said = " ".join(run.definition.description.replace("@", "").split()).rstrip(".")
+    first, low = said[:1].upper() + said[1:], said[:1].lower() + said[1:]
+    paths = [path for diff in applied_diffs(run.history) for path in diff.proposal.paths]
+    area = PurePosixPath(paths[0]).stem if paths else ""
+    made = {
+        CommitConvention.CONVENTIONAL: f"fix: {low}",
+        CommitConvention.AREA: f"{area}: {low}",
+        CommitConvention.IMPERATIVE: first,
+    }.get(run.commit_convention, "")
+    subject = _cut(made)
+    return "" if subject_problem(subject, run.commit_convention) or not made else subject
 
 
 def _wrapped(text: str) -> str:

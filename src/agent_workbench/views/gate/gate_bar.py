@@ -13,7 +13,7 @@ from agent_workbench.core.proposals import KEEP_CHANGES, OFFER_NOTES, Proposal, 
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
-from agent_workbench.core.state.applied_diffs import checks_reviewed, last_applied_diff
+from agent_workbench.core.state.applied_diffs import checks_reviewed, lacks_test, last_applied_diff
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
@@ -152,6 +152,13 @@ def _view(update: SessionUpdate) -> GateView:
     return _idle(state, live)
 
 
+def _doubt(run: TaskRun) -> str:
+    """Return why only a person may approve the commit, empty if there is no reason."""
+    if lacks_test(run):
+        return "the task asks for a test, and none is changed"
+    return sanitize_line(run.checks_text) if run.old_failures else ""
+
+
 def _waiting(update: SessionUpdate, proposal: Proposal) -> GateView:
     word, text, more = describe(proposal)
     run = update.state.run
@@ -163,6 +170,8 @@ def _waiting(update: SessionUpdate, proposal: Proposal) -> GateView:
         text, more = f"of {summarized_steps(run, proposal)}", frees_text(proposal)
     elif proposal.kind is Permission.FINISH:
         text = f"{text}, {run.checks_text}"
+    elif proposal.kind is Permission.COMMIT and (doubt := _doubt(run)):
+        more = f"{more} · {doubt}"
     elif proposal.kind is Permission.DIFF and _checks_follow(update.state, run):
         more = f"{more} · then the checks run"
     if is_too_long(proposal):

@@ -6,6 +6,7 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionProposed, ActionRejected, PlaybookFinished
 from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.proposals import TRAILER, Proposal
+from agent_workbench.core.state.applied_diffs import lacks_test
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConvention, convention_text, subject_problem
 from agent_workbench.core.text.messages import quoted
@@ -18,6 +19,7 @@ from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 SUBJECT = "subject"
 SUBJECT_REFUSED = "the commit's subject"
+NO_TEST = "the task asks for a test, and none is changed"
 MOST_REFUSED = 2
 """After so many refused subjects the workbench writes its own, so that no task fails because of one."""
 
@@ -51,9 +53,18 @@ TOOL = Finish(
 def why_rejected(run: TaskRun) -> str:
     """Return the reason to reject a finish, empty to accept it.
 
-    The first one without any changes is rejected, and the first one after a failed run of a playbook.
+    The first one without any changes is rejected, the first one after a failed run of a playbook, and the first one
+    without the test that the task asks for.
     """
-    if run.finish_returned or run.definition.changes_nothing:
+    if run.definition.changes_nothing:
+        return ""
+    if lacks_test(run) and not _refusals(run, NO_TEST):
+        return (
+            f"{NO_TEST}, and the checks passed before any change too, so nothing shows that the change works. Add a "
+            "test that fails without it. If none can be written, call finish again and say why in its summary; a "
+            "person decides then."
+        )
+    if run.finish_returned:
         return ""
     ended = [each.event for each in run.history if isinstance(each.event, PlaybookFinished)]
     if ended and ended[-1].failed:
@@ -113,6 +124,11 @@ def _subject_problem(run: TaskRun, arguments: Arguments) -> str:
 
 
 def _refused_subjects(run: TaskRun) -> int:
-    refusal = f"{FINISH}: {SUBJECT_REFUSED}"
+    return _refusals(run, SUBJECT_REFUSED)
+
+
+def _refusals(run: TaskRun, beginning: str) -> int:
+    """Return how many calls of finish were refused for the reason with this beginning."""
+    refusal = f"{FINISH}: {beginning}"
     events = (recorded.event for recorded in run.history)
     return sum(isinstance(event, ActionRejected) and event.reason.startswith(refusal) for event in events)
