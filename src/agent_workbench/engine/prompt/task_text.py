@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_workbench.core.checks.judges import judges_to_name
+from agent_workbench.core.checks.judges import Judges, Protection, judges_to_name
 from agent_workbench.core.events import SkillsChosen, SkillText, TaskStarted
 from agent_workbench.core.plan import Budget, Constraints, PathScope
 
@@ -27,7 +27,8 @@ def assignment(started: TaskStarted) -> str:
         parts.append(CHANGES_NOTHING)
     if started.checks:
         parts.append("It is done when these pass:\n" + "\n".join(f"  {line}" for line in started.checks))
-    if judges := judges_to_name(started.judges):
+    # Those that the words name are left out: whether they may be changed depends on the checks before any change.
+    if judges := judges_to_name(Judges(task, started.judges, (), None).protected(Protection.READ_ONLY)):
         parts.append(f"Read-only, because they decide whether the task is done: {judges}")
     if started.wording >= SKILLS_FIRST:
         parts += _limits(task.scope, task.constraints, task.budget)
