@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from agent_workbench.core.checks.judges import Judges, Protection, judges_to_name
-from agent_workbench.core.events import SkillsChosen, SkillText, TaskStarted
+from agent_workbench.core.events import FAILING_FIRST, SkillsChosen, SkillText, TaskStarted
 from agent_workbench.core.plan import Budget, Constraints, PathScope
+from agent_workbench.core.plan.task_words import stated_goal
 
 SKILLS_FIRST = 3
 """Version of the prompt texts from which on skills stand before the task, and the task tells its limits."""
@@ -19,8 +20,9 @@ def assignment(started: TaskStarted) -> str:
     """Return the task's text for the model."""
     task = started.definition
     parts = [f"Task {task.id}: {task.description}"]
-    if task.goal:
-        parts.append(f"Goal: {task.goal}")
+    # The end of the first prompt says whether a test is wanted: that depends on the checks before any change.
+    if goal := stated_goal(task) if started.wording >= FAILING_FIRST else task.goal:
+        parts.append(f"Goal: {goal}")
     if task.suggested_approach:
         parts.append(f"Suggested approach: {task.suggested_approach}")
     if task.changes_nothing:
