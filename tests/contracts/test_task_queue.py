@@ -12,9 +12,10 @@ from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
 from agent_workbench.adapters.queue.folder_queue import FolderQueue
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_records import QueueRecords
-from agent_workbench.adapters.queue.waiting_tasks import TaskOrder
+from agent_workbench.adapters.queue.waiting_tasks import TaskFacts
 from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import SessionId
+from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
 from tests.contracts.clocks import SetClock
@@ -25,18 +26,28 @@ LEASE_SECONDS = 30.0
 SESSION = SessionId("20260102T030405-abc234")
 
 
-def read_order(text: str, name: str) -> TaskOrder:
-    """Return the order in a definition of these tests, such as `after T-1 T-2`."""
-    return TaskOrder(0, tuple(text.removeprefix("after ").split()) if text.startswith("after ") else ())
+def id_in(text: str) -> str:
+    """Return the id that a definition of these tests sets, such as `id: T-1`."""
+    return text.removeprefix("id: ") if text.startswith("id: ") else ""
+
+
+def read_facts(text: str, name: str) -> TaskFacts:
+    """Return the facts in a definition of these tests, such as `after T-1 T-2`."""
+    before = tuple(text.removeprefix("after ").split()) if text.startswith("after ") else ()
+    return TaskFacts(0, before, id_in(text), bool(id_in(text)))
+
+
+def completed(task: QueuedTask) -> tuple[QueuedTask, Needs]:
+    return replace(task, id=id_in(task.definition) or task.id), Needs()
 
 
 def folder_queue(folder: Path, clock: Clock) -> FolderQueue:
     files = QueueFiles(folder, ("tasks", "queue", "default"))
-    return FolderQueue(files, QueueRecords(folder / "state"), clock, read_order, frozenset)
+    return FolderQueue(files, QueueRecords(folder / "state"), clock, read_facts, frozenset)
 
 
 IMPLEMENTATIONS: dict[str, Callable[[Path, Clock], TaskQueue]] = {
-    "memory": lambda folder, clock: MemoryTaskQueue(clock),
+    "memory": lambda folder, clock: MemoryTaskQueue(clock, id_in),
     "folder": folder_queue,
 }
 
@@ -52,7 +63,7 @@ async def queue(request: pytest.FixtureRequest, tmp_path: Path, clock: SetClock)
         yield IMPLEMENTATIONS[request.param](tmp_path, clock)
         return
     async with Database(request.getfixturevalue("migrated_url")) as database:
-        postgres = PostgresQueue(database, "repository", "default", FakeSignatures(), clock=clock)
+        postgres = PostgresQueue(database, "repository", "default", FakeSignatures(), complete=completed, clock=clock)
         yield postgres
         await postgres.close()
 
@@ -80,6 +91,25 @@ class TestTaskQueue:
         await queue.finish(await claimed(queue), QueueState.DONE, "")
         assert not await queue.put(QueuedTask("T-1", "goal: c"))
         assert [(each.definition, each.state) for each in await queue.tasks()] == [("goal: a", QueueState.DONE)]
+
+    async def test_an_id_that_the_definition_sets_is_the_key_whatever_the_task_is_queued_as(
+        self, queue: TaskQueue
+    ) -> None:
+        assert await queue.put(QueuedTask("a", "id: T-1"))
+        assert not await queue.put(QueuedTask("b", "id: T-1"))
+        claim = await claimed(queue)
+        assert claim.task.id == "T-1"
+        assert not await queue.put(QueuedTask("c", "id: T-1"))
+        await queue.renew(claim, LEASE_SECONDS, SESSION)
+        await queue.park(claim, "a diff waits")
+        assert not await queue.put(QueuedTask("d", "id: T-1"))
+        assert await queue.resume("T-1") is QueueState.QUEUED
+        await queue.finish(await claimed(queue), QueueState.DONE, "")
+        assert not await queue.put(QueuedTask("e", "id: T-1"))
+        assert await queue.claim("two", LEASE_SECONDS) is None
+        assert [(each.id, each.state, each.session) for each in await queue.tasks()] == [
+            ("T-1", QueueState.DONE, SESSION)
+        ]
 
     async def test_the_most_urgent_comes_first_then_the_first_by_id(self, queue: TaskQueue) -> None:
         for task in (QueuedTask("T-2", ""), QueuedTask("T-3", "", priority=5), QueuedTask("T-1", "")):
@@ -198,7 +228,9 @@ class TestTaskQueue:
     async def test_resuming_what_is_not_parked_changes_nothing(self, queue: TaskQueue) -> None:
         await queue.put(QueuedTask("T-1", ""))
         await queue.finish(await claimed(queue), QueueState.FAILED, "it failed")
-        await queue.resume("T-1")
+        assert await queue.resume("T-1") is QueueState.FAILED
+        with pytest.raises(UsageError):
+            await queue.resume("T-9")
         assert [(each.state, each.reason) for each in await queue.tasks()] == [(QueueState.FAILED, "it failed")]
 
     async def test_a_withdrawn_task_is_over_and_its_claim_counts_no_more(self, queue: TaskQueue) -> None:

@@ -134,6 +134,29 @@ def test_words_become_a_file_with_their_scope_and_checks(machine: Machine, repo:
     assert again.out.split()[0] == f"{file.stem}-2"
 
 
+def test_a_document_with_an_id_of_its_own_is_queued_once_whatever_became_of_it(machine: Machine, repo: Path) -> None:
+    document = repo / "job.yaml"
+    document.write_text(f"id: JOB-1\n{ADD}")
+
+    def added() -> tuple[int, str]:
+        done = machine.agent("worker", "add", "job.yaml", cwd=repo)
+        return done.code, done.out or done.err
+
+    assert added() == (0, f"JOB-1  {QUEUE}/JOB-1.yaml\n")
+    assert added() == (0, f"JOB-1 is queued already: nothing was added to {QUEUE}\n")
+    (repo / "copy.yaml").write_text(document.read_text())
+    code, said = work(machine, repo)
+    assert code == 0, said
+    assert added() == (0, f"JOB-1 is done already: nothing was added to {QUEUE}\n")
+    document.write_text(f"{document.read_text()}priority: 1\n")
+    code, said = added()
+    assert (code, "JOB-1 is done already, with another definition" in said, "another `id`" in said) == (2, True, True)
+    (repo / "copy.yaml").rename(repo / QUEUE / "copy.yaml")
+    code, said = work(machine, repo)
+    assert (code, "JOB-1 is done already" in said) == (1, True), said
+    assert machine.run(["git", "branch", "--list", "agent/*"], repo).out == "+ agent/JOB-1\n"
+
+
 @pytest.mark.parametrize("said", ["nope.yaml", "word", ""])
 def test_what_is_neither_a_file_nor_words_is_refused(machine: Machine, repo: Path, said: str) -> None:
     refused = machine.agent("worker", "add", said, cwd=repo)

@@ -1,7 +1,7 @@
 """Stores in memory: what the contract suites hold beside the local ones, and what the engine's tests use."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct, convert
@@ -77,14 +77,16 @@ class Lease(Struct):
 
 
 class MemoryTaskQueue:
-    """`core.ports.task_queue.TaskQueue` whose leases run on a clock."""
+    """`core.ports.task_queue.TaskQueue` whose leases run on a clock; `id_in` returns the id that a definition sets."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, id_in: Callable[[str], str] = lambda _: "") -> None:
         self._clock = clock
+        self._id_in = id_in
         self._tasks: dict[str, QueuedTask] = {}
         self._leases: dict[str, Lease] = {}
 
     async def put(self, task: QueuedTask) -> bool:
+        task = replace(task, id=self._id_in(task.definition) or task.id)
         if task.id in self._tasks:
             return False
         self._tasks[task.id] = replace(task, state=QueueState.QUEUED)
@@ -112,9 +114,12 @@ class MemoryTaskQueue:
     async def park(self, claim: TaskClaim, reason: str) -> None:
         self._end(claim, QueueState.PARKED, reason)
 
-    async def resume(self, task: str) -> None:
+    async def resume(self, task: str) -> QueueState:
+        if task not in self._tasks:
+            raise UsageError(f"there is no task {task!r}")
         if self._tasks[task].state is QueueState.PARKED:
             self._tasks[task] = replace(self._tasks[task], state=QueueState.QUEUED, reason="")
+        return self._tasks[task].state
 
     async def finish(self, claim: TaskClaim, state: QueueState, reason: str, result: TaskResult | None = None) -> None:
         if state not in {QueueState.DONE, QueueState.FAILED}:

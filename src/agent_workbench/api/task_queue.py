@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +31,10 @@ from agent_workbench.core.ports.repo_files import Plans
 from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask, QueueState
 from agent_workbench.core.skills.selection import choosable
 from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
+from agent_workbench.views.reports.worker_report import known_text
+
+if TYPE_CHECKING:
+    from agent_workbench.adapters.plans.queued_task import QueueFile
 
 MAX_BYTES = 1_000_000
 MOST_NAMES = 1000
@@ -47,11 +52,15 @@ class QueuePlace(Struct, frozen=True):
 
 
 class AddedTask(Struct, frozen=True):
-    """A task that was queued: its definition, its file or queue, and remarks about it."""
+    """A task that was queued: its definition, its file or queue, and remarks about it.
+
+    `known` is the same task as the queue has it already: then nothing was queued.
+    """
 
     task: Task
     path: str
     remarks: tuple[str, ...] = ()
+    known: QueuedTask | None = None
 
 
 async def queue_words(invocation: Invocation, words: str, place: QueuePlace, say: Say) -> AddedTask:
@@ -69,11 +78,12 @@ async def queue_words(invocation: Invocation, words: str, place: QueuePlace, say
 async def queue_text(invocation: Invocation, data: bytes, name: str, place: QueuePlace) -> AddedTask:
     """Queue the task that a document called `name` spells; raise `PlanError` with line and column.
 
-    Raises `TrustError` for a command of the agent: a task in the folder counts as the user's own.
+    The same document with an `id` of its own is queued once, whatever became of it. Raises `TrustError` for a command
+    of the agent: a task in the folder counts as the user's own.
     """
-    task = await check_queue_file(invocation, data, name)
-    unnamed = name == INPUT_NAME and f"{task.id}.yaml" == name
-    return await _put(invocation, decode_document(data), _name_for(task) if unnamed else task.id, place)
+    read = await _read_checked(invocation, data, name)
+    unnamed = name == INPUT_NAME and not read.sets_id
+    return await _put(invocation, decode_document(data), _name_for(read.task) if unnamed else read.task.id, place)
 
 
 async def check_queue_file(invocation: Invocation, data: bytes, name: str) -> Task:
@@ -81,13 +91,17 @@ async def check_queue_file(invocation: Invocation, data: bytes, name: str) -> Ta
 
     Skills are those of the repository.
     """
+    return (await _read_checked(invocation, data, name)).task
+
+
+async def _read_checked(invocation: Invocation, data: bytes, name: str) -> "QueueFile":
     repo = await find_repo(invocation)
     try:
         text = decode_document(data)
     except DocumentError as fault:
         raise PlanError(fault.in_file(name), advice=fault.advice, page="reference/queue.md") from fault
     skills = choosable(await skill_folders(repo.root, (await settings_to_check(repo)).skills).list())
-    return read_definition(text, TaskOrigin.LOCAL, name, skills).task
+    return read_definition(text, TaskOrigin.LOCAL, name, skills)
 
 
 async def read_queue_file(path: Path) -> bytes:
@@ -138,8 +152,7 @@ async def withdraw_task(invocation: Invocation, task: str, reason: str, place: Q
 async def resume_task(invocation: Invocation, task: str, place: QueuePlace) -> QueueState:
     """Free a parked task and return the task's state; raise `UsageError` if there is none, `TrustError`."""
     async with _own_queue(invocation, place) as queue:
-        await queue.resume(task)
-        return next((each.state for each in await queue.tasks() if each.id == task), QueueState.QUEUED)
+        return await queue.resume(task)
 
 
 @asynccontextmanager
@@ -159,21 +172,38 @@ async def _put(invocation: Invocation, text: str, name: str, place: QueuePlace) 
     settings = await settings_to_check(repo)
     try:
         queue = await project_queue(repo, settings, place.project, place.folder)
-        task, name = await _put_named(queue, text, name, repo.plans(settings))
-        problem = await needs_problem(repo, settings, place.project, task.needs)
+        task, known = await _put_named(queue, text, name, repo.plans(settings))
+        problem = "" if known is not None else await needs_problem(repo, settings, place.project, task.needs)
         remarks = (f"no worker can do it now: {problem}",) if problem else ()
-        where = queue.path if in_database(settings, place.folder) else f"{queue.path}/{name}.yaml"
-        return AddedTask(task, where, remarks)
+        in_queue = known is not None or in_database(settings, place.folder)
+        return AddedTask(task, queue.path if in_queue else f"{queue.path}/{task.id}.yaml", remarks, known)
     finally:
         await repo.shared.close()
 
 
-async def _put_named(queue: ProjectQueue, text: str, name: str, plans: Plans) -> tuple[Task, str]:
-    """Queue a task under its name, or the first one with a number that is free; return it and the name."""
+async def _put_named(queue: ProjectQueue, text: str, name: str, plans: Plans) -> tuple[Task, QueuedTask | None]:
+    """Queue a task under the id that it sets, else under its name or the first one with a number that is free.
+
+    Returns it, and the task of the queue if that has the id already.
+    """
     for number in range(1, MOST_NAMES):
         stem = name if number == 1 else f"{name}-{number}"
-        task = read_definition(text, TaskOrigin.LOCAL, f"{stem}.yaml").task
-        await check_unplanned((task,), plans)
-        if await queue.put(QueuedTask(stem, text)):
-            return task, stem
+        read = read_definition(text, TaskOrigin.LOCAL, f"{stem}.yaml")
+        await check_unplanned((read.task,), plans)
+        if await queue.put(QueuedTask(read.task.id, text)):
+            return read.task, None
+        if read.sets_id:
+            return read.task, await _known(queue, read.task, text)
     raise StorageError(f"{queue.path} has {MOST_NAMES} tasks named {name}", advice="give this one another `id`")
+
+
+async def _known(queue: ProjectQueue, task: Task, text: str) -> QueuedTask:
+    """Return the task of the queue that has an id already; raise `UsageError` if it is defined otherwise."""
+    found = next((each for each in await queue.tasks() if each.id.casefold() == task.id.casefold()), None)
+    if found is None:
+        what = f"{queue.path} has a file {task.id}.yaml of another task, or of one that it does not know"
+        raise UsageError(f"{task.id} is not queued: {what}", advice="give this one another `id`")
+    if found.definition != text:
+        advice = "give this one another `id`"
+        raise UsageError(f"{known_text(found)}, with another definition than this one", advice=advice)
+    return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import DatabaseDownError, PlanError, StorageError, UsageError
+from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import QUEUE_FOLDER, is_queued
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.plans.queued_task import QueueFile
     from agent_workbench.adapters.queue.folder_queue import FolderQueue
     from agent_workbench.adapters.queue.queued_plan import QueuedPlan
-    from agent_workbench.adapters.queue.waiting_tasks import TaskOrder
+    from agent_workbench.adapters.queue.waiting_tasks import TaskFacts
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.plan import Task, TaskOrigin
@@ -45,7 +46,7 @@ async def project_queue(
     from agent_workbench.bootstrap.database import database_queue
 
     queue_folder(project)
-    return await database_queue(repo, settings, project, _completed)
+    return await database_queue(repo, settings, project, completed_task)
 
 
 def in_database(settings: "Settings", folder: Path | None) -> bool:
@@ -53,8 +54,8 @@ def in_database(settings: "Settings", folder: Path | None) -> bool:
     return folder is None and settings.database.active
 
 
-def _completed(task: "QueuedTask") -> "tuple[QueuedTask, Needs]":
-    """Return a task with the order that its definition has, and its needs.
+def completed_task(task: "QueuedTask") -> "tuple[QueuedTask, Needs]":
+    """Return a task with the id and the order that its definition has, and its needs.
 
     A text that is no task is queued as it is: the worker that gets it says so.
     """
@@ -65,7 +66,8 @@ def _completed(task: "QueuedTask") -> "tuple[QueuedTask, Needs]":
     except PlanError:
         return task, Needs()
     depends_on = task.depends_on or read.task.depends_on
-    return replace(task, priority=task.priority or read.priority, depends_on=depends_on), read.task.needs
+    priority = task.priority or read.priority
+    return replace(task, id=read.task.id, priority=priority, depends_on=depends_on), read.task.needs
 
 
 async def task_queue(repo: "RepoContext", project: str = DEFAULT_PROJECT, folder: Path | None = None) -> "FolderQueue":
@@ -88,7 +90,7 @@ async def task_queue(repo: "RepoContext", project: str = DEFAULT_PROJECT, folder
             QueueFiles(root, parts),
             QueueRecords(state_dir() / "queue" / repo_key(str(root)) / below.replace("/", "%")),
             system_clock(),
-            _order,
+            definition_facts,
             lambda: checkout.tracked_in(below) if root == repo.root else _outside(root),
         )
 
@@ -147,12 +149,13 @@ def read_definition(
     return read_queued(text, origin, name, compose_text, skills)
 
 
-def _order(text: str, name: str) -> "TaskOrder":
-    from agent_workbench.adapters.queue.waiting_tasks import TaskOrder
+def definition_facts(text: str, name: str) -> "TaskFacts":
+    """Return what the queue of a folder reads of a definition; raise `PlanError`."""
+    from agent_workbench.adapters.queue.waiting_tasks import TaskFacts
     from agent_workbench.core.plan import TaskOrigin
 
     read = read_definition(text, TaskOrigin.LOCAL, name)
-    return TaskOrder(read.priority, read.task.depends_on)
+    return TaskFacts(read.priority, read.task.depends_on, read.task.id, read.sets_id)
 
 
 def render_definition(task: "Task") -> str:
@@ -186,7 +189,8 @@ def queued_plan(task: "QueuedTask", project: str = DEFAULT_PROJECT) -> "QueuedPl
     from agent_workbench.core.plan import Plan
 
     name = f"{task.id}.yaml"
-    definition = read_definition(task.definition, task.origin, name).task
+    read = read_definition(task.definition, task.origin, name).task
+    definition = replace(read, depends_on=tuple(map(TaskId, task.depends_on)) or read.depends_on)
     return QueuedPlan(Plan((definition,)), str(Path(queue_folder(project)) / name))
 
 

@@ -11,13 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.plans.queued_task import read_queued
 from agent_workbench.adapters.queue import folder_queue, waiting_tasks
 from agent_workbench.adapters.queue.folder_queue import FolderQueue
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_records import QueueRecords
-from agent_workbench.adapters.queue.waiting_tasks import TaskOrder
-from agent_workbench.config.yaml_parser import compose_text
+from agent_workbench.bootstrap.task_queue import definition_facts
 from agent_workbench.core.errors import LockedError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
@@ -29,11 +27,6 @@ LEASE = 30.0
 PARTS = ("tasks", "queue", "default")
 SESSION = SessionId("20260102T030405-abc234")
 RESULT = TaskResult("a", TaskStatus.DONE, "committed", 0, session=SESSION)
-
-
-def _order(text: str, name: str) -> TaskOrder:
-    read = read_queued(text, TaskOrigin.LOCAL, name, compose_text)
-    return TaskOrder(read.priority, read.task.depends_on)
 
 
 class Place:
@@ -53,7 +46,7 @@ class Place:
             QueueFiles(self.root, PARTS),
             QueueRecords(self.state),
             self.clock,
-            _order,
+            definition_facts,
             lambda: self.tracked,
         )
 
@@ -315,6 +308,60 @@ async def test_of_two_files_with_one_name_the_second_is_refused(place: Place, tw
     await queue.finish(first, QueueState.DONE, "", RESULT)
 
 
+async def test_two_files_of_one_task_run_once_whatever_became_of_the_first(place: Place) -> None:
+    first, text = place.open(), "id: T-1\ngoal: x y\n"
+    place.write("a.yaml", text)
+    place.write("b.yaml", text)
+    claim = await taken(first)
+    assert (claim.task.id, place.refusal("b")) == (
+        "T-1",
+        "b.yaml: the id T-1 is that of a.yaml, which is queued too",
+    )
+    place.write("T-1.yaml", "goal: its name is the id\n")
+    assert await first.claim("two", LEASE) is None
+    await first.park(claim, "waits")
+    place.write("c.yaml", text)
+    assert await first.claim("two", LEASE) is None
+    await first.resume("a")
+    await first.finish(await taken(first), QueueState.DONE, "", RESULT)
+    place.write("d.yaml", text)
+    assert await place.open().claim("two", LEASE) is None
+    assert place.refusal("d") == "d.yaml: T-1 is done already; to do it again, give it another `id`"
+    assert place.listed("failed") == sorted(
+        f"{n}.{end}" for n in ("T-1", "b", "c", "d") for end in ("result.json", "yaml")
+    )
+    assert [(each.id, each.state) for each in await first.tasks()] == [("T-1", QueueState.DONE)]
+
+
+@pytest.mark.parametrize("said", ["T-1", "first"])
+async def test_a_task_is_called_by_its_id_or_by_the_name_of_its_file(place: Place, said: str) -> None:
+    queue = place.open()
+    place.write("first.yaml", "id: T-1\ngoal: x y\n")
+    place.write("second.yaml", f"id: T-2\ngoal: x y\ndepends_on: [{said}]\n")
+    place.write("third.yaml", "id: T-3\ngoal: x y\n")
+    claim = await taken(queue)
+    await queue.park(claim, "waits")
+    assert await queue.resume(said) is QueueState.QUEUED
+    await queue.finish(await taken(queue), QueueState.DONE, "", RESULT)
+    after = await taken(queue, "two")
+    assert (after.task.id, after.task.depends_on) == ("T-2", ("T-1",)), "the id names the branch of its commit"
+    assert await queue.resume(said) is QueueState.DONE
+    assert not await queue.withdraw(said, "")
+    assert await queue.withdraw({"T-1": "T-3", "first": "third"}[said], "not wanted")
+    assert place.listed() == ["second.yaml"]
+
+
+async def test_what_is_put_under_an_id_gives_way_to_what_its_file_says_now(place: Place) -> None:
+    queue = place.open()
+    assert await queue.put(QueuedTask("T-1", "goal: x y\n", priority=2))
+    place.write("T-1.yaml", "id: T-2\ngoal: x y\n")
+    assert [(each.id, each.priority) for each in await queue.tasks()] == [("T-2", 2)]
+    claim = await taken(queue)
+    assert await place.open().claim("two", LEASE) is None
+    await queue.finish(claim, QueueState.DONE, "", RESULT)
+    assert [(each.id, each.state) for each in await place.open().tasks()] == [("T-2", QueueState.DONE)]
+
+
 @pytest.mark.parametrize("link", ["tasks", "tasks/queue", "tasks/queue/default", "tasks/queue/default/done"])
 async def test_a_link_in_the_path_of_the_folder_is_refused(place: Place, tmp_path: Path, link: str) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -537,7 +584,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 async def test_killed_at_any_write_a_task_ends_once_and_no_file_is_lost(
     place: Place, monkeypatch: pytest.MonkeyPatch, point: int
 ) -> None:
-    place.write("a.yaml", "goal: a thing\n")
+    place.write("a.yaml", "id: T-1\ngoal: a thing\n")
     place.write("b.yaml", "gaol: broken\n")
     done, killed = 0, False
     queue = place.open()
@@ -554,7 +601,7 @@ async def test_killed_at_any_write_a_task_ends_once_and_no_file_is_lost(
     place.clock.seconds += LEASE
     other = place.open()
     while (late := await other.claim("two", LEASE)) is not None:
-        assert late.task.id == "a"
+        assert late.task.id == "T-1"
         await other.finish(late, QueueState.DONE, "committed", RESULT)
         done += 1
     assert done == 1 or (killed and done <= 1)

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.adapters.queue.folder_queue import FolderQueue
+from agent_workbench.adapters.queue.queue_files import QueueFiles
+from agent_workbench.adapters.queue.queue_records import QueueRecords
 from agent_workbench.adapters.queue.report_outbox import ReportOutbox
 from agent_workbench.adapters.queue.worker_files import WorkerFiles
 from agent_workbench.api.worker.task_reports import TaskReports
 from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.bootstrap.task_queue import definition_facts
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import Task, TaskStatus
@@ -71,10 +75,10 @@ class SilentForge:
         return ""
 
 
-async def ended_queue(result: TaskResult, *, session: str = "") -> MemoryTaskQueue:
-    """Return a queue in which a task ended with this status in a session."""
+async def ended_queue(result: TaskResult, *, session: str = "", name: str = "") -> MemoryTaskQueue:
+    """Return a queue in which a task ended with this status in a session; `name` is its id there if it is another."""
     queue = MemoryTaskQueue(SetClock())
-    await queue.put(QueuedTask(result.task, ""))
+    await queue.put(QueuedTask(name or result.task, ""))
     claim = await queue.claim("box", 30)
     assert claim is not None
     await queue.renew(claim, 30, SessionId(session))
@@ -86,7 +90,9 @@ async def test_a_result_waits_until_it_is_reported(tmp_path: Path) -> None:
     forge, lines, outbox = SilentForge(2), list[WorkerLine](), ReportOutbox(tmp_path / "reports")
     reports = TaskReports(forge, outbox, await ended_queue(RESULT), WorkerLog(lines.append, SetClock(), str))
     await reports.expect(RESULT)
-    assert await asyncio.to_thread(outbox.pending) == (RESULT,), "a worker that is killed now leaves it to the next"
+    assert await asyncio.to_thread(outbox.pending) == ((RESULT, False),), (
+        "a worker that is killed now leaves it to the next"
+    )
     await reports.ended(RESULT)
     await reports.send_again()
     assert (forge.told, [each.text for each in lines]) == ([], ["the forge does not answer"] * 2)
@@ -116,5 +122,48 @@ async def test_a_result_that_the_queue_did_not_record_is_not_reported(
     await reports.expect(RESULT)
     await reports.send_again()
     assert forge.told == []
-    assert await asyncio.to_thread(outbox.pending) == (() if dropped else (RESULT,))
+    assert await asyncio.to_thread(outbox.pending) == (() if dropped else ((RESULT, False),))
     assert len(lines) == dropped
+
+
+FILES = [("gitea-42.yaml", "id: T-42\n"), ("042 fix.yml", ""), ("a.yaml", "")]
+
+
+@pytest.mark.parametrize(("name", "text"), FILES)
+@pytest.mark.parametrize("killed", [True, False], ids=["killed behind the record", "the forge was silent"])
+async def test_a_result_is_sent_again_whatever_the_tasks_file_is_called(
+    tmp_path: Path, name: str, text: str, killed: bool
+) -> None:
+    queue = folder_queue(tmp_path)
+    file = tmp_path / "tasks" / name
+    file.parent.mkdir()
+    file.write_text(f"{text}goal: x y\n")
+    forge, outbox = SilentForge(0 if killed else 1), ReportOutbox(tmp_path / "reports")
+    reports = TaskReports(forge, outbox, queue, WorkerLog(list[WorkerLine]().append, SetClock(), str))
+    claim = await queue.claim("box", 30)
+    assert claim is not None
+    result = replace(RESULT, task=claim.task.id, session=SessionId(ELSEWHERE))
+    await queue.renew(claim, 30, result.session)
+    await reports.expect(result)
+    await queue.finish(claim, QueueState.DONE, "", result)
+    if not killed:
+        await reports.ended(result)
+        file.write_text(f"goal: another task with that name\n{text}")
+    await TaskReports(forge, outbox, folder_queue(tmp_path), WorkerLog(print, SetClock(), str)).send_again()
+    assert (forge.told, await asyncio.to_thread(outbox.pending)) == ([result.task], ())
+    assert claim.task.id == definition_facts(f"{text}goal: x y\n", name).id, "the id that branch and result have"
+
+
+async def test_a_result_of_a_task_that_has_another_id_in_the_queue_is_sent_again(tmp_path: Path) -> None:
+    result = replace(RESULT, session=SessionId(ELSEWHERE))
+    queue = await ended_queue(result, session=ELSEWHERE, name="gitea-42")
+    forge, outbox = SilentForge(0), ReportOutbox(tmp_path / "reports")
+    reports = TaskReports(forge, outbox, queue, WorkerLog(print, SetClock(), str))
+    await reports.expect(result)
+    await reports.send_again()
+    assert forge.told == [result.task]
+
+
+def folder_queue(folder: Path) -> FolderQueue:
+    files, records = QueueFiles(folder, ("tasks",)), QueueRecords(folder / "state")
+    return FolderQueue(files, records, SetClock(), definition_facts, frozenset)

@@ -1,5 +1,6 @@
 """Reports say once what became of a task, and a report that fails never fails the task."""
 
+import asyncio
 import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -7,13 +8,23 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.adapters.queue.report_outbox import ReportOutbox
 from agent_workbench.api.forge.reports import Reports, repo_reports
+from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
+from agent_workbench.api.worker.outages import Outages, Pauses
+from agent_workbench.api.worker.task_reports import TaskReports
+from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core import events as e
-from agent_workbench.core.ids import TaskId
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
+from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.queue.result import TaskResult
+from agent_workbench.core.queue.workers import WorkerLine
 from agent_workbench.core.settings.forge import ReportPart
 from tests.api.forge.scene import CHANGE, TASK, Scene
+from tests.contracts.clocks import SetClock
 from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer
 
 
@@ -213,6 +224,29 @@ async def test_a_local_task_reports_to_the_issue_that_it_names(scene: Scene, ser
     await reported(scene, await scene.done(task=task))
     assert "Tag: task-T-1-done" in visible(server.texts(7)[0])
     assert "refs/tags/task-T-1-done" in refs(server)
+
+
+async def test_a_task_that_fails_before_its_session_says_so_is_reported_to_the_issue_it_names(
+    scene: Scene, server: GiteaServer
+) -> None:
+    await scene.queue.put(QueuedTask("fix", f"id: T-42\nsource: gitea:{REPO}#7\ngoal: x\n"))
+    claim = await scene.queue.claim("worker", 60)
+    assert claim is not None
+    gone = replace(claim, task=replace(claim.task, session=SessionId("20260102T030405-abc234")))
+    reports, clock = scene.reports(), SetClock()
+    log = WorkerLog(list[WorkerLine]().append, clock, str)
+    host = LocalSessionHost(scene.repo.invocation)
+    outbox = ReportOutbox(Path(scene.user.root).parent / "outbox")
+    sent = TaskReports(reports, outbox, scene.queue, log)
+    outages, slots = Outages(log, Pauses(), "box"), asyncio.Semaphore(1)
+    context = WorkerContext(host, scene.queue, "default", sent, log, outages, clock, lambda: None, slots, waits=False)
+    end = await ClaimedTask(context, gone).run()
+    await reports.close()
+    await host.close()
+    assert end.exit_code is ExitCode.JOURNAL, end
+    (text,) = server.texts(7)
+    assert "T-42" in text
+    assert await asyncio.to_thread(outbox.pending) == ()
 
 
 async def test_a_task_without_an_issue_is_not_reported(scene: Scene, server: GiteaServer) -> None:

@@ -36,10 +36,14 @@ _OUTSIDE_IDS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class QueueFile(Struct, frozen=True):
-    """A task as a queue file spells it, and its `priority`; a higher one is done first."""
+    """A task as a queue file spells it, and its `priority`; a higher one is done first.
+
+    `sets_id`: the text has an `id` of its own; else the file's name gives it.
+    """
 
     task: Task
     priority: int = 0
+    sets_id: bool = False
 
 
 def read_queued(
@@ -66,7 +70,7 @@ def read_queued(
         first = 0 if is_nothing(priority) else int(str(read_value(priority, int, "priority")))
         bounded = replace(task if task.plan else _bounded(root, task), origin=origin)
         check_commands(root, bounded, "")
-        return QueueFile(bounded, first)
+        return QueueFile(bounded, first, not is_nothing(child(root, "id")))
     except DocumentError as fault:
         raise PlanError(fault.in_file(name), advice=fault.advice, page="reference/queue.md") from fault
 

@@ -13,10 +13,18 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.queue.leases import QueueLeases
 from agent_workbench.adapters.queue.queue_files import QueueFiles
-from agent_workbench.adapters.queue.queue_names import SUFFIXES, key_of, name_problem, shown_name, stem_of, stored_name
+from agent_workbench.adapters.queue.queue_names import (
+    SUFFIXES,
+    folded,
+    key_of,
+    name_problem,
+    shown_name,
+    stem_of,
+    stored_name,
+)
 from agent_workbench.adapters.queue.queue_owner import QueueOwner
 from agent_workbench.adapters.queue.queue_records import QueueRecord, QueueRecords
-from agent_workbench.adapters.queue.waiting_tasks import ReadOrder, TrackedNames, WaitingTasks, has_no_file, is_draft
+from agent_workbench.adapters.queue.waiting_tasks import ReadFacts, TrackedNames, WaitingTasks, has_no_file, is_draft
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.ports.machine import Clock
@@ -36,7 +44,7 @@ class FolderQueue:
         files: QueueFiles,
         records: QueueRecords,
         clock: Clock,
-        read_order: ReadOrder,
+        read_facts: ReadFacts,
         tracked_names: TrackedNames,
     ) -> None:
         self._files = files
@@ -46,7 +54,7 @@ class FolderQueue:
         self._refused: list[tuple[str, str]] = []
         self.news = asyncio.Event()
         self._owner = QueueOwner(files, records.folder)
-        self._waiting = WaitingTasks(files, records, read_order, tracked_names)
+        self._waiting = WaitingTasks(files, records, read_facts, tracked_names)
 
     @property
     def path(self) -> str:
@@ -80,15 +88,17 @@ class FolderQueue:
     async def park(self, claim: TaskClaim, reason: str) -> None:
         await self._locked(lambda: self._records.save(_freed(self._leases.checked(claim), QueueState.PARKED, reason)))
 
-    async def resume(self, task: str) -> None:
-        def resume() -> None:
-            record = self._records.find(task)
-            if record is None and task not in {stem_of(name) for name in self._files.names()}:
+    async def resume(self, task: str) -> QueueState:
+        def resume() -> QueueState:
+            record = self._called(task) or self._past(task)
+            if record is None:
                 raise _unknown(task, self.path)
-            if record is not None and record.state is QueueState.PARKED:
-                self._records.save(replace(record, state=QueueState.QUEUED, reason=""))
+            if record.state is not QueueState.PARKED:
+                return record.state
+            self._records.save(replace(record, state=QueueState.QUEUED, reason=""))
+            return QueueState.QUEUED
 
-        await self._locked(resume)
+        return await self._locked(resume)
 
     async def finish(self, claim: TaskClaim, state: QueueState, reason: str, result: TaskResult | None = None) -> None:
         if state not in {QueueState.DONE, QueueState.FAILED}:
@@ -145,9 +155,11 @@ class FolderQueue:
 
     def _put(self, task: QueuedTask) -> bool:
         definition = _checked(task)
+        task = replace(task, id=self._waiting.facts(task.definition, f"{task.id}{SUFFIXES[0]}").id or task.id)
         names = {key_of(name) for name in self._files.names()}
+        names |= {folded(record.id) for record, problem in self._waiting.all() if not problem}
         taken = self._records.find(task.id)
-        if key_of(task.id) in names or self._files.has_any(task.id) or (taken is not None and not is_draft(taken)):
+        if folded(task.id) in names or self._files.has_any(task.id) or (taken is not None and not is_draft(taken)):
             return False
         named = (task.id, task.id + SUFFIXES[0], task.definition, task.origin, task.priority)
         record = QueueRecord(*named, depends_on=task.depends_on)
@@ -171,17 +183,19 @@ class FolderQueue:
             if before == self._files.fingerprint(record.name):
                 self._put_aside(record, problem)
         ready = (each for each in free if each.session or all(map(self._is_done, each.depends_on)))
-        first = min(ready, key=lambda each: (-each.priority, each.id), default=None)
+        first = min(ready, key=_rank, default=None)
         if first is None:
             return None
-        taken = replace(first, state=QueueState.CLAIMED, worker=worker, fence=first.fence + 1, reason="")
+        before = tuple(record.id if (record := self._past(each)) else each for each in first.depends_on)
+        claimed = {"state": QueueState.CLAIMED, "worker": worker, "fence": first.fence + 1, "reason": ""}
+        taken = replace(first, depends_on=before, **claimed)
         self._records.save(self._leases.leased(taken, lease_seconds))
         return TaskClaim(_task_of(taken), worker, taken.fence)
 
     def _withdraw(self, task: str, reason: str) -> bool:
-        record = next((record for record, _ in self._waiting.all() if record.id == task), None)
+        record = self._called(task)
         if record is None:
-            if self._records.find(task) or self._files.has_any(task):
+            if self._past(task) or self._files.has_any(task):
                 return False
             raise _unknown(task, self.path)
         self._files.remove(record.name)  # first: a task without its file counts as withdrawn
@@ -190,14 +204,21 @@ class FolderQueue:
 
     def _tasks(self) -> tuple[QueuedTask, ...]:
         past = (*self._records.settled(), *(each for each in self._records.open() if each.ended))
-        ended = {record.id: _task_of(record) for record in past}
-        waiting = []
+        found = {record.id: record for record in past}
         for record, problem in self._waiting.all():
             gone = self._is_withdrawn(record)
-            waiting.append(_task_of(_withdrawn(record) if gone else replace(record, reason=problem or record.reason)))
-        known = {each.id for each in waiting}
-        everything = (*waiting, *(each for each in ended.values() if each.id not in known))
-        return tuple(sorted(everything, key=lambda each: (-each.priority, each.id)))
+            found[record.id] = _withdrawn(record) if gone else replace(record, reason=problem or record.reason)
+        return tuple(map(_task_of, sorted(found.values(), key=_rank)))
+
+    def _called(self, task: str) -> QueueRecord | None:
+        """Return the task that has not ended and has this id or, if there is none, whose file has this name."""
+        waiting = [record for record, _ in self._waiting.all()]
+        named = (each for each in waiting if stem_of(each.name) == task)
+        return next((each for each in waiting if each.id == task), None) or next(named, None)
+
+    def _past(self, task: str) -> QueueRecord | None:
+        """Return the newest record of the task with this id or, if there is none, of that whose file has this name."""
+        return self._records.find(task) or self._records.find_file(task)
 
     def _is_withdrawn(self, record: QueueRecord) -> bool:
         """Return True if a task's file was removed and nobody works on it now."""
@@ -206,7 +227,8 @@ class FolderQueue:
         return record.state is not QueueState.CLAIMED or self._leases.is_over(record)
 
     def _is_done(self, task: str) -> bool:
-        return (record := self._records.find(task)) is not None and record.state is QueueState.DONE
+        """Return True if a task is done that others name by its id or its file's name."""
+        return (record := self._past(task)) is not None and record.state is QueueState.DONE
 
     def _put_aside(self, record: QueueRecord, problem: str) -> None:
         """Move what is no task to `failed/`, with the problem; without one the task was withdrawn."""
@@ -227,6 +249,10 @@ class FolderQueue:
         end = "done" if record.state is QueueState.DONE else "failed"
         filed = self._files.file_away(end, record.name, record.name, record.definition.encode(), record.result)
         self._records.save(replace(record, filed=filed))
+
+
+def _rank(record: QueueRecord) -> tuple[int, str]:
+    return (-record.priority, stem_of(record.name))
 
 
 def _withdrawn(record: QueueRecord) -> QueueRecord:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from agent_workbench.adapters.queue.queue_names import stem_of
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin
@@ -29,6 +30,8 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 class QueueRecord(Struct, frozen=True, forbid_unknown_fields=True):
     """State of one queued task. `name` is its file's name, `definition` its text when it was claimed first.
+
+    `id` is the task's id, which may be another name than the file's.
 
     A claim has a `worker`, the file lock `holder` of its process, and an end: `until` on the monotonic clock of the
     `boot`, and `until_utc` for other machines. `result` is the document of its result; `filed` is where the ended task
@@ -110,12 +113,17 @@ class QueueRecords:
 
     def settled(self) -> list[QueueRecord]:
         """Return the records of all other tasks. No claim reads them, so that a long past costs it nothing."""
-        return _all(self._settled)
+        return [*{each.id: each for each in _all(self._settled)}.values()]
 
     def find(self, task: str) -> QueueRecord | None:
         """Return the newest record of a task, None if it has none."""
         name = _file_name(task)
         return _read(self.folder / name) or _read(self._settled / name)
+
+    def find_file(self, stem: str) -> QueueRecord | None:
+        """Return the record of the task with another id whose file has this name: an open one, else the last ended."""
+        found = next((each for each in self.open() if stem_of(each.name) == stem), None)
+        return found or _read(self._settled / _file_name(f"/{stem}"))
 
     def save(self, record: QueueRecord) -> None:
         """Write a record durably."""
@@ -125,6 +133,8 @@ class QueueRecords:
             return
         try:
             make_directories(self._settled)
+            if (stem := stem_of(record.name)) != record.id:
+                write_atomically(self._settled / _file_name(f"/{stem}"), document, mode=0o600)
             write_atomically(self._settled / name, document, mode=0o600)
             # After a crash in between, the end is recorded again from the open record.
             (self.folder / name).unlink(missing_ok=True)

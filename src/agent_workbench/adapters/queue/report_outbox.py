@@ -1,4 +1,7 @@
-"""Outbox of results that are still to be reported: one file each, so that a crash or a silent forge loses none."""
+"""Outbox of results that are still to be reported: one file each, so that a crash or a silent forge loses none.
+
+A result is put here before the queue records it, and confirmed afterwards.
+"""
 
 import contextlib
 from hashlib import sha256
@@ -9,7 +12,7 @@ from agent_workbench.core.queue.result import TaskResult, decode_result, encode_
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.regular_files import read_regular
 
-_SUFFIX = ".json"
+_SUFFIX, _CONFIRMED = ".json", ".recorded.json"
 _MOST_BYTES = 8_000_000
 _MOST_FILES = 1_000
 
@@ -28,15 +31,27 @@ class ReportOutbox:
             raise storage_error(f"{self._folder} could not be created", error) from error
         write_atomically(self._path(result), encode_result(result).encode(), mode=0o600)
 
+    def confirm(self, result: TaskResult) -> None:
+        """Note that the queue recorded a result; one that was dropped is no error."""
+        path = self._path(result)
+        try:
+            path.replace(path.with_suffix(_CONFIRMED))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(f"{path} could not be renamed", error) from error
+
     def drop(self, result: TaskResult) -> None:
         """Forget a result that was reported."""
+        path = self._path(result)
         try:
-            self._path(result).unlink(missing_ok=True)
+            for each in (path, path.with_suffix(_CONFIRMED)):
+                each.unlink(missing_ok=True)
         except OSError as error:
-            raise storage_error(f"{self._path(result)} could not be removed", error) from error
+            raise storage_error(f"{path} could not be removed", error) from error
 
-    def pending(self) -> tuple[TaskResult, ...]:
-        """Return what is still to be reported; a file that holds no result is passed over."""
+    def pending(self) -> tuple[tuple[TaskResult, bool], ...]:
+        """Return what is still to be reported, each with whether it is confirmed; other files are passed over."""
         try:
             paths = sorted(path for path in self._folder.iterdir() if path.suffix == _SUFFIX)
         except FileNotFoundError:
@@ -46,7 +61,8 @@ class ReportOutbox:
         found = []
         for path in paths[:_MOST_FILES]:
             with contextlib.suppress(OSError, UnicodeError, StorageError):
-                found.append(decode_result(read_regular(path, _MOST_BYTES).decode(), path.name))
+                result = decode_result(read_regular(path, _MOST_BYTES).decode(), path.name)
+                found.append((result, path.name.endswith(_CONFIRMED)))
         return tuple(found)
 
     def _path(self, result: TaskResult) -> Path:

@@ -15,37 +15,48 @@ from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_docu
 
 MOST_FILES = 1000
 """Files that are looked at, by name; the others come when these are done."""
-ReadOrder = Callable[[str, str], "TaskOrder"]
-"""Return the order of a definition, of which the second text is the file's name; raise `PlanError`."""
+ReadFacts = Callable[[str, str], "TaskFacts"]
+"""Return the facts in a definition, of which the second text is the file's name; raise `PlanError`."""
 TrackedNames = Callable[[], Collection[str] | None]
 """Return the names in the folder that git tracks, None if all of it belongs to another repository. Blocks."""
 
 
-class TaskOrder(Struct, frozen=True):
-    """When a task is done: after the tasks that it depends on, and before those with a lower priority."""
+class TaskFacts(Struct, frozen=True):
+    """Facts in a definition that order a queue: the task is done after those that it depends on, by its priority.
+
+    `id` is the task's id (empty: the file's name without its suffix). With `sets_id` the text sets it, and no other
+    text may have the same one, also after the task's end.
+    """
 
     priority: int = 0
     depends_on: tuple[str, ...] = ()
+    id: str = ""
+    sets_id: bool = False
 
 
 class _Queued(Struct, frozen=True):
-    """A queued file: its name, its text, its order, and why it is no task (empty: it is one)."""
+    """A queued file: its name, its text, the facts in it, and why it is no task (empty: it is one)."""
 
     name: str
     definition: str = ""
-    order: TaskOrder = TaskOrder()
+    facts: TaskFacts = TaskFacts()
     problem: str = ""
+
+    @property
+    def id(self) -> str:
+        """Id of the task."""
+        return self.facts.id or stem_of(self.name)
 
 
 class WaitingTasks:
     """The tasks in `files` and `records` that have not ended. A file that did not change is read once."""
 
     def __init__(
-        self, files: QueueFiles, records: QueueRecords, read_order: ReadOrder, tracked_names: TrackedNames
+        self, files: QueueFiles, records: QueueRecords, read_facts: ReadFacts, tracked_names: TrackedNames
     ) -> None:
         self._files = files
         self._records = records
-        self._read_order = read_order
+        self._read_facts = read_facts
         self._tracked_names = tracked_names
         self._known: dict[str, tuple[tuple[int, ...], _Queued]] = {}
 
@@ -53,52 +64,67 @@ class WaitingTasks:
         """Yield the record of each task that has not ended, as it is or would be; with why it is no task."""
         queued = self._files.names()[:MOST_FILES]
         self._known = {name: known for name, known in self._known.items() if name in queued}
-        active = {
-            key_of(each.name): each
-            for each in self._records.open()
-            if not each.ended and (not is_draft(each) or each.name in queued)
-        }
+        records = self._records.open()
+        moving = {each.name for each in records if each.to_file}
+        active: dict[str, QueueRecord] = {}
+        for record in sorted(records, key=is_draft, reverse=True):  # a claim goes before what was put under the name
+            if not record.ended and (not is_draft(record) or record.name in queued):
+                active[key_of(record.name)] = record
         tracked = _Tracked(self._tracked_names, self._files)
+        holders: dict[str, str] = {folded(each.id): each.name for each in active.values() if not is_draft(each)}
         names: dict[str, str] = {}
         for name in queued:
-            key = key_of(name)
-            record = active.get(key)
-            twin = names.setdefault(key, name) if record is None else record.name
+            record = active.get(key_of(name))
+            twin = names.setdefault(key_of(name), name) if record is None else record.name
             if twin != name:
-                yield QueueRecord(f"{name}", name), f"{name}: {twin} is queued too, and has the same name"
-                continue
-            if record is None and (file := self._look(name)) is not None:
-                yield self._new(file, self._records.find(stem_of(name)), tracked)
+                yield QueueRecord(name, name), f"{name}: {twin} is queued too, and has the same name"
+            elif name not in moving and (record is None or is_draft(record)) and (file := self._look(name)) is not None:
+                yield self._queued(file, record, holders, tracked)
         # Claimed and parked tasks go on without their files; those from elsewhere never had one.
         for record in active.values():
             if has_no_file(record) and record.fence == 0:
                 yield record, self._text_problem(record)
             elif not is_draft(record):
                 yield record, ""
-            elif (file := self._look(record.name)) is not None:
-                origin = TaskOrigin.REPOSITORY if tracked.has(record.name) else TaskOrigin.LOCAL
-                order = file.order
-                yield (
-                    replace(
-                        record,
-                        definition=file.definition,
-                        priority=record.priority or order.priority,
-                        origin=origin,
-                        depends_on=order.depends_on,
-                    ),
-                    file.problem,
-                )
 
-    def _new(self, file: "_Queued", former: QueueRecord | None, tracked: "_Tracked") -> tuple[QueueRecord, str]:
-        """Return the record that a file gets with its first claim; the number of claims of the name goes on."""
+    def facts(self, definition: str, name: str) -> TaskFacts:
+        """Return the facts in a definition; those of a text that is no task are empty."""
+        try:
+            return self._read_facts(definition, name)
+        except PlanError:
+            return TaskFacts()
+
+    def _queued(
+        self, file: _Queued, draft: QueueRecord | None, holders: dict[str, str], tracked: "_Tracked"
+    ) -> tuple[QueueRecord, str]:
+        """Return the record that a file gets with its first claim, and why it is no task.
+
+        `holders` are the files of the tasks that were looked at, by id. The number of claims of the id goes on.
+        """
+        former = self._records.find(file.id)
         origin = TaskOrigin.REPOSITORY if tracked.has(file.name) else TaskOrigin.LOCAL
-        fence = former.fence if former is not None else 0
-        record = QueueRecord(stem_of(file.name), file.name, file.definition, origin, file.order.priority, fence=fence)
-        return replace(record, depends_on=file.order.depends_on), file.problem
+        record = QueueRecord(
+            file.id,
+            file.name,
+            file.definition,
+            origin,
+            (draft.priority if draft is not None else 0) or file.facts.priority,
+            fence=former.fence if former is not None else 0,
+            depends_on=file.facts.depends_on,
+        )
+        if file.problem:
+            return record, file.problem
+        holder = holders.setdefault(folded(file.id), file.name)
+        problem = ""
+        if holder != file.name:
+            problem = f"{file.name}: the id {file.id} is that of {holder}, which is queued too"
+        elif file.facts.sets_id and former is not None and former.ended:
+            problem = f"{file.name}: {file.id} is {former.state} already; to do it again, give it another `id`"
+        return (replace(record, id=file.name), problem) if problem else (record, "")
 
     def _text_problem(self, record: QueueRecord) -> str:
         try:
-            self._read_order(record.definition, record.name)
+            self._read_facts(record.definition, record.name)
         except PlanError as error:
             return error_text(error)
         return ""
@@ -119,7 +145,7 @@ class WaitingTasks:
         try:
             data = self._files.read(name)
             text = decode_document(data or b"")
-            return _Queued(name, text, self._read_order(text, name))
+            return _Queued(name, text, self._read_facts(text, name))
         except UnreadableFile as problem:
             return _Queued(name, problem=f"{name} {problem}")
         except DocumentError as fault:

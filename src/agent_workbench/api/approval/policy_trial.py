@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.task_queue import check_queue_file, read_queue_file
+from agent_workbench.api.task_queue import MAX_BYTES, check_queue_file, read_queue_file
 from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.bootstrap.task_queue import definition_facts
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import JournalError, PlanError
 from agent_workbench.core.events import Recorded, SessionConfigured, TaskStarted
@@ -23,6 +24,8 @@ from agent_workbench.core.rules.policy_trial import PolicyTrial, TriedSession
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import NO_COMMIT, SessionState
 from agent_workbench.core.yaml_documents.json_schema import JsonSchema
+from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
+from agent_workbench.system.regular_files import read_regular
 
 if TYPE_CHECKING:  # the engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -121,8 +124,16 @@ async def _task(repo: "RepoContext", settings: "Settings", named: str) -> Task:
 
 
 def _queue_files(root: Path, task: TaskId) -> list[Path]:
-    """Return the files of this name in the queues of all projects."""
-    return [path for path in root.glob(f"{QUEUE_FOLDER}/*/{task}.*") if path.suffix in QUEUE_SUFFIXES]
+    """Return the files of the task with this id in the queues of all projects."""
+
+    def is_the_task(path: Path) -> bool:
+        try:
+            return definition_facts(decode_document(read_regular(path, MAX_BYTES)), path.name).id == task
+        except (OSError, DocumentError, PlanError):
+            return path.stem == task  # then its fault is told
+
+    files = sorted(path for path in root.glob(f"{QUEUE_FOLDER}/*/*") if path.suffix in QUEUE_SUFFIXES)
+    return [path for path in files if is_the_task(path)]
 
 
 async def _origin(repo: "RepoContext", path: Path) -> TaskOrigin:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.errors import ConfigError, ForgeError, WorkbenchError, error_text
+from agent_workbench.core.errors import ConfigError, ForgeError, JournalError, UsageError, WorkbenchError, error_text
 from agent_workbench.core.forge.issue_reference import issue_of, tag_name
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Task, TaskStatus
@@ -86,9 +86,11 @@ class Reports:
         if self._link is not None and result.session:
             try:
                 run = (await self._link.state(result.session)).run_of(task.id)
+                task = run.definition if run is not None else task
+            except (UsageError, JournalError):
+                pass  # the task may have failed because its session is gone or broken: the result names the issue too
             except WorkbenchError as error:
                 return error_text(error)
-            task = run.definition if run is not None else task
         return await self._report(task, lambda link, issue: _report_end(link, issue, task, result))
 
     async def close(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.api.records.audit import share_audit
 from agent_workbench.api.sessions.session_host import LocalSessionHost
@@ -20,7 +21,7 @@ from agent_workbench.api.worker.session_records import (
 )
 from agent_workbench.api.worker.task_reports import TaskReports
 from agent_workbench.api.worker.worker_log import WorkerLog
-from agent_workbench.bootstrap.task_queue import queued_plan
+from agent_workbench.bootstrap.task_queue import queued_plan, read_definition
 from agent_workbench.core.errors import (
     ConfigError,
     DatabaseDownError,
@@ -295,7 +296,12 @@ class ClaimedTask:
 
 def _failed(task: QueuedTask, session: SessionId, end: SessionEnd, now: str) -> TaskResult:
     code = ExitCode.FAILED if end.exit_code is ExitCode.DONE else end.exit_code
-    return TaskResult(task.id, TaskStatus.FAILED, end.reason, code, origin=task.origin, session=session, finished=now)
+    failed = TaskResult(task.id, TaskStatus.FAILED, end.reason, code, origin=task.origin, session=session, finished=now)
+    try:
+        source = read_definition(task.definition, task.origin, f"{task.id}.yaml").task.source
+    except PlanError:
+        return failed
+    return replace(failed, source=source)
 
 
 def _result(state: "SessionState") -> TaskResult:

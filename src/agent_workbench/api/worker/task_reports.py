@@ -61,6 +61,8 @@ class TaskReports:
         """Report a recorded result."""
         if self._reporter is None:
             return
+        with suppress(StorageError):  # `send_again` asks the queue then
+            await asyncio.to_thread(self._outbox.confirm, result)
         trouble = await self._reporter.ended(result)
         self._tell(trouble, result.task, result.session)
         if not trouble:
@@ -78,13 +80,17 @@ class TaskReports:
         """Report the results that an earlier worker could not; drop those that the queue did not record."""
         try:
             pending = await asyncio.to_thread(self._outbox.pending)
-            tasks = {each.id: each for each in await self._queue.tasks()} if pending else {}
+            tasks = () if all(confirmed for _, confirmed in pending) else await self._queue.tasks()
         except StorageError as error:
             self._log.caution("not_reported", error_text(error))
             return
-        for result in pending:
-            task = tasks.get(result.task)
-            if task is not None and (task.session, str(task.state)) == (result.session, str(result.status)):
+        by_id = {each.id: each for each in tasks}
+        by_session = {each.session: each for each in tasks if each.session}
+        for result, confirmed in pending:
+            # An earlier version had tasks in the queue under another name than the id that their results have.
+            task = by_session.get(result.session) or by_id.get(result.task)
+            recorded = task is not None and (task.session, str(task.state)) == (result.session, str(result.status))
+            if confirmed or recorded:
                 await self.ended(result)
             elif task is None or task.state in ENDED:
                 self._tell("another result of it was recorded; this one is dropped", result.task, result.session)

@@ -33,6 +33,8 @@ ENDED = frozenset({QueueState.DONE, QueueState.FAILED, QueueState.WITHDRAWN})
 class QueuedTask(Struct, frozen=True):
     """A task for a worker: `definition` is its text as it was queued; a higher `priority` is done first.
 
+    `id` is the key of the queue: the id that the definition sets, or one made of the name it was queued under.
+
     `session` is where it was worked on last, `reason` why it waits, why it is parked or how it ended. `origin` says who
     wrote the definition; the definition itself cannot. `depends_on` are the ids of the queued tasks that must be done
     first. `worker` has the task, or was chosen for it. `lost` are the workers whose lease of it ran out; one that too
@@ -76,7 +78,10 @@ class TaskQueue(Protocol):
     """
 
     async def put(self, task: QueuedTask) -> bool:
-        """Queue a task; return False and change nothing if one with its id was ever queued."""
+        """Queue a task; return False and change nothing if one with its id was ever queued.
+
+        An id that the definition sets goes before `task.id`.
+        """
 
     async def claim(self, worker: str, lease_seconds: float, *, begun: bool = False) -> TaskClaim | None:
         """Return the first task that is free, by priority and then by id; None if there is none.
@@ -93,8 +98,11 @@ class TaskQueue(Protocol):
     async def park(self, claim: TaskClaim, reason: str) -> None:
         """End the claim; nobody gets the task before `resume`."""
 
-    async def resume(self, task: str) -> None:
-        """Make a parked task free again; a task in another state stays as it is."""
+    async def resume(self, task: str) -> QueueState:
+        """Make a parked task free again and return its state; a task in another state stays as it is.
+
+        Raises `UsageError` if there is no such task.
+        """
 
     async def finish(self, claim: TaskClaim, state: QueueState, reason: str, result: TaskResult | None = None) -> None:
         """End the claim with the task done or failed; raise `UsageError` for any other state.

@@ -10,6 +10,7 @@ from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
 from agent_workbench.adapters.database.queue.task_body import MAX_BODY_BYTES
 from agent_workbench.adapters.database.registry import DatabaseRegistry
+from agent_workbench.bootstrap.task_queue import completed_task
 from agent_workbench.core.errors import LockedError, StorageError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
@@ -93,6 +94,20 @@ class TestWorkers:
         await box.finish(claim, QueueState.DONE, "done", RESULT)
         assert await laptop.result("T-1") == RESULT
         assert [(each.state, each.session) for each in await laptop.tasks()] == [(QueueState.DONE, SESSION)]
+
+    async def test_a_row_whose_text_sets_the_id_of_another_one_is_not_run(
+        self, machine: Machine, database: Database
+    ) -> None:
+        # Versions that numbered a document which was queued twice left such rows.
+        for row in ("T-1", "T-1-2"):
+            assert await machine("ada@laptop").put(QueuedTask(row, "id: T-1\ngoal: a"))
+        reads = PostgresQueue(database, REPOSITORY, "default", FakeSignatures("ada@laptop"), complete=completed_task)
+        assert (await claimed(reads)).task.id == "T-1"
+        assert await reads.claim("box", LEASE) is None
+        ((row, reason),) = reads.refused()
+        assert (row, "its text sets the id T-1" in reason) == ("T-1-2", True)
+        await reads.close()
+        assert {each.id: each.state for each in await machine("den").tasks()}["T-1-2"] is QueueState.FAILED
 
     async def test_an_answer_that_was_lost_is_asked_for_again(self, machine: Machine) -> None:
         laptop = machine("ada@laptop")

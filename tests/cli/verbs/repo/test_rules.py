@@ -56,5 +56,8 @@ def test_a_policy_is_explained_for_a_task_of_the_plan_and_a_queue_file(machine: 
     assert found["theirs"]["checks"]["why"].endswith("no rule names: make evil")
     named = machine.agent("rules", "explain", "mine", "--policy", "p.yml", "--json", cwd=repo)
     assert (named.code, json.loads(named.out or "{}")) == (0, found["mine"]), named.said
+    (repo / "tasks/queue/default/mine.yaml").write_text(f"id: JOB-1\n{QUEUED}")
+    by_id = machine.agent("rules", "explain", "JOB-1", "--policy", "p.yml", "--json", cwd=repo)
+    assert (by_id.code, json.loads(by_id.out or "{}")) == (0, {**found["mine"], "task": "JOB-1"}), by_id.said
     unknown = machine.agent("rules", "explain", "T-9", cwd=repo)
     assert (unknown.code, "T-9" in unknown.err) == (2, True), unknown.said

@@ -74,7 +74,7 @@ class PostgresQueue:
     """Implements `core.ports.task_queue.TaskQueue`. `close` frees the claims of this object.
 
     `clock` is set by tests: leases run on the server's clock without it. `complete` adds what
-    a definition says: the task's order and what it needs.
+    a definition says: the task's id, its order and what it needs.
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class PostgresQueue:
         return True
 
     async def put(self, task: QueuedTask) -> bool:
-        task_id(task.id)
         task, needs = (task, Needs()) if self._complete is None else self._complete(task)
+        task_id(task.id)
         body = encode_body(TaskBody(task.definition, task.priority, needs, task.depends_on))
         parameters = {
             **self._context.parameters(task.id),
@@ -162,13 +162,12 @@ class PostgresQueue:
     async def park(self, claim: TaskClaim, reason: str) -> None:
         await self._claims.end(claim, QueueState.PARKED, reason)
 
-    async def resume(self, task: str) -> None:
+    async def resume(self, task: str) -> QueueState:
         async with self._context.dispatch() as (connection, dispatch):
             await dispatch.lock(exclusive=False)
             rows = await select(connection, _RESUME, self._context.parameters(task))
             await dispatch.offer(rows)
-            if not rows:
-                await self._context.check_known(connection, task)
+            return QueueState.QUEUED if rows else await self._context.state_of(connection, task)
 
     async def finish(self, claim: TaskClaim, state: QueueState, reason: str, result: TaskResult | None = None) -> None:
         if state not in {QueueState.DONE, QueueState.FAILED}:
@@ -182,7 +181,7 @@ class PostgresQueue:
         async with self._context.database.connection() as connection:
             found = await (await connection.execute(_WITHDRAW, parameters)).fetchone()
             if found is None:
-                await self._context.check_known(connection, task)
+                await self._context.state_of(connection, task)
                 return False
             await end_job(connection, found[0])
         return True
@@ -231,6 +230,9 @@ class PostgresQueue:
         """Return why a claimed task may not run (empty: it may), and if it may on a machine that knows other keys."""
         if problem := await self._signer.task_problem(row):
             return problem, await self._signer.task_key_is_unknown(row)
+        named = row.task if self._complete is None else self._complete(row.task)[0]
+        if named.id != row.id:
+            return f"its text sets the id {named.id}, under which it would be done once more", False
         for other in row.depends_on:
             problem, elsewhere = await self._ends.problem(other)
             if problem:

@@ -13,13 +13,13 @@ from agent_workbench.adapters.database.queue.dispatch import Dispatch
 from agent_workbench.adapters.database.registry import read_workers
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ports.machine import Clock
-from agent_workbench.core.ports.task_queue import TaskClaim
+from agent_workbench.core.ports.task_queue import QueueState, TaskClaim
 from agent_workbench.core.queue.workers import Fleet
 
 FLEET_SECONDS = 2.0
 GRACE_SECONDS = 45.0
 """Time after a start of the server in which no lease runs out: while it was away nobody could renew."""
-_EXISTS = SQL("SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s")
+_STATE = SQL("SELECT state FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s")
 
 
 class QueueContext:
@@ -48,10 +48,12 @@ class QueueContext:
         async with self.database.connection() as connection:
             yield connection, Dispatch(connection, self.queue, self.parameters(), await self._workers(connection))
 
-    async def check_known(self, connection: Connection, task: str) -> None:
-        """Raise `UsageError` if there is no such task."""
-        if await (await connection.execute(_EXISTS, self.parameters(task))).fetchone() is None:
+    async def state_of(self, connection: Connection, task: str) -> QueueState:
+        """Return the state of a task; raise `UsageError` if there is no such task."""
+        row = await (await connection.execute(_STATE, self.parameters(task))).fetchone()
+        if row is None:
             raise UsageError(f"there is no task {task!r} in {self.path}", advice="`agent worker status` shows them")
+        return QueueState(str(row[0]))
 
     def _moment(self) -> datetime | None:
         if self._clock is None:

@@ -38,8 +38,9 @@ def configure_check(below: "Verbs") -> None:
 
 
 def add(options: argparse.Namespace) -> int:
-    """Queue one task; print its id and its file."""
+    """Queue one task; print its id and its file, or its state if the queue has it already."""
     from agent_workbench.api.task_queue import queue_text, queue_words
+    from agent_workbench.views.reports.worker_report import again_text, known_text
 
     said, invocation, place = options.task, worker_invocation(options), queue_place(options)
     if _is_document(said):
@@ -47,6 +48,10 @@ def add(options: argparse.Namespace) -> int:
         added = asyncio.run(queue_text(invocation, data, _name(said), place))
     else:
         added = asyncio.run(queue_words(invocation, said, place, say_aside))
+    if added.known is not None:
+        say(f"{known_text(added.known)}: nothing was added to {added.path}")
+        say_aside(f"  {'note':<10} {again_text(added.known)}")
+        return ExitCode.DONE
     say(f"{added.task.id}  {added.path}")
     for line in _told(added.task):
         say_aside(f"  {line}")
