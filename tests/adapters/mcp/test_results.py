@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agent_workbench.adapters.mcp.results import called, listed_tools
+from agent_workbench.adapters.mcp.results import called, inert, listed_tools
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.spec import ToolSpec, spec_problem
 
@@ -45,6 +47,9 @@ def test_a_schema_whose_values_hold_markers_leaves_its_tool_out() -> None:
             [{"type": "resource", "resource": {"uri": "u", "blob": "AAAAAAAA"}}],
             "[resource u unknown, 6 bytes, left out]",
         ),
+        ([{"type": "resource", "resource": "text"}], "[a part of the type resource, left out]"),
+        ([{"type": "resource"}], "[a part of the type resource, left out]"),
+        ([{"type": "link", "resource": {"uri": "u"}}], "[a part of the type link, left out]"),
         ([{"type": "new\x1b"}], "[a part of the type new, left out]"),
         ([7, "x"], ""),
         ("nonsense", ""),
@@ -53,6 +58,25 @@ def test_a_schema_whose_values_hold_markers_leaves_its_tool_out() -> None:
 )
 def test_parts_that_are_no_text_are_named(content: object, text: str) -> None:
     assert called(1, {"content": content}).text == text
+
+
+KINDS = ("text", "image", "audio", "resource", "resource_link", "new", None, 7)
+WORDS = st.sampled_from(["text", "uri", "blob", MARKED, "\ud800", "a\nb", ""])
+VALUES = st.recursive(
+    WORDS | st.none() | st.integers(-2, 2) | st.booleans(),
+    lambda each: (
+        st.lists(each, max_size=2) | st.dictionaries(st.sampled_from(["text", "uri", "blob", "mimeType"]), each)
+    ),
+    max_leaves=4,
+)
+BLOCKS = st.dictionaries(st.sampled_from(["text", "uri", "data", "mimeType", "resource"]), VALUES)
+
+
+@given(st.lists(st.builds(lambda kind, block: {"type": kind, **block}, st.sampled_from(KINDS), BLOCKS), max_size=3))
+def test_whatever_a_part_holds_is_told_as_inert_text(blocks: list[dict[str, object]]) -> None:
+    text = called(1, {"content": blocks}).text
+    assert text == inert(text.encode().decode())
+    assert text.count(", left out]") == sum(each["type"] not in {"text", "resource_link"} for each in blocks)
 
 
 def test_structured_content_counts_where_there_is_no_text() -> None:

@@ -1,5 +1,6 @@
 """A plan that is changed while it runs: tasks moved, blocked, edited, added; comments stay, nothing is overwritten."""
 
+from operator import contains
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,39 @@ async def test_a_new_task_is_filled_in_and_read(tmp_path: Path, text: str) -> No
     plan = await file.read()
     assert [task.id for task in plan.tasks if task.description == "new"] == [f"T-{count + 1}"]
     assert plan.tasks[min(count, 1)].id == f"T-{count + 1}"
+
+
+TEXTS = [
+    PLAN,
+    f"tasks:\n{ONE}{TWO}".rstrip(),
+    f"tasks:\n{ONE}",
+    "tasks: []",
+    "[{id: T-1, description: x}]",
+    "",
+    PLAN.rstrip(),
+]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("end", ["", "\n"])
+async def test_a_piece_says_the_lines_that_it_has_in_the_file_it_makes(
+    tmp_path: Path, text: str, newline: str, end: str
+) -> None:
+    file = plan_file(tmp_path, (text + end).replace("\n", newline))
+    old = [await file.piece(task.id) for task in (await file.read()).tasks]
+    drafted = Task(T1, "drafted", "y")
+    new = [
+        (await file.piece(None, new=True), "is to be done"),
+        (await file.piece(None, new=True, draft=drafted), "drafted"),
+    ]
+    for piece, word in [*((each, str(each.task)) for each in old), *new, (await file.piece(None), "")]:
+        lines = piece.whole_with(piece.text).splitlines()
+        joint = newline if piece.start and not piece.whole[: piece.start].endswith("\n") else ""
+        own = piece.text.removeprefix(joint).splitlines()
+        # In brackets a piece is a part of its line.
+        assert all(map(contains, lines[piece.first_line - 1 :], own))
+        assert word in "".join(lines[piece.at_line - 1 : piece.at_line + (not piece.placeholder)])
 
 
 async def test_the_first_task_is_written_where_there_is_no_plan_yet(tmp_path: Path) -> None:

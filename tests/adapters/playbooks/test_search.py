@@ -95,6 +95,16 @@ async def test_meaning_counts_from_the_threshold_on() -> None:
     assert vectors.texts == {"deploy-kuma.yml": b"deploy kuma\nstatus-page\nDeploy Uptime Kuma"}
 
 
+async def test_all_that_a_playbook_says_of_itself_finds_it_and_no_word_more() -> None:
+    files = {"web/one.yml": "- name: Restart\n  hosts: a\n", "two.yml": "- name: Restart all\n  hosts: b\n"}
+    playbooks = await list_playbooks(Files(files))
+    for playbook in playbooks:
+        search = await search_playbooks(playbooks, playbook.text, None)
+        assert (search.found, search.reason) == (playbook, "its words")
+        more = await search_playbooks(playbooks, f"{playbook.text} twice", None)
+        assert more.found is None
+
+
 async def test_two_that_fit_are_offered_and_none_is_taken() -> None:
     files = {"a/deploy.yml": "- hosts: a\n", "b/deploy.yml": "- hosts: b\n", "c.yml": "- hosts: c\n"}
     search = await search_playbooks(await list_playbooks(Files(files)), "deploy", None)

@@ -22,6 +22,9 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Limits, Permission, Settings
+from agent_workbench.engine.compaction.compacted_context import JOIN_TOKENS, compact_context
+from agent_workbench.engine.compaction.prompt_budget import MIN_CHARS, PromptBudget
+from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
@@ -420,6 +423,49 @@ async def test_what_is_pinned_is_whole_as_long_as_there_is_room(tmp_path: Path) 
             await front.gate(Permission.MERGE)
         assert [chunk.text for chunk in compacted(stage).pinned] == [lines]
         assert all(request.prompt_tokens + request.answer_tokens <= 1_600 for request in stage.model.requests)
+
+
+async def test_what_stays_fills_the_room_that_there_is_and_no_more(tmp_path: Path) -> None:
+    texts = [
+        "\n".join(f"line {at} of {number} is code that nothing else says" for at in range(8)) for number in range(8)
+    ]
+    chunks = tuple(Chunk(f"code{number}.py", 1, 8, text, 1.0) for number, text in enumerate(texts))
+    notes = "\n".join(f"note {number} of what was learned" for number in range(300))
+    sayings = [reading("long1.txt"), RIGHT]
+    approvals = replace(OPEN, diff=Approval.ASK)
+    async with a_stage(
+        tmp_path, sayings, approvals=approvals, headless=True, retriever=GivenChunks(chunks), settings=FEW_TOOLS
+    ) as stage:
+        add_long_files(stage, 5)
+        for chunk in chunks:
+            stage.user.write(chunk.path, f"{chunk.text}\n")
+        stage.user.commit("Add code")
+        stage.model.facts = FACTS
+        assert (await run(stage)).exit_code is ExitCode.PARKED
+        async with reopened(stage) as again:
+            await again.session.record(e.ScratchpadChanged(T1, notes, e.Author.USER))
+            whole, cut = 0, 0
+            for tokens in range(1_600, 6_000, 400):
+                await again.session.record(e.ContextFilled(1, Purpose.EXECUTOR, tokens, tokens, by=e.Author.USER))
+                context = await again.session.tool_context()
+                budget = PromptBudget(context)
+                kept = await compact_context(context, SUMMARY, e.Author.USER)
+                bare = replace(kept, code=(), repeated=(), diff="", failing="", newest_apart=False)
+                bare = replace(bare, through_seq=again.state.seq, piece_chars=MIN_CHARS, notes_chars=budget.notes_chars)
+                (noted,) = await budget.count([clip(notes, budget.notes_chars)])
+                most = min(budget.max_tokens, budget.target_tokens(await budget.size_after(bare)) + noted)
+                size = await budget.size_after(kept)
+                assert size <= most, tokens
+                places = {each.place for each in kept.code}
+                left_out = [each for each in chunks if each.place not in places]
+                for chunk in left_out[:1]:
+                    more = replace(kept, code=(*kept.code, chunk), notes_chars=budget.notes_chars)
+                    assert await budget.size_after(more) > most - JOIN_TOKENS * len(more.code), tokens
+                if kept.notes_chars < len(notes):
+                    added = words(notes[: kept.notes_chars]) - noted
+                    assert most - size <= added // 8 + JOIN_TOKENS, tokens
+                whole, cut = whole + (not left_out), cut + bool(left_out)
+            assert (whole > 2, cut > 2) == (True, True)
 
 
 async def test_there_is_nothing_to_sum_up_before_the_first_step(tmp_path: Path) -> None:

@@ -186,9 +186,9 @@ class FolderQueue:
         first = min(ready, key=_rank, default=None)
         if first is None:
             return None
-        before = tuple(record.id if (record := self._past(each)) else each for each in first.depends_on)
+        needed = tuple(past.id if (past := self._past(each)) else each for each in first.depends_on)
         claimed = {"state": QueueState.CLAIMED, "worker": worker, "fence": first.fence + 1, "reason": ""}
-        taken = replace(first, depends_on=before, **claimed)
+        taken = replace(first, depends_on=needed, **claimed)
         self._records.save(self._leases.leased(taken, lease_seconds))
         return TaskClaim(_task_of(taken), worker, taken.fence)
 

@@ -74,12 +74,12 @@ class WaitingTasks:
         holders: dict[str, str] = {folded(each.id): each.name for each in active.values() if not is_draft(each)}
         names: dict[str, str] = {}
         for name in queued:
-            record = active.get(key_of(name))
-            twin = names.setdefault(key_of(name), name) if record is None else record.name
+            known = active.get(key_of(name))
+            twin = names.setdefault(key_of(name), name) if known is None else known.name
             if twin != name:
                 yield QueueRecord(name, name), f"{name}: {twin} is queued too, and has the same name"
-            elif name not in moving and (record is None or is_draft(record)) and (file := self._look(name)) is not None:
-                yield self._queued(file, record, holders, tracked)
+            elif name not in moving and (known is None or is_draft(known)) and (file := self._look(name)) is not None:
+                yield self._queued(file, known, holders, tracked)
         # Claimed and parked tasks go on without their files; those from elsewhere never had one.
         for record in active.values():
             if has_no_file(record) and record.fence == 0:

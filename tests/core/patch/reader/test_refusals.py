@@ -4,6 +4,7 @@ import pytest
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.reader.sections import Mode, scan_sections
 from agent_workbench.core.patch.values import PatchBounds
 from tests.core.patch.diffs import create, modify, small
 
@@ -138,6 +139,37 @@ REFUSED = {
     "new file in two hunks": (create("x") + "@@ -0,0 +2 @@\n+b\n", "by one hunk, not by 2"),
     "name that is not UTF-8": ('--- "a/\\377"\n+++ "b/\\377"\n@@ -1 +1 @@\n-a\n+b\n', "not UTF-8"),
 }
+
+
+HEADERS = {
+    "old mode": "100644",
+    "new mode": "100755",
+    "new file mode": "100644",
+    "deleted file mode": "100644",
+    "rename from": "x",
+    "rename to": "x",
+    "copy from": "x",
+    "copy to": "x",
+    "similarity index": "90%",
+    "dissimilarity index": "90%",
+    "index": "1234..5678",
+}
+
+
+@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("mode", [Mode.STRICT, Mode.LENIENT])
+@pytest.mark.parametrize("between", ["", "similarity index 100%"])
+def test_a_header_that_stands_twice_is_refused_whatever_it_says(header: str, mode: Mode, between: str) -> None:
+    line = f"{header} {HEADERS[header]}"
+    lines = [GIT.strip(), line, *([between] if between and between != line else []), f"{header} other"]
+    with pytest.raises(PatchError, match=f"x b/x: the header {header} stands twice" if between != line else "twice"):
+        scan_sections(lines, mode)
+
+
+def test_a_rename_that_names_two_old_files_is_none() -> None:
+    for first, second in (("x", "x"), ("x", "z"), ("z", "x")):
+        with pytest.raises(PatchError, match="rename from"):
+            parse_patch(f"diff --git a/x b/y\nrename from {first}\nrename from {second}\nrename to y\n")
 
 
 @pytest.mark.parametrize(("diff", "cause"), REFUSED.values(), ids=REFUSED.keys())
