@@ -431,12 +431,17 @@ async def test_what_stays_fills_the_room_that_there_is_and_no_more(tmp_path: Pat
     ]
     chunks = tuple(Chunk(f"code{number}.py", 1, 8, text, 1.0) for number, text in enumerate(texts))
     notes = "\n".join(f"note {number} of what was learned" for number in range(300))
-    sayings = [reading("long1.txt"), RIGHT]
-    approvals = replace(OPEN, diff=Approval.ASK)
+    added = "".join(f"+row {number} of a new file\n" for number in range(200))
+    sayings = [
+        call("write_diff", f"--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1,200 @@\n{added}"),
+        reflexion(),
+        RIGHT,
+        FINISH,
+    ]
+    approvals = replace(OPEN, commit=Approval.ASK)
     async with a_stage(
         tmp_path, sayings, approvals=approvals, headless=True, retriever=GivenChunks(chunks), settings=FEW_TOOLS
     ) as stage:
-        add_long_files(stage, 5)
         for chunk in chunks:
             stage.user.write(chunk.path, f"{chunk.text}\n")
         stage.user.commit("Add code")
@@ -453,7 +458,10 @@ async def test_what_stays_fills_the_room_that_there_is_and_no_more(tmp_path: Pat
                 bare = replace(kept, code=(), repeated=(), diff="", failing="", newest_apart=False)
                 bare = replace(bare, through_seq=again.state.seq, piece_chars=MIN_CHARS, notes_chars=budget.notes_chars)
                 (noted,) = await budget.count([clip(notes, budget.notes_chars)])
-                most = min(budget.max_tokens, budget.target_tokens(await budget.size_after(bare)) + noted)
+                fixed = await budget.size_after(bare)
+                share = max(0, budget.target_tokens(fixed) - fixed) // 3
+                assert share * 2 // 5 <= words(kept.diff) <= share, tokens
+                most = min(budget.max_tokens, budget.target_tokens(fixed) + noted)
                 size = await budget.size_after(kept)
                 assert size <= most, tokens
                 places = {each.place for each in kept.code}
@@ -462,8 +470,8 @@ async def test_what_stays_fills_the_room_that_there_is_and_no_more(tmp_path: Pat
                     more = replace(kept, code=(*kept.code, chunk), notes_chars=budget.notes_chars)
                     assert await budget.size_after(more) > most - JOIN_TOKENS * len(more.code), tokens
                 if kept.notes_chars < len(notes):
-                    added = words(notes[: kept.notes_chars]) - noted
-                    assert most - size <= added // 8 + JOIN_TOKENS, tokens
+                    more_notes = words(notes[: kept.notes_chars]) - noted
+                    assert most - size <= more_notes // 8 + JOIN_TOKENS, tokens
                 whole, cut = whole + (not left_out), cut + bool(left_out)
             assert (whole > 2, cut > 2) == (True, True)
 

@@ -117,7 +117,13 @@ async def test_a_file_is_not_loaded_to_be_looked_at() -> None:
 )
 def test_spending_is_told_against_the_cap(spending: Spending, health: Health, words: str) -> None:
     (found,) = examine_spending((LINE, PAID), spending)
-    assert (found.health, words in found.seen) == (health, True)
+    assert (found.part, found.health, words in found.seen) == ("spending", health, True)
+
+
+def test_each_endpoint_that_costs_is_named_once() -> None:
+    lines = (PAID, LINE, replace(PAID, role="planner"), replace(PAID, name="other"))
+    (found,) = examine_spending(lines, Spending(0.0, 0.0))
+    assert found.seen == "cost_cap_daily is 0, so hosted, other is never asked"
 
 
 def test_where_nothing_costs_there_is_nothing_to_tell() -> None:

@@ -37,6 +37,12 @@ def test_each_offered_run_is_found_at_its_least_length(lines: list[str], data: s
         assert runs_of(find_unique_runs(lines, offered)) == wanted
 
 
+def test_a_run_has_the_steps_that_lead_to_it() -> None:
+    lines = ["a", "b", "a", "b", "c"]
+    assert runs_of(find_unique_runs(lines, range(1, 5))) == {(1, 2), (2, 3), (3, 2), (4, 1)}
+    assert runs_of(find_unique_runs(lines, {2, 3, 4})) == {(2, 3), (3, 2), (4, 1)}
+
+
 def test_runs_may_share_16_lines() -> None:
     same = [f"line {number}" for number in range(MAX_SHARED_LINES + 1)]
     lines = [*same, "one", *same, "other"]
