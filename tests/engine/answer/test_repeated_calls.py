@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from agent_workbench.core.events import ActionFinished, ActionRejected, ActionResult, ContextCompacted
 from agent_workbench.core.intents import CompactContext, SayToModel, UndoStep
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
-from agent_workbench.engine.answer.repeated_calls import ADVICE
+from agent_workbench.engine.answer.repeated_calls import ADVICE, AS_IN
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
@@ -155,3 +155,14 @@ async def test_a_word_of_the_user_makes_a_call_sensible_again(tmp_path: Path) ->
         await front.approve(Permission.CHECK)
         await front.gate(Permission.DIFF)
         assert not [event for event in stage.events if isinstance(event, ActionRejected)]
+
+
+async def test_a_task_that_is_finished_again_is_no_repeated_call(tmp_path: Path) -> None:
+    sayings = [change("wrong", "right"), FINISH, FINISH]
+    async with a_stage(tmp_path, sayings, tasks=ANY, approvals=replace(OPEN, commit=Approval.ASK)) as stage:
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.reject(Permission.COMMIT, "not yet")
+            await front.approve(Permission.COMMIT)
+            await front.gate(Permission.MERGE)
+        assert not any(AS_IN in each for each in told(stage))

@@ -11,7 +11,7 @@ INSTALLED = frozenset({"venv", ".venv", "__pycache__"})
 ENVIRONMENTS = ("venv", ".venv")
 """Names of an environment in a skill's folder; the first with `ENVIRONMENT_MARK` is the one that scripts run in."""
 ENVIRONMENT_MARK = "pyvenv.cfg"
-_COMPILED = re.compile(r".+\.[a-z]+-[0-9]+(?:\.opt-[a-z0-9]+)?\.pyc", re.ASCII | re.DOTALL)
+_COMPILED = re.compile(r".+\.[a-z]+-[0-9]+(?:\.opt-[a-z0-9]+)?\.pyc", re.DOTALL)
 
 
 def is_compiled(folder: str, name: str) -> bool:
