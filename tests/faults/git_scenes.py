@@ -8,9 +8,11 @@ import stat
 import sys
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.core.errors import StorageError
@@ -132,6 +134,38 @@ async def _merge(folder: Path) -> None:
     await _expect_storage_error(merge_as_shown(repository, commit, "Merge"))
 
 
+async def _merge_meanwhile(folder: Path) -> None:
+    """Merge what does not fit, while the user writes files as soon as git has stopped in the middle."""
+    attempt = Plumbing.attempt
+
+    def before_the_user(self: Plumbing, *arguments: str, **options: Any) -> GitResult:
+        result = attempt(self, *arguments, **options)
+        if arguments[:3] == ("read-tree", "-m", "-u") and "index" not in options:
+            write_meanwhile(User(folder / "repo"))
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Plumbing, "attempt", before_the_user)
+        await _merge(folder)
+
+
+def write_meanwhile(user: User) -> None:
+    """Write files that the merge has removed or written, and one beside them."""
+    for path in ("README.md", "src/other", "deep/er/mine"):
+        user.write(path, "mine")
+
+
+async def _merge_for_good(folder: Path) -> None:
+    """Merge what does not fit, where what was there before does not fit any more either."""
+    repository = Repository(folder / "repo", folder / "state")
+    commit = CommitId((folder / "commit").read_text())
+    shown = await repository.merge_preview(commit)
+    _limit_file_size()
+    with pytest.raises(StorageError, match="1 of your files could not be restored") as error:
+        await repository.merge(commit, "Merge", shown.target)
+    (folder / "advice").write_text(error.value.advice)
+
+
 async def _read_only(folder: Path) -> None:
     workspace = await _opened(folder)
     (Path(workspace.facts.path) / "src").chmod(0o555)
@@ -190,6 +224,8 @@ SCENES = {
     "checkpoint": _checkpoint,
     "restore": _restore,
     "merge": _merge,
+    "merge_meanwhile": _merge_meanwhile,
+    "merge_for_good": _merge_for_good,
     "read_only": _read_only,
     "locked_up": _locked_up,
     "task": whole_task,

@@ -10,10 +10,11 @@ import pytest
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import StorageError
+from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import User, make_home, make_repo, merge_as_shown
-from tests.faults.git_scenes import CHANGES, LARGE
+from tests.faults.git_scenes import CHANGES, LARGE, write_meanwhile
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,20 +43,52 @@ def test_files_may_not_grow(scene: str, user: User, tmp_path: Path) -> None:
     assert fingerprint(user.root) == before
 
 
-async def test_a_merge_that_does_not_fit(user: User, tmp_path: Path) -> None:
-    repository = Repository(user.root, tmp_path / "state")
-    workspace = await repository.open(user.request())
-    changes = [*CHANGES, FileChange("zz large", None, LARGE)]
+async def large_merge(user: User, folder: Path) -> CommitId:
+    """Do a task whose merge does not fit, and write its commit into the file `commit`."""
+    workspace = await Repository(user.root, folder / "state").open(user.request())
+    changes = [*CHANGES, FileChange("zz large", await workspace.read("zz large"), LARGE)]
     commit = await workspace.commit(await workspace.write(changes, workspace.facts.tree), "Done")
     await workspace.release(keep=False)
-    (tmp_path / "commit").write_text(commit)
+    (folder / "commit").write_text(commit)
+    return commit
+
+
+async def test_a_merge_that_does_not_fit(user: User, tmp_path: Path) -> None:
+    commit = await large_merge(user, tmp_path)
     user.write("untracked", "mine")
     before = fingerprint(user.root)
     play("merge", tmp_path)
     assert fingerprint(user.root) == before
-    await merge_as_shown(repository, commit, "Merge")
+    await merge_as_shown(Repository(user.root, tmp_path / "state"), commit, "Merge")
     assert user.git("status", "--porcelain") == "?? untracked"
     assert (user.root / "zz large").read_bytes() == LARGE.data
+
+
+async def test_a_merge_that_does_not_fit_leaves_what_the_user_wrote_meanwhile(user: User, tmp_path: Path) -> None:
+    await large_merge(user, tmp_path)
+    copy = User(tmp_path / "copy")
+    shutil.copytree(user.root, copy.root, symlinks=True)
+    write_meanwhile(copy)
+    play("merge_meanwhile", tmp_path)
+    assert files_of(user) == files_of(copy)
+
+
+async def test_a_file_that_cannot_be_restored_is_named_with_a_command_for_it_alone(user: User, tmp_path: Path) -> None:
+    user.write("zz large", LARGE.data[::-1])
+    user.write("other", "other")
+    user.commit("Large")
+    await large_merge(user, tmp_path)
+    user.write("other", "mine")
+    before = files_of(user)
+    play("merge_for_good", tmp_path)
+    assert files_of(user) != before
+    command = (tmp_path / "advice").read_text().split("`")[1]
+    subprocess.run(command, shell=True, cwd=user.root, check=True)
+    assert files_of(user) == before
+
+
+def files_of(user: User) -> dict[str, str]:
+    return {name: what for name, what in fingerprint(user.root).items() if name.startswith("file ")}
 
 
 @pytest.mark.skipif(

@@ -48,6 +48,31 @@ async def test_uncommitted_changes_are_told_from_touched_files(user: User, repos
     assert fingerprint(user.root) == before
 
 
+async def test_a_snapshot_holds_what_git_shows_of_the_checkout(user: User, repository: Repository) -> None:
+    user.write("hidden", "theirs\n")
+    user.write("run.sh", "one\n")
+    user.commit("More")
+    user.write("src/app.py", "staged\n")
+    user.git("add", "src/app.py")
+    user.git("sparse-checkout", "set", "--no-cone", "/*", "!/src")
+    user.git("update-index", "--skip-worktree", "src/app.py")
+    (user.root / "src/app.py").unlink(missing_ok=True)
+    user.git("update-index", "--assume-unchanged", "hidden")
+    user.write("hidden", "mine\n")
+    user.git("config", "core.fileMode", "false")
+    user.write("run.sh", "two\n", executable=True)
+    before = fingerprint(user.root)
+    commit = await repository.snapshot_checkout(SESSION)
+    assert user.git("diff", "--raw", "--abbrev=4", "HEAD", commit) == (
+        f":100644 100644 {user.git('rev-parse', '--short=4', 'HEAD:run.sh')} "
+        f"{user.git('rev-parse', '--short=4', f'{commit}:run.sh')} M\trun.sh\n"
+        f":100644 100644 {user.git('rev-parse', '--short=4', 'HEAD:src/app.py')} "
+        f"{user.git('rev-parse', '--short=4', ':src/app.py')} M\tsrc/app.py"
+    )
+    assert user.git("show", f"{commit}:run.sh") == "two"
+    assert fingerprint(user.root) == before
+
+
 async def test_line_endings_that_git_would_turn_are_not_dirt(user: User, repository: Repository) -> None:
     user.git("config", "core.autocrlf", "true")
     user.write("dos.txt", "one\r\ntwo\r\n")

@@ -1,5 +1,6 @@
 """CheckoutMerge into the user's branch: done whole, or refused with everything as it was."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,36 @@ def stage(user: User) -> str:
     return "lines.txt has uncommitted changes of yours."
 
 
+def edit_assumed_unchanged(user: User) -> str:
+    user.git("update-index", "--assume-unchanged", "lines.txt")
+    user.write("lines.txt", "mine\n")
+    return "lines.txt has changes of yours that git overlooks (assume-unchanged)."
+
+
+def edit_skipped(user: User) -> str:
+    user.git("update-index", "--skip-worktree", "lines.txt")
+    user.write("lines.txt", "mine\n")
+    return "lines.txt has changes of yours that git overlooks (skip-worktree)."
+
+
+def edit_skipped_as_the_task_does(user: User) -> str:
+    user.git("update-index", "--skip-worktree", "lines.txt")
+    user.write("lines.txt", LINES.replace("line 1\n", "one\n"))
+    return "lines.txt has changes of yours that git overlooks (skip-worktree)."
+
+
+def remove_assumed_unchanged(user: User) -> str:
+    user.git("update-index", "--assume-unchanged", "lines.txt")
+    (user.root / "lines.txt").unlink()
+    return "lines.txt has changes of yours that git overlooks (assume-unchanged)."
+
+
+def touch_skipped(user: User) -> str:
+    user.git("update-index", "--skip-worktree", "lines.txt")
+    (user.root / "lines.txt").chmod(0o755)
+    return "git would not write the files: Entry 'lines.txt' not uptodate. Cannot merge."
+
+
 def remove(user: User) -> str:
     (user.root / "lines.txt").unlink()
     return "lines.txt has uncommitted changes of yours."
@@ -151,7 +182,8 @@ def start_anew(user: User) -> str:
     "trouble",
     [
         *(edit, stage, remove, change_mode, conflict, put_in_the_way, put_ignored_in_the_way, put_file_for_folder),
-        *(put_folder_for_file, put_link_for_folder, detach, be_merging, start_anew),
+        *(put_folder_for_file, put_link_for_folder, detach, be_merging, start_anew, edit_assumed_unchanged),
+        *(edit_skipped, edit_skipped_as_the_task_does, remove_assumed_unchanged, touch_skipped),
     ],
 )
 async def test_an_obstacle_is_named_and_nothing_is_changed(
@@ -167,6 +199,52 @@ async def test_an_obstacle_is_named_and_nothing_is_changed(
     assert sentence in str(error.value)
     assert f"git merge {commit[:12]}" in error.value.advice
     assert fingerprint(user.root) == before
+
+
+async def test_what_git_overlooks_is_merged_where_it_is_unchanged(
+    user: User, repository: Repository, lines: CommitId
+) -> None:
+    commit = await commit_task(repository, user.request(), {"lines.txt": "one\n", "src/app.py": "new\n"})
+    user.git("update-index", "--assume-unchanged", "lines.txt")
+    user.git("update-index", "--skip-worktree", "src/app.py")
+    os.utime(user.root / "lines.txt", (1, 1))
+    assert (await merge_as_shown(repository, commit)).commit == user.head()
+    assert [(user.root / name).read_text() for name in ("lines.txt", "src/app.py")] == ["one\n", "new\n"]
+
+
+async def test_a_path_outside_of_a_sparse_checkout_gets_no_file(
+    user: User, repository: Repository, lines: CommitId
+) -> None:
+    commit = await commit_task(repository, user.request(), {"lines.txt": "one\n", "src/app.py": "new\n"})
+    user.git("sparse-checkout", "set", "--no-cone", "/*", "!/src")
+    assert (await merge_as_shown(repository, commit)).commit == user.head()
+    assert (user.root / "lines.txt").read_text() == "one\n"
+    assert not (user.root / "src").exists()
+    assert user.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("path", ["lines.txt", "README.md", "src/app.py", "new/file"])
+async def test_what_the_user_writes_while_the_merge_is_made_stays(
+    path: str, user: User, repository: Repository, lines: CommitId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user saves a file right before git switches the files: git refuses, and nothing is restored over it."""
+    files = {"lines.txt": "one\n", "README.md": None, "new/file": "x", "src/app.py": "new\n"}
+    commit = await commit_task(repository, user.request(), files)
+    (user.root / "new").mkdir()
+    target = (await repository.merge_preview(commit)).target
+    attempt = Plumbing.attempt
+    seen: list[dict[str, str]] = []
+
+    def after_the_user(self: Plumbing, *arguments: str, **options: Any) -> GitResult:
+        if arguments[:3] == ("read-tree", "-m", "-u") and "index" not in options:
+            user.write(path, "mine\n")
+            seen.append(fingerprint(user.root))
+        return attempt(self, *arguments, **options)
+
+    monkeypatch.setattr(Plumbing, "attempt", after_the_user)
+    with pytest.raises(WorkspaceError, match="read-tree failed"):
+        await repository.merge(commit, "Merge", target)
+    assert seen == [fingerprint(user.root)]
 
 
 def switch(user: User) -> None:

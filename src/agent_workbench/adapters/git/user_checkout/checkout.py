@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -108,8 +108,7 @@ class Checkout:
 
     def dirty(self) -> set[str]:
         """Return tracked paths that differ from HEAD in the index or on the disk."""
-        out = self._files("diff-index", "--cached", *_RAW, "HEAD", "--")
-        return {each.path for each in parse_raw(out)} | self._modified()
+        return {*self._staged(), *self._modified()}
 
     def untracked(self) -> list[str]:
         """Return files that are neither tracked nor ignored; a nested repository is one name that ends in a slash."""
@@ -153,17 +152,68 @@ class Checkout:
         """Return True if the index contains conflicts."""
         return bool(self._files("ls-files", "-z", "--unmerged"))
 
-    def _modified(self) -> set[str]:
-        """Return paths whose file differs from the index; if only times differ, the content decides."""
-        found, doubtful = set(), {}
+    def _staged(self) -> dict[str, TreeEntry | None]:
+        """Return the paths whose entry in the index differs from HEAD, with the entry; None for a removed one."""
+        return {each.path: each.after for each in parse_raw(self._files("diff-index", "--cached", *_RAW, "HEAD", "--"))}
+
+    def _modified(self) -> dict[str, str]:
+        """Return paths whose file differs from the index, with git's mode of the file, empty if there is none.
+
+        If only times differ, the content decides.
+        """
+        found, doubtful = {}, {}
         for each in parse_raw(self._files("diff-files", *_RAW, "--ignore-submodules=dirty", "--")):
+            found[each.path] = each.after.mode if each.after else ""
             same_kind = each.before and each.after and each.before.mode == each.after.mode
             if same_kind and each.before and each.before.is_regular and self._is_readable(each.path):
                 doubtful[each.path] = each.before.oid
-            else:
-                found.add(each.path)
         oids = self._hash(doubtful)
-        return found | {path for path, oid in doubtful.items() if oids.get(path) != oid}
+        return {path: mode for path, mode in found.items() if path not in doubtful or oids.get(path) != doubtful[path]}
+
+    def overlooked_edits(self, entries: Mapping[str, TreeEntry]) -> dict[str, str]:
+        """Return the paths whose file differs from its entry although git is told to overlook it, with git's flag.
+
+        Where a skipped path has no file, nothing is edited: the checkout is sparse.
+        """
+        flags = {}
+        for tag, _, path in (line.partition(" ") for line in paths_in(self._files("ls-files", "-z", "-v"))):
+            if path in entries and entries[path].mode != GITLINK and (tag == "S" or tag.islower()):
+                flags[path] = "skip-worktree" if tag in {"S", "s"} else "assume-unchanged"
+        there = self.entries_on_disk(flags)
+        return {
+            path: flag
+            for path, flag in flags.items()
+            if (there[path].oid != entries[path].oid if path in there else not self._is_skipped(path, flag))
+        }
+
+    def _is_skipped(self, path: str, flag: str) -> bool:
+        return flag == "skip-worktree" and status_below(self.paths.root, path) is None
+
+    def entries_on_disk(self, paths: Iterable[str], *, store: bool = False) -> dict[str, TreeEntry]:
+        """Return files and links as git would store them, without filters; with `store` they are stored.
+
+        An object id of zeros stands for content that cannot be read. Other kinds of files are left out.
+        """
+        found, regular = {}, {}
+        for path in paths:
+            status = status_below(self.paths.root, path)
+            if status is None:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                regular[path] = EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR
+            elif stat.S_ISLNK(status.st_mode):
+                found[path] = TreeEntry(LINK, self._link_oid(path, store=store))
+        readable = [path for path in regular if store or self._is_readable(path)]
+        oids = self._hash(readable, store=store)
+        return found | {
+            path: TreeEntry(mode, oids.get(path, self._objects.no_object)) for path, mode in regular.items()
+        }
+
+    def _link_oid(self, path: str, *, store: bool) -> str:
+        target = link_target(self.paths.root, path)
+        if not store:
+            return self._objects.hash(target)
+        return self.plumbing.run("hash-object", "-w", "--no-filters", "--stdin", stdin=target).decode().strip()
 
     def _is_readable(self, path: str) -> bool:
         """Return True for a file that may be read in full; git would block on a pipe."""
@@ -171,7 +221,7 @@ class Checkout:
         return status is None or (stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES)
 
     def _hash(self, paths: Iterable[str], *, store: bool = False) -> dict[str, str]:
-        """Return blob ids of the files, with configured line endings and without filters; empty on failure."""
+        """Return blob ids of the readable files, with configured line endings and without filters."""
         names = list(paths)
         if not names:
             return {}
@@ -180,7 +230,11 @@ class Checkout:
             stdin=b"".join(_quoted(name) for name in names),
             work_tree=self.paths.root,
         )
-        return {} if result.status else dict(zip(names, result.out.decode().split(), strict=True))
+        if not result.status:
+            return dict(zip(names, result.out.decode().split(), strict=True))
+        # git stops at the first file that it cannot read.
+        alone = (self._hash([name], store=store) for name in names) if len(names) > 1 else ()
+        return {name: oid for each in alone for name, oid in each.items()}
 
     def _files(self, *arguments: str) -> bytes:
         return self.plumbing.run(*arguments, work_tree=self.paths.root)
@@ -191,9 +245,7 @@ class Checkout:
         The commit is kept under `refs/agent/<session>/base`. Index, files and HEAD do not change.
         """
         head = self.head()
-        paths = self.dirty() | {path for path in self.untracked() if not path.endswith("/")}
-        known = self._objects.entries(head)
-        tree = self._objects.build(head, self._states(paths, known), scratch)
+        tree = self._objects.build(head, self._states(self._objects.entries(head)), scratch)
         if tree == self._objects.tree_of(head):
             return head
         text = f"Uncommitted changes at the start of session {session}"
@@ -201,30 +253,27 @@ class Checkout:
         self._refs.set(f"refs/agent/{session}/base", commit)
         return commit
 
-    def _states(self, paths: set[str], known: dict[str, TreeEntry]) -> dict[str, TreeEntry | None]:
-        states: dict[str, TreeEntry | None] = {}
-        regular: dict[str, str] = {}
-        for path in sorted(paths):
-            status = status_below(self.paths.root, path)
-            if status is None:
-                states[path] = None
-            elif stat.S_ISREG(status.st_mode):
-                regular[path] = EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR
-            elif stat.S_ISLNK(status.st_mode):
-                states[path] = TreeEntry(LINK, self._store_link(path))
-            elif path in known and known[path].mode != GITLINK:
-                states[path] = None
-        oids = self._hash(regular, store=True)
-        if len(oids) != len(regular):
+    def _states(self, known: Mapping[str, TreeEntry]) -> dict[str, TreeEntry | None]:
+        """Return the uncommitted and untracked paths with their stored content, None for a removed one."""
+        staged, edited = self._staged(), self._modified()
+        paths = {*staged, *edited, *(path for path in self.untracked() if not path.endswith("/"))}
+        there = self.entries_on_disk(sorted(paths), store=True)
+        if any(entry.oid == self._objects.no_object for entry in there.values()):
             raise RepoError(
                 f"uncommitted changes in {self.paths.root} could not be read",
                 advice="check the permissions of your files",
             )
-        return states | {path: TreeEntry(mode, oids[path]) for path, mode in regular.items()}
-
-    def _store_link(self, path: str) -> str:
-        target = link_target(self.paths.root, path)
-        return self.plumbing.run("hash-object", "-w", "--no-filters", "--stdin", stdin=target).decode().strip()
+        states: dict[str, TreeEntry | None] = {}
+        for path in sorted(paths):
+            if path in there:
+                # git knows whether the file system has modes at all.
+                mode = edited.get(path) or (staged.get(path) or there[path]).mode
+                states[path] = TreeEntry(mode, there[path].oid)
+            elif path not in edited and status_below(self.paths.root, path) is None:
+                states[path] = staged[path]  # outside of a sparse checkout, the index alone has the content
+            elif path not in known or known[path].mode != GITLINK:
+                states[path] = None
+        return states
 
 
 _RAW = ("--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-abbrev")

@@ -3,24 +3,24 @@
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from agent_workbench.adapters.git.commands.objects import GitObjects, TreeDifference, changes_between, paths_in
-from agent_workbench.adapters.git.commands.plumbing import Plumbing, failure
+from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import Refs
 from agent_workbench.adapters.git.commands.stored_commits import read_commit
-from agent_workbench.adapters.git.file_access.folders import parents_of, prune_folders, status_below
+from agent_workbench.adapters.git.file_access.folders import parents_of, status_below
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
+from agent_workbench.adapters.git.user_checkout.file_switch import FileSwitch
 from agent_workbench.adapters.git.user_checkout.merge_result import (
     MergeResult,
     MergeResults,
     MergeSides,
     offered_methods,
 )
-from agent_workbench.core.errors import StorageError, TargetMoved, WorkbenchError, WorkspaceError
+from agent_workbench.core.errors import TargetMoved, WorkbenchError, WorkspaceError
 from agent_workbench.core.history.anchors import anchor_lines
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.paths import shown
@@ -55,6 +55,7 @@ class CheckoutMerge:
         self._checkout, self._plumbing, self._objects, self._refs = checkout, plumbing, objects, refs
         self._repo_paths = checkout.paths
         self._results = MergeResults(checkout.paths, plumbing, objects)
+        self._switch = FileSwitch(checkout, plumbing, objects)
 
     def preview(self, commit: str, method: MergeMethod | None = None) -> MergePreview:
         """Return a preview of the merge into the checked-out branch; None is git's own choice of the method."""
@@ -124,7 +125,10 @@ class CheckoutMerge:
         if result.conflicts:
             return _PlannedMerge(target, result, sides, obstacles=result.conflicts)
         changed = tuple(self._objects.differences(self._objects.tree_of(head), result.tree))
-        return _PlannedMerge(target, result, sides, changed, tuple(self._obstacles(target.branch, changed)))
+        obstacles = tuple(self._obstacles(target.branch, changed))
+        if not obstacles and (reason := self._switch.refusal(head, result.tree)):
+            obstacles = (f"git would not write the files: {reason}",)
+        return _PlannedMerge(target, result, sides, changed, obstacles)
 
     def _obstacles(self, branch: str, changed: tuple[TreeDifference, ...]) -> Iterator[str]:
         if elsewhere := self._checkout.elsewhere(branch):
@@ -135,10 +139,13 @@ class CheckoutMerge:
         if self._checkout.unmerged():
             yield "Your index contains conflicts."
         dirty = self._checkout.dirty()
+        overlooked = self._checkout.overlooked_edits({each.path: each.before for each in changed if each.before})
         gone = {each.path for each in changed if each.after is None}
         for each in changed:
             if each.path in dirty:
                 yield f"{shown(each.path)} has uncommitted changes of yours."
+            elif each.path in overlooked:
+                yield f"{shown(each.path)} has changes of yours that git overlooks ({overlooked[each.path]})."
             elif each.before is None and (found := self._occupied(each.path, gone)):
                 yield f"{shown(found)} is untracked and would be overwritten."
         yield from self._filtered(each.path for each in changed)
@@ -172,40 +179,19 @@ class CheckoutMerge:
                 yield f"{shown(path)} needs the filter {shown(value)}, which the workbench does not run."
 
     def _move_branch(self, plan: _PlannedMerge, new: CommitId) -> None:
-        root, target = self._repo_paths.root, plan.target
-        # Without it read-tree would treat a touched file as changed.
-        self._plumbing.attempt("update-index", "-q", "--refresh", work_tree=root)
+        target = plan.target
+        self._switch.refresh()
         self._check_target(target)
-        switch = ("read-tree", "-m", "-u", "--no-recurse-submodules")
-        result = self._plumbing.attempt(*switch, target.head, new, work_tree=root)
-        if result.status:
-            self._restore_files(plan)
-            raise failure("read-tree", result)
+        self._switch.run(target.head, new, plan.changed)
         try:
             # git moves the branch only from the shown commit, but cannot ensure that it is still checked out.
             self._check_target(target)
             self._refs.move(f"refs/heads/{target.branch}", new, target.head, f"merge {new[:12]}: {plan.result.method}")
         except WorkbenchError:
-            self._plumbing.run(*switch, new, target.head, work_tree=root)
+            back = [TreeDifference(each.path, each.after, each.before) for each in plan.changed]
+            self._switch.run(new, target.head, back)
             self._check_target(target)
             raise
-
-    def _restore_files(self, plan: _PlannedMerge) -> None:
-        """Restore the files that a failed switch may have changed; before it, all of them matched the index."""
-        added = [each.path for each in plan.changed if each.before is None]
-        for path in added:
-            with suppress(OSError):
-                Path(self._repo_paths.root, path).unlink()
-        prune_folders(self._repo_paths.root, added)
-        names = b"".join(os.fsencode(each.path) + b"\0" for each in plan.changed if each.before is not None)
-        result = self._plumbing.attempt(
-            "checkout-index", "--force", "-z", "--stdin", stdin=names, work_tree=self._repo_paths.root
-        )
-        if result.status:
-            raise StorageError(
-                f"the merge failed, and some of your files could not be restored: {shown(result.err.strip(), 500)}",
-                advice="nothing is lost: free disk space, then `git restore .` restores the files of your last commit",
-            )
 
 
 def _moved(shown: MergeTarget, now: MergeTarget) -> TargetMoved:
