@@ -128,7 +128,7 @@ def test_of_a_repository_that_stood_here_before_the_worktree_alone_is_told(serve
     repo = calc_repo(served, {"more.py": "more = 1\n"})
     told = served.agent("doctor", cwd=repo).out
     assert f"agent/T-1, which is no branch any more, and its worktree {worktree}: made for T-1" in told
-    assert f"look into it; when you no longer need it: rm -rf {worktree} && git worktree prune" in told
+    assert f"look into it; when you no longer need it: rm -rf {worktree}" in told
     shutil.rmtree(worktree)
     assert "agent/T-1" not in served.agent("doctor", cwd=repo).out
 

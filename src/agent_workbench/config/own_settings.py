@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -119,4 +120,6 @@ def _check_writers(path: Path, status: os.stat_result, forbidden: int) -> None:
     if status.st_uid not in {os.geteuid(), ROOT}:
         raise TrustError(f"{path} belongs to another user (number {status.st_uid})", advice="check it, then copy it")
     if status.st_mode & forbidden:
-        raise TrustError(f"{path} can be written by others", advice=f"check it, then: chmod go-w {path}")
+        raise TrustError(
+            f"{path} can be written by others", advice=f"check it, then: chmod go-w {shlex.quote(str(path))}"
+        )

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,7 +79,9 @@ class RuleFiles:
         """Raise `TrustError` if somebody else could have written the user's rules."""
         path = self._own_folder / OWN
         if not only_owner_writes(path):
-            raise TrustError(f"{path} can be written by others", advice=f"check it, then: chmod go-w {path}")
+            raise TrustError(
+                f"{path} can be written by others", advice=f"check it, then: chmod go-w {shlex.quote(str(path))}"
+            )
 
     def _check_keys(self, text: str) -> None:
         root = self._compose(text)

@@ -8,6 +8,7 @@ import base64
 import binascii
 import os
 import re
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -59,7 +60,7 @@ def read_guarded(path: Path, what: str) -> bytes | None:
             if facts.st_uid not in {os.geteuid(), 0} or facts.st_mode & _WRITABLE_BY_OTHERS:
                 raise SigningError(
                     f"others may change {what} {path}, so it does not count",
-                    advice=f"`chmod go-w {path}`; it must be yours or root's",
+                    advice=f"`chmod go-w {shlex.quote(str(path))}`; it must be yours or root's",
                 )
             content = file.read(MOST_BYTES + 1)
     except FileNotFoundError:

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shlex
 from pathlib import Path
 
 from agent_workbench.adapters.signatures.ssh_keygen import SshKeygen
@@ -76,7 +77,7 @@ class SigningKey:
         if facts.st_uid != os.geteuid() or facts.st_mode & _OTHERS:
             raise SigningError(
                 f"the signing key {self._path} can be read by others (mode {facts.st_mode & 0o777:o})",
-                advice=f"`chmod 600 {self._path}`; if others could have read it, make a new one",
+                advice=f"`chmod 600 {shlex.quote(str(self._path))}`; if others could have read it, make a new one",
             )
 
     def _generate(self) -> None:

@@ -122,10 +122,10 @@ def _orphan_advice(orphan: Orphan) -> str:
     if orphan.task and not orphan.holds:
         return f"it is removed when {orphan.task} is started"
     if not orphan.has_branch:
-        return f"look into it; when you no longer need it: rm -rf {shlex.quote(orphan.path)} && git worktree prune"
+        return f"look into it; when you no longer need it: rm -rf {shlex.quote(orphan.path)}"
     tree = f"git worktree remove --force {shlex.quote(orphan.path)} && " if orphan.path else ""
-    branch = shlex.quote(orphan.branch)
-    return f"`git log {branch}` shows it; when you no longer need it: {tree}git branch -d {branch}"
+    shown = f"`git log {shlex.quote(orphan.branch)}` shows it"
+    return f"{shown}; when you no longer need it: {tree}git branch -d {shlex.quote(orphan.branch)}"
 
 
 async def _plan(ports: Ports) -> Sequence[Finding]:

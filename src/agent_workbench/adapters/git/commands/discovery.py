@@ -1,6 +1,7 @@
 """Discovery of the repository that contains a folder, with a clear error where there is none to work in."""
 
 import os
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -56,7 +57,7 @@ def _refusal(root: Path, result: GitResult) -> RepoError:
     if "dubious ownership" in result.err:
         return RepoError(
             f"the repository {root} belongs to another user, and git refuses to use it",
-            advice=f"if you trust it: git config --global --add safe.directory {root}",
+            advice=f"if you trust it: git config --global --add safe.directory {shlex.quote(str(root))}",
         )
     if "not a git repository" in result.err:
         return RepoError(f"{root / '.git'} does not lead to a repository", advice="check its content, or remove it")

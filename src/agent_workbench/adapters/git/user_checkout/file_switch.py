@@ -133,14 +133,17 @@ def _not_restored(missing: Sequence[str], left: Sequence[str], reason: str) -> S
     """Return the error that names the files, with commands for these alone."""
     advice = ["free disk space"]
     if missing:
-        advice.append(_command("git --literal-pathspecs restore --", missing))
+        advice.append(f"`git --literal-pathspecs restore -- {_quoted(missing)}`{_others(missing)}")
     if left:
-        advice.append(_command("rm --", left))
+        advice.append(f"`rm -- {_quoted(left)}`{_others(left)}")
     count = f"{len(missing)} of your files could not be restored" if missing else "files of it could not be removed"
     return StorageError(f"the merge failed, and {count}: {reason}", advice=", then ".join(advice))
 
 
-def _command(words: str, paths: Sequence[str]) -> str:
-    named = " ".join(shlex.quote(path) for path in paths[:_MOST_NAMED])
+def _quoted(paths: Sequence[str]) -> str:
+    return " ".join(shlex.quote(path) for path in paths[:_MOST_NAMED])
+
+
+def _others(paths: Sequence[str]) -> str:
     rest = len(paths) - _MOST_NAMED
-    return f"`{words} {named}`" + (f" and the same for {rest} others that `git status` names" if rest > 0 else "")
+    return f" and the same for {rest} others that `git status` names" if rest > 0 else ""

@@ -1,6 +1,7 @@
 """Life of a task's worktree: it is created, reused, rebuilt if its folder is gone, and removed."""
 
 import os
+import shlex
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -67,7 +68,7 @@ class Worktrees:
             return
         if record is None or paths.tree.is_symlink():
             raise WorkspaceError(f"{paths.tree} is needed for the worktree and already exists", advice="move it away")
-        remedy = f"if you no longer need it: git worktree remove --force {paths.tree}"
+        remedy = f"if you no longer need it: git worktree remove --force {shlex.quote(str(paths.tree))}"
         if record.session != request.session:
             raise WorkspaceError(f"{paths.tree} contains the work of session {record.session}", advice=remedy)
         if record.base != request.base:
@@ -195,7 +196,8 @@ class Worktrees:
         git_folder = self.find_git_folder(paths)
         if git_folder is not None and (git_folder / "locked").exists():
             raise WorkspaceError(
-                f"the worktree {paths.tree} is locked", advice=f"if nobody needs it: git worktree unlock {paths.tree}"
+                f"the worktree {paths.tree} is locked",
+                advice=f"if nobody needs it: git worktree unlock {shlex.quote(str(paths.tree))}",
             )
         remove_tree(str(paths.tree))
         if git_folder is not None:

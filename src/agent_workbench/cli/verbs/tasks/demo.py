@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -44,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.headless:
         return asyncio.run(run_tasks(invocation, SessionQuery(), as_json=options.json))
     code = open_workbench(invocation, SessionRequest(), welcome=True)
-    print(f"See it again: cd {folder} && {_own_command()} replay")
+    print(f"See it again: cd {shlex.quote(str(folder))} && {_own_command()} replay")
     return code
 
 
