@@ -123,10 +123,10 @@ def test_of_a_repository_that_stood_here_before_the_worktree_alone_is_told(serve
     running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="TaskStarted")
     running.until_halted()
     running.send(signal.SIGKILL)
-    worktree = next(served.state.rglob("calc.py")).parent
     shutil.rmtree(repo)
     repo = calc_repo(served, {"more.py": "more = 1\n"})
     told = served.agent("doctor", cwd=repo).out
+    worktree = next(served.state.rglob("calc.py")).parent
     assert f"agent/T-1, which is no branch any more, and its worktree {worktree}: made for T-1" in told
     assert f"look into it; when you no longer need it: rm -rf {worktree}" in told
     shutil.rmtree(worktree)

@@ -176,7 +176,7 @@ class RepoContext:
 
     def local_sessions(self, settings: "Settings") -> "LocalSessionStore":
         """Return the sessions whose journals are on this machine; blocks."""
-        return session_store(self.invocation, self.sessions_dir(settings), settings)
+        return session_store(self.invocation, self.sessions_dir(settings), settings, self.repository.remember)
 
     def knowledge(self, settings: "Settings", retriever: "SharedRetriever | None" = None) -> "KnowledgeFolder":
         """Return the notes that outlive a task; their vectors are made by the model of `retriever`. Blocks."""

@@ -28,15 +28,17 @@ MOST_ELSEWHERE = 100
 """Sessions of other machines that are read for the figures of their tasks."""
 
 
-def session_store(invocation: Invocation, folder: Path, settings: "Settings") -> "LocalSessionStore":
-    """Return the sessions whose journals are in `folder`."""
+def session_store(
+    invocation: Invocation, folder: Path, settings: "Settings", on_begin: "Callable[[], None]"
+) -> "LocalSessionStore":
+    """Return the sessions whose journals are in `folder`; `on_begin` is called before one is begun."""
     from agent_workbench.adapters.journal.clock import SystemIds
     from agent_workbench.adapters.journal.redaction import environment_redactor
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.system.user_dirs import state_dir
 
     redactor = partial(environment_redactor, invocation.environ, settings.key_variables)
-    return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor, tombstones())
+    return LocalSessionStore(folder, state_dir() / "sessions", SystemIds(), redactor, tombstones(), on_begin)
 
 
 def new_session_id() -> "SessionId":

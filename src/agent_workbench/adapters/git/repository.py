@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from msgspec.structs import replace
+
 from agent_workbench.adapters.git.commands.discovery import RepoPaths, discover
 from agent_workbench.adapters.git.commands.objects import WORKBENCH, changes_between
 from agent_workbench.adapters.git.commands.plumbing import GitProgram, Plumbing
@@ -18,6 +20,7 @@ from agent_workbench.adapters.git.remote.session_refs import GitSessionRefs, Rem
 from agent_workbench.adapters.git.remote.transport import Transport
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
 from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFiles
+from agent_workbench.adapters.git.user_checkout.checkout_records import CheckoutRecords, Standing
 from agent_workbench.adapters.git.user_checkout.merge import CheckoutMerge
 from agent_workbench.adapters.git.user_checkout.past_tree import PastTree, write_past_tree
 from agent_workbench.adapters.git.user_checkout.recorded_tree import RecordedTree
@@ -52,7 +55,7 @@ BringTask = Callable[[TaskId], Awaitable[bool]]
 
 
 class Repository:
-    """Repository that contains the folder `start`; worktrees are created below `worktrees_root`.
+    """Repository that contains the folder `start`; worktrees are created below `worktrees_root`, a folder of the state.
 
     Nothing is read before the first call. Every method may raise `RepoError`.
     """
@@ -61,6 +64,8 @@ class Repository:
         self._start = start
         self._worktrees_root = worktrees_root
         self._found: tuple[GitProgram, RepoPaths] | None = None
+        self._records = CheckoutRecords(worktrees_root.parent)
+        self._standing = Standing()
         self._finding = threading.Lock()
         self._has_begun: HasBegun = assume_begun
         self._bring: BringTask | None = None
@@ -76,7 +81,8 @@ class Repository:
         return self
 
     async def inspect(self) -> RepoFacts:
-        return await asyncio.to_thread(lambda: self._now().checkout.facts())  # noqa: PLW0108 - `_now` blocks
+        facts = await asyncio.to_thread(lambda: self._now().checkout.facts())  # noqa: PLW0108 - `_now` blocks
+        return replace(facts, copy_of=self._standing.copy_of, left=self._standing.left)
 
     async def list_tracked(self) -> tuple[str, ...]:
         return await asyncio.to_thread(self._list_tracked)
@@ -96,7 +102,7 @@ class Repository:
         return await asyncio.to_thread(self._free_branch, task, session)
 
     async def orphans(self) -> tuple[Orphan, ...]:
-        return await asyncio.to_thread(lambda: self._now().orphans(self._has_begun).find())
+        return await asyncio.to_thread(self._orphans)
 
     async def leftovers(self, facts: SessionFacts, links: Sequence[str]) -> tuple[Leftover, ...]:
         """Return the branches, worktrees and checkpoints that the workbench made."""
@@ -162,11 +168,34 @@ class Repository:
         """
         return await asyncio.to_thread(self._snapshot, session)
 
+    async def take_over(self, *, leave: bool = False) -> str:
+        """Continue the work of a repository that is gone and had the same id; with `leave`, never ask for it again.
+
+        Returns the path where that one was; raises `RepoError` if there is none, `LockedError` if it is in use.
+        """
+        return await asyncio.to_thread(lambda: self._records.take_over(self._find()[1], leave=leave))
+
+    def remember(self) -> None:
+        """Record the checkout, in which work begins, so that it is recognized where it is moved. Blocks.
+
+        Raises `RepoError` if the user has to say whether it continues another one.
+        """
+        self._records.remember(self._find()[1])
+
     def _find(self) -> tuple[GitProgram, RepoPaths]:
         with self._finding:
             if self._found is None:
-                self._found = discover(str(self._start))
+                program, paths = discover(str(self._start))
+                self._standing = self._records.settle(paths)
+                self._found = program, paths
             return self._found
+
+    def _orphans(self) -> tuple[Orphan, ...]:
+        tools = self._now()
+        found = tools.orphans(self._has_begun).find()
+        for folder in self._records.former(self._find()[1]):
+            found += Orphans(tools.worktrees, folder, tools.checkout.paths.root, self._has_begun).former()
+        return found
 
     def _folder(self) -> Path:
         """Return the folder of the repository's worktrees and locks."""
@@ -212,6 +241,7 @@ class Repository:
 
     def _open(self, request: WorkspaceRequest) -> GitWorkspace:
         tools = self._now()
+        self.remember()
         paths = worktree_paths(tools.folder, request.branch)
         lock = _task_lock(tools.folder, request.task, request.session)
         try:
@@ -225,6 +255,7 @@ class Repository:
         self, request: WorkspaceRequest, tree: str, seq: int, message: str
     ) -> tuple[WorkspaceFacts, Checkpoint]:
         tools = self._now()
+        self.remember()
         tools.refs.check_room()
         objects, base = tools.worktrees.objects, tools.refs.known_commit(request.base)
         commit = CommitId(objects.commit(objects.tree_of(tree), [base], message, WORKBENCH))

@@ -42,7 +42,7 @@ from agent_workbench.system.atomic_files import make_directories, storage_error,
 class LocalSessionStore:
     """`core.ports.stores.SessionStore` over the journals in `folder`; `registry` names the sessions begun here.
 
-    `redactor` is called for a session that is written, not for one that is read.
+    `redactor` is called for a session that is written, not for one that is read; `on_begin` before a session is begun.
     """
 
     def __init__(
@@ -52,8 +52,9 @@ class LocalSessionStore:
         ids: Ids,
         redactor: Callable[[], Redactor],
         tombstones: Tombstones | None = None,
+        on_begin: Callable[[], None] = lambda: None,
     ) -> None:
-        self._tombstones = tombstones
+        self._tombstones, self._on_begin = tombstones, on_begin
         self._folder = folder
         self._registry = registry
         self._ids = ids
@@ -189,6 +190,7 @@ class LocalSessionStore:
 
     def _register(self, directory: Path) -> None:
         """Note durably that the session in `directory` is begun here."""
+        self._on_begin()
         register(self._registry, directory)
 
     def _is_own(self, directory: Path) -> bool:

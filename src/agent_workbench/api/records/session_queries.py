@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agent_workbench.api.models import model_named
-from agent_workbench.api.trusted_repo import redactor_of, trusted_repo
+from agent_workbench.api.trusted_repo import check_person, redactor_of, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.history.session_choice import SessionQuery
@@ -162,6 +162,18 @@ async def session_summaries(invocation: Invocation) -> "tuple[SessionSummary, ..
     """Return the repo's sessions, newest first."""
     repo, settings = await trusted_repo(invocation)
     return await (await asyncio.to_thread(repo.sessions, settings)).summaries()
+
+
+async def take_over_sessions(invocation: Invocation, *, leave: bool) -> str:
+    """Continue the sessions and worktrees of a repository that was copied here and is gone, and return its path.
+
+    With `leave` they stay where they are. Raises `TrustError` in a command of the agent, `RepoError` if there are none.
+    """
+    from agent_workbench.bootstrap.repo_context import git_repository
+
+    await check_person(invocation)
+    repository = await asyncio.to_thread(git_repository, invocation)
+    return await repository.take_over(leave=leave)
 
 
 async def session_names(invocation: Invocation) -> "tuple[SessionId, ...]":

@@ -10,7 +10,10 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class RepoFacts(Struct, frozen=True):
-    """The user's checkout: `head` is its commit, `branch` is empty if HEAD is detached."""
+    """The user's checkout: `head` is its commit, `branch` is empty if HEAD is detached.
+
+    It may be the `copy_of` a checkout that is still there, or continue one that was `left` and has sessions.
+    """
 
     root: str
     git_dir: str
@@ -21,6 +24,8 @@ class RepoFacts(Struct, frozen=True):
     untracked_paths: tuple[str, ...] = ()
     shallow: bool = False
     submodules: tuple[str, ...] = ()
+    copy_of: str = ""
+    left: str = ""
 
 
 class WorkspaceRequest(Struct, frozen=True):

@@ -98,6 +98,13 @@ async def _repository(ports: Ports, settings: Settings) -> Sequence[Finding]:
     if not facts.branch:
         advice = "a merge would be on no branch; `git switch BRANCH` first"
         findings = [Finding("repository", Health.WARNING, f"{facts.root} with a detached HEAD {at}", advice)]
+    if facts.left:
+        seen = f"{facts.root} looks like the repository that was at {facts.left}, whose sessions and worktrees are kept"
+        advice = "if you copied it here: `agent sessions take-over` continues them, with --leave it starts without them"
+        findings.append(Finding("repository", Health.WARNING, seen, advice))
+    if facts.copy_of:
+        seen = f"{facts.root} is a copy of {facts.copy_of}"
+        findings.append(Finding("repository", Health.WARNING, seen, "sessions that were begun there go on there alone"))
     if changed := without_own_files((*facts.dirty_paths, *facts.untracked_paths), settings.memory.dir):
         seen = f"{_count_are(len(changed), 'file')} changed and not committed: {named(changed)}"
         findings.append(Finding("checkout", Health.WARNING, seen, "tasks start from HEAD; commit what they need"))

@@ -59,6 +59,18 @@ class Orphans:
             *(Orphan(branch, "") for branch in self._unknown_branches(branches)),
         )
 
+    def former(self) -> tuple[Orphan, ...]:
+        """Return the worktrees of a repository that is not this one, whose branches are not those of this one."""
+        return tuple(
+            Orphan(
+                *(record.branch, str(paths.tree), SessionId(record.session), TaskId(record.task)),
+                holds="files of a former repository",
+                has_branch=False,
+            )
+            for paths, record in self.recorded_worktrees()
+            if os.path.lexists(paths.tree)
+        )
+
     def _described(self, paths: WorktreePaths, record: WorktreeRecord) -> Orphan:
         path = str(paths.tree) if os.path.lexists(paths.tree) else ""
         has_branch = self._refs.branch_tip(record.branch) is not None

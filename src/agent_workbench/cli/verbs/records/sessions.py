@@ -42,6 +42,8 @@ def configure(verb: argparse.ArgumentParser) -> None:
         else:
             each.add_argument("--json", action="store_true", help="print the proof as JSON")
 
+    taking = add_verb(below, "take-over", "continue the sessions of a repository that is gone, in its copy", take_over)
+    taking.add_argument("--leave", action="store_true", help="leave them where they are, and start without them")
     sessions_resume.add(below)
     sessions_made.add(below)
     sessions_export.add(below)
@@ -62,6 +64,17 @@ def list_all(options: argparse.Namespace) -> int:
         done = f"{each.steps:>4} steps  {each.tokens:>9,} tokens"
         about = "".join(f"  {told}" for told in (row.origin, row.note) if told)
         say(f"{branch}{each.id}  {row.when}  {done}  {row.task}  {row.state}{about}")
+    return ExitCode.DONE
+
+
+def take_over(options: argparse.Namespace) -> int:
+    """Take over the sessions and worktrees of the repository that was copied here, or leave them for good."""
+    from agent_workbench.api.records.session_queries import take_over_sessions
+
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    former = asyncio.run(take_over_sessions(invocation, leave=options.leave))
+    done = "this repository starts without" if options.leave else "this repository continues"
+    say(f"{done} the sessions and worktrees of {former}")
     return ExitCode.DONE
 
 
