@@ -9,7 +9,7 @@ import pytest
 from acp import RequestError
 from acp import schema as wire
 
-from agent_workbench.system.processes import COMMAND_MARK
+from agent_workbench.system.command_bounds import COMMAND_MARK
 from tests.e2e.acp_client import approve, editor
 from tests.e2e.calc import CALC, GOOD, RIGHT, calc_repo, diff_step
 from tests.e2e.machine import CHECKOUT, WAIT_SECONDS, Machine, bodies, journal_lines

@@ -31,7 +31,7 @@ def serve_stdio(invocation: Invocation, parent: int) -> None:
 
 
 async def _serve(invocation: Invocation, parent: int) -> None:
-    await check_person(invocation)
+    await check_person()
     log_to_stderr()
     pipe = ClientPipe(*take_pipe())
     editor = Editor(pipe)

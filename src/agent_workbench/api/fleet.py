@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from agent_workbench.api.trusted_repo import check_person, database_advice, trusted_repo
+from agent_workbench.api.trusted_repo import database_advice, trusted_repo
 from agent_workbench.bootstrap.fleet import worker_registry
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
 from agent_workbench.core.errors import StorageError, UsageError
@@ -27,14 +27,12 @@ async def registered_fleet(invocation: Invocation, project: str) -> Fleet:
 
 async def drain_worker(invocation: Invocation, project: str, name: str, *, draining: bool) -> None:
     """Order a worker to take nothing new, or to take tasks again; raise `UsageError`, `TrustError`, `StorageError`."""
-    await check_person(invocation)
     async with _registry(invocation, project) as registry:
         await registry.drain(name, draining=draining)
 
 
 async def remove_worker(invocation: Invocation, project: str, name: str) -> None:
     """Remove an offline worker; raise `UsageError`, `LockedError` for a living one, `TrustError`, `StorageError`."""
-    await check_person(invocation)
     async with _registry(invocation, project) as registry:
         await registry.remove(name)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import trusted_repo
-from agent_workbench.bootstrap.stores import decider, system_clock
+from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.errors import StorageError, UsageError, WorkbenchError
 from agent_workbench.core.events import ActionResult, KnowledgeFound, OfferedNote
 from agent_workbench.core.history.session_choice import SessionQuery
@@ -108,7 +108,6 @@ async def add_note(
 
     Raises `UsageError`, `StorageError`, and `TrustError` in a process that a command of the agent started.
     """
-    await asyncio.to_thread(decider, invocation)
     repo, settings = await trusted_repo(invocation)
     if not text.strip():
         raise UsageError("the note is empty", advice="give its text with --text, on standard input, or in the editor")
@@ -120,7 +119,6 @@ async def add_note(
 
 async def change_note(invocation: Invocation, name: str, before: str, text: str) -> str:
     """Put the user's text in place of `before` in a note and return its path; raise as `add_note` does."""
-    await asyncio.to_thread(decider, invocation)
     repo, settings = await trusted_repo(invocation)
     if not text.strip():
         raise UsageError("the note would be empty", advice="remove its file to remove the note")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent_workbench.api.fleet import needs_problem
 from agent_workbench.api.plans import draft_in_words
-from agent_workbench.api.trusted_repo import check_person, settings_to_check, trusted_repo
+from agent_workbench.api.trusted_repo import settings_to_check, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.task_queue import (
@@ -158,7 +158,6 @@ async def resume_task(invocation: Invocation, task: str, place: QueuePlace) -> Q
 @asynccontextmanager
 async def _own_queue(invocation: Invocation, place: QueuePlace) -> AsyncIterator[ProjectQueue]:
     """Yield a queue for a change by the user; raise `TrustError` in a command of the agent."""
-    await check_person(invocation)
     repo, settings = await trusted_repo(invocation)
     try:
         yield await project_queue(repo, settings, place.project, place.folder)
@@ -167,7 +166,6 @@ async def _own_queue(invocation: Invocation, place: QueuePlace) -> AsyncIterator
 
 
 async def _put(invocation: Invocation, text: str, name: str, place: QueuePlace) -> AddedTask:
-    await check_person(invocation)
     repo = await find_repo(invocation)
     settings = await settings_to_check(repo)
     try:

@@ -47,9 +47,9 @@ async def require_trust(repo: RepoContext) -> None:
         raise TrustError(f"what {repo.root} would run is not trusted", advice=TRUST_FIRST)
 
 
-async def check_person(invocation: Invocation) -> None:
-    """Raise `TrustError` in a process that a command of the agent started: it may do nothing that a person decides."""
-    await asyncio.to_thread(stores.check_person, invocation)
+async def check_person() -> None:
+    """Raise `TrustError` in a command of the agent, unless the state folder is its own: it may record nothing there."""
+    await asyncio.to_thread(stores.check_person)
 
 
 async def database_advice(repo: RepoContext, advice: str) -> str:

@@ -26,11 +26,10 @@ def allowed_signers(settings: "DatabaseSettings") -> Path:
 
 
 def _signatures(repo: "SharingRepo", settings: "DatabaseSettings") -> "SshSignatures":
-    from agent_workbench.adapters.inbox.origin import describe_user
     from agent_workbench.adapters.signatures.signing_key import SigningKey
     from agent_workbench.adapters.signatures.ssh_keygen import SshKeygen
     from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures, principal_of
-    from agent_workbench.system.user_dirs import state_dir
+    from agent_workbench.system.user_dirs import describe_user, state_dir
 
     keygen = SshKeygen(repo.invocation.environ, str(repo.root))
     configured = Path(settings.signing_key) if settings.signing_key else None

@@ -125,16 +125,16 @@ def system_clock() -> "Clock":
     return SystemClock()
 
 
-def check_person(invocation: Invocation) -> None:
-    """Raise `TrustError` in a process that a command of the agent started. Blocks."""
-    from agent_workbench.adapters.inbox.origin import check_not_a_command
+def check_person() -> None:
+    """Raise `TrustError` in a command of the agent, unless the state folder is its own. Blocks."""
+    from agent_workbench.system.command_bounds import check_record
+    from agent_workbench.system.user_dirs import state_dir
 
-    check_not_a_command(invocation.environ)
+    check_record(state_dir())
 
 
-def decider(invocation: Invocation) -> str:
-    """Return the name of the user who decides; raise `TrustError` in a process that a command of the agent started."""
-    from agent_workbench.adapters.inbox.origin import check_not_a_command, describe_user
+def user_name() -> str:
+    """Return the name of the user who decides. Blocks."""
+    from agent_workbench.system.user_dirs import describe_user
 
-    check_not_a_command(invocation.environ)
     return describe_user()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_workbench.core.errors import StorageError
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.regular_files import read_regular
 
 _ADVICE = {
@@ -59,8 +60,10 @@ def write_atomically(
 
     An existing file keeps its permissions and, if possible, its owner; a new one gets `mode` less the umask. A symbolic
     link is followed. With `expected` (None: no file) the content is compared first, and `FileChanged` raised if it
-    differs. Raises `StorageError` with advice if the disk refuses.
+    differs. Raises `StorageError` with advice if the disk refuses, `TrustError` in a command of the agent outside of
+    its own folders.
     """
+    check_record(path)
     try:
         target = path.resolve()
         found = _content(target) if expected is not NOT_CHECKED else None
@@ -91,7 +94,11 @@ def sync_directory(directory: Path) -> None:
 
 
 def make_directories(directory: Path) -> None:
-    """Create a folder and its parents durably, unless it exists."""
+    """Create a folder and its parents durably, unless it exists.
+
+    Whoever creates one records something in it: raises `TrustError` in a command of the agent outside of its folders.
+    """
+    check_record(directory)
     missing = [each for each in (directory, *directory.parents) if not each.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for created in missing:

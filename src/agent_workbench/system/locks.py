@@ -13,6 +13,7 @@ from typing import Self
 
 from agent_workbench.core.errors import LockedError, StorageError
 from agent_workbench.system.atomic_files import storage_error, write_all
+from agent_workbench.system.command_bounds import check_record
 
 _MAX_TEXT_BYTES = 1000
 # `lock_holder` takes the lock for a moment only; an owner keeps it for long.
@@ -44,8 +45,10 @@ class FileLock:
     def acquire(self, *, wait_seconds: float = 0.0) -> None:
         """Acquire the lock, waiting about `wait_seconds` for its holder.
 
-        Raises `LockedError` that names the holder, `StorageError` if the file cannot be used.
+        Raises `LockedError` that names the holder, `StorageError` if the file cannot be used, `TrustError` in a command
+        of the agent outside of its own folders: whoever locks something is about to change it.
         """
+        check_record(self._path)
         if self._descriptor is not None:
             raise LockedError(f"{self._path} is already locked by this process", holder=describe_holder())
         try:

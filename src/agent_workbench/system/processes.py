@@ -17,13 +17,12 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
+from agent_workbench.system.command_bounds import COMMAND_MARK
 
 # Enough for the start of Python on a machine under load.
 _START_SECONDS = 30.0
 # Time for the supervisor after the grace period, before it is killed itself.
 _STOP_SECONDS = 6.0
-COMMAND_MARK = "AGENT_WORKBENCH_COMMAND"
-"""Variable that every command of the agent has in its environment: what it starts must not decide for the user."""
 _WITH_STDOUT = StandardStreams(stderr=subprocess.STDOUT)
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
@@ -165,7 +164,8 @@ async def spawn(
     and one for standard error that does not go with the output. With `StandardStreams` as `stdout` the process gets
     these descriptors instead. On a stop all processes get `grace_seconds` between SIGTERM and SIGKILL. Raises
     `ShellError` if the command cannot be started, or the kernel refuses the `guard`: a filter for a confined command,
-    or the user that another one runs as.
+    or the user that another one runs as. What the environment names as its own folders (`COMMAND_MARK`) is shown by its
+    supervisor too.
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         our_end, their_end = socket.socketpair()
@@ -187,7 +187,7 @@ async def spawn(
         sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
         source = "none" if streams.stdin == NOTHING else str(streams.stdin)
         kept = (Guard.OPEN, f"{guard.uid}:{guard.gid}") if isinstance(guard, ProcessUser) else (guard, "none")
-        told = (str(grace_seconds), kept[0], sums, source, kept[1])
+        told = (str(grace_seconds), kept[0], sums, source, kept[1], environment.get(COMMAND_MARK, ""))
         # If its start were cancelled, asyncio would kill the supervisor alone.
         starting = asyncio.ensure_future(_start_supervisor(argv, folder, environment, their_end, streams, told))
         try:

@@ -6,14 +6,17 @@ three values of the kernel are read, which is cheap even with a thousand busy pr
 counted when one of these values changed much. Where processes of others end, theirs can hide the command's: so they are
 also counted at intervals, which takes at most a fiftieth of a processor. `RLIMIT_NPROC`, above the number of all
 processes of the machine, stops commands that fork faster than they are killed, except as root.
-Only `supervisor` uses this module. It starts for each command, so the imports are few.
+`supervisor` starts for each command, so the imports are few.
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 
 EVERY_SECONDS = 0.1
+COMMAND_LIMIT = 1 << 62 | int.from_bytes(b"agent")
+"""Limit on resident memory that commands have, and no other process: far above all memory, and of no other effect."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _GIGABYTE = 1 << 30
 # Shares of the machine's memory: the most for a command, the least for others, an amount not worth a check.
@@ -86,6 +89,20 @@ def limit_processes(limits: str) -> None:
     wanted = running + most + most // 8
     if hard == resource.RLIM_INFINITY or wanted < hard:
         resource.setrlimit(resource.RLIMIT_NPROC, (wanted, wanted))
+
+
+def mark_command() -> None:
+    """Give this process and its descendants the limit by which a command is known (Linux).
+
+    Nobody but root can take it away again. The kernel enforces no limit on resident memory.
+    """
+    import resource
+
+    if sys.platform == "linux":
+        try:
+            resource.setrlimit(resource.RLIMIT_RSS, (COMMAND_LIMIT, COMMAND_LIMIT))
+        except (OSError, ValueError):
+            return  # a lower limit is in force
 
 
 def _in_words(count: int) -> str:

@@ -1,6 +1,6 @@
 """Supervisor program of one command: no process of the command outlives the command, the supervisor or its parent.
 
-    python -I -S supervisor.py <grace_seconds> <guard> <limits> <input> <user> <command> [argument ...]
+    python -I -S supervisor.py <grace_seconds> <guard> <limits> <input> <user> <own> <command> [argument ...]
 
 Standard input is a connected socket to the parent. The supervisor writes lines to it: `started <pid>` or
 `failed <errno>`, and at the end `used <CPU seconds> <peak memory in KiB>` and
@@ -16,6 +16,7 @@ network namespace of the host).
 <limits> is `none`, or limits for `resource_watch`: a command that exceeds them is killed at once.
 <input> is `none`, or the descriptor that becomes the standard input of the command.
 <user> is `none`, or the numbers `uid:gid` that the command runs as, without any capability or other group.
+<own> names the command's own folders to the processes in it that look at their ancestors (`command_bounds`).
 The supervisor starts for each command, so its imports are few.
 """
 
@@ -137,9 +138,10 @@ class _Command:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
             if limits != "none":
-                from agent_workbench.system.resource_watch import limit_processes
+                from agent_workbench.system.resource_watch import limit_processes, mark_command
 
                 limit_processes(limits)
+                mark_command()
             if guarding:
                 guarding.enter()
             if user != "none":  # who may be unable to read our modules
@@ -304,10 +306,10 @@ def _leave(status: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command with its grace period, guard, limits, input and user. Does not return."""
+    """Run the command with its grace period, guard, limits, input, user and folders. Does not return."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wake, told = _listen()
-    grace, guard, limits, source, user, *argv = arguments
+    grace, guard, limits, source, user, _, *argv = arguments
     command = _Command(argv, guard, limits, source, user)
     if command.error:
         _report("failed", command.error)

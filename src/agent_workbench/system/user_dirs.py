@@ -1,4 +1,4 @@
-"""Folders of the user for state, cache and configuration of the workbench, and a repository's name in them."""
+"""The user of this machine: name, and folders for state, cache and configuration with a repository's name in them."""
 
 import os
 import re
@@ -26,6 +26,19 @@ def config_dir() -> Path:
 def data_dir() -> Path:
     """Return the folder for data that is costly to bring again, such as models; `XDG_DATA_HOME` moves it."""
     return _moved_by("XDG_DATA_HOME") or _platform_dirs()[3]
+
+
+def describe_user() -> str:
+    """Return the name of the user and of the machine, such as `ada@laptop`. Blocks."""
+    import pwd
+    import socket
+
+    user = os.geteuid()
+    try:
+        name = pwd.getpwuid(user).pw_name
+    except KeyError:
+        name = f"uid {user}"
+    return f"{name}@{socket.gethostname()}"
 
 
 def repo_key(common_git_dir: str) -> str:

@@ -13,6 +13,8 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from agent_workbench.core.errors import ConfigError, DatabaseDownError, StorageError
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.system.command_bounds import check_record
+from agent_workbench.system.user_dirs import state_dir
 
 logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # `DatabaseDownError` says it, once and in place
 CONNECT_SECONDS = 5.0
@@ -75,7 +77,7 @@ class Database:
         """Yield a connection with an open transaction: it is committed at the end, rolled back after an error.
 
         Raises `DatabaseDownError` if the database cannot be reached or the connection was lost, `StorageError` for
-        anything else that it refuses.
+        anything else that it refuses, `TrustError` in a command of the agent that does not own the state folder.
         """
         pool = await self._opened()
         try:
@@ -154,6 +156,8 @@ class Database:
     async def _opened(self) -> AsyncConnectionPool[Connection]:
         async with self._opening:
             if self._pool is None:
+                # A database is in no folder: it belongs to whoever has the state folder.
+                await asyncio.to_thread(check_record, state_dir())
                 pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
                     self._conninfo,
                     connection_class=Connection,

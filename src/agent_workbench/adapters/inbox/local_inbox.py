@@ -12,6 +12,7 @@ from agent_workbench.core.errors import DecisionRefused, StorageError, UsageErro
 from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.inbox import InboxDecision, Reference, parse_reference
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, sync_file, write_all
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.regular_files import open_regular
 
 POLL_SECONDS = 0.5
@@ -92,6 +93,7 @@ class LocalInbox:
 
     def _remove(self, reference: Reference) -> None:
         folder = self._folder_of(reference.session)
+        check_record(folder)
         try:
             (folder / _name(reference)).unlink(missing_ok=True)
             sync_directory(folder)

@@ -10,6 +10,7 @@ from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, Append
 from agent_workbench.adapters.journal.writer import LineComposer
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
 
 UNFINISHED = ".fork-"
@@ -94,4 +95,5 @@ def remove_unfinished_forks(sessions_dir: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
+    check_record(folder)
     shutil.rmtree(folder, ignore_errors=True)

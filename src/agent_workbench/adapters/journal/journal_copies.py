@@ -24,6 +24,7 @@ from agent_workbench.core.errors import JournalError, LockedError
 from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.ports.journal_copies import BlobName, JournalCopies, JournalEnd, StoredLine, require_blob
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, write_atomically
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.locks import FileLock, describe_holder
 from agent_workbench.system.regular_files import open_regular
 
@@ -103,6 +104,7 @@ class JournalFolder:
         if self._registry is None:
             raise JournalError(f"{self._folder} only mirrors sessions")
         hidden = directory.with_name(f"{RECEIVED}{directory.name}")
+        check_record(directory)
         try:
             make_sessions(self._folder)
             shutil.rmtree(hidden, ignore_errors=True)

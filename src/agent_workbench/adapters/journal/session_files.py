@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agent_workbench.core.errors import JournalError
 from agent_workbench.system.atomic_files import storage_error, sync_directory, sync_file, write_all
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.regular_files import open_regular
 
 JOURNAL = "journal.jsonl"
@@ -28,6 +29,7 @@ def save_torn_bytes(directory: Path, torn: bytes) -> Path:
 
 def move_end(directory: Path, name: str, end: bytes) -> Path:
     """Move the last bytes of the journal to `journal.<name>-<n>`, durably, and return its path; raise `OSError`."""
+    check_record(directory)
     number = 1
     while (path := directory / f"journal.{name}-{number}").exists() or path.is_symlink():
         number += 1
@@ -55,7 +57,8 @@ class AppendOnlyFile:
     """File that only grows; a piece is durable when `append` returns. Blocks; for one thread at a time."""
 
     def __init__(self, path: Path, *, fresh: bool) -> None:
-        """Open the file, or create it durably if it is `fresh`; raise `JournalError`, `StorageError`."""
+        """Open the file, or create it durably if it is `fresh`; raise `JournalError`, `StorageError`, `TrustError`."""
+        check_record(path)
         self._path = path
         try:
             created = os.O_CREAT | os.O_EXCL if fresh else 0

@@ -10,6 +10,7 @@ from agent_workbench.core.history.leftovers import Leftover, LeftoverKind, is_ov
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
 from agent_workbench.system.atomic_files import storage_error
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.folder_trees import disk_usage, remove_tree
 from agent_workbench.system.locks import FileLock, describe_holder
 
@@ -67,6 +68,7 @@ class SessionRemoval:
         self._finish(aside)
 
     def _finish(self, aside: Path) -> None:
+        check_record(aside)
         try:
             remove_tree(str(aside))
             (self._registry / aside.name.removeprefix(REMOVED)).unlink(missing_ok=True)

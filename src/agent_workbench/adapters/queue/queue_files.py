@@ -14,6 +14,7 @@ from agent_workbench.adapters.queue.queue_names import SUFFIXES
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.queue.result import RESULT_SUFFIX
 from agent_workbench.system.atomic_files import storage_error, sync_file, write_all
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.regular_files import open_regular
 
 MAX_BYTES = 1_000_000
@@ -102,6 +103,7 @@ class QueueFiles:
 
     def remove(self, name: str) -> None:
         """Remove a queued file durably; one that is gone is no error. Raises `StorageError`."""
+        check_record(self._root.joinpath(*self._parts))
         with self._open() as folder:
             if folder is not None:
                 try:
@@ -181,7 +183,8 @@ class QueueFiles:
 
     @contextmanager
     def _created(self, below: str = "") -> Iterator[int]:
-        """Open the folder, or one below it, which is made if it is not there."""
+        """Open the folder, or one below it, which is made if it is not there; raise `TrustError` in a command."""
+        check_record(self._root.joinpath(*self._parts))
         with self._open(below, create=True) as folder:
             if folder is None:
                 raise StorageError(f"{self.shown} was removed by another program", advice="try again")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_workbench.core.errors import LockedError, StorageError
+from agent_workbench.core.errors import LockedError, StorageError, TrustError
 from agent_workbench.core.queue.workers import WorkerState
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
@@ -100,7 +100,7 @@ class WorkerFiles:
         if not (self._folder / f"{name}{_STATE}").exists():
             return
         lock = FileLock(self._folder / f"{name}{_LOCK}", describe_holder())
-        with contextlib.suppress(LockedError, StorageError, OSError), lock:
+        with contextlib.suppress(LockedError, StorageError, TrustError, OSError), lock:
             (self._folder / f"{name}{_STATE}").unlink(missing_ok=True)
             (self._folder / f"{name}{_LOCK}").unlink(missing_ok=True)
 

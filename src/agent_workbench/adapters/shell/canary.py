@@ -153,7 +153,7 @@ async def _probe(parent: Mapping[str, str], bwrap: str, paths: _ProbePaths, netw
         readable = (str(paths.outside.parent), sys.prefix, sys.base_prefix)
         bounds = SandboxBounds(folder=str(paths.inside.parent), readable=readable, network=network)
         words = confine(bwrap, argv, bounds, hidden_paths(parent))
-        return words, clean_environment(parent, os.defpath, INNER_HOME, INNER_TEMPORARY)
+        return words, clean_environment(parent, os.defpath, INNER_HOME, INNER_TEMPORARY, "")
 
     words, environment = await asyncio.to_thread(prepare)
     async with await spawn(words, folder="/", environment=environment, guard=guard) as process:

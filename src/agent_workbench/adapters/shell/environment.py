@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.system.processes import COMMAND_MARK
+from agent_workbench.system.command_bounds import COMMAND_MARK
 from agent_workbench.system.programs import child_environment, clean_path
 
 # Tool chains live below the home folder. Commands get another home, so these variables tell where.
@@ -26,14 +26,15 @@ _HAS_PYTEST = "import importlib.util, sys; sys.exit(importlib.util.find_spec('py
 _PROBE_SECONDS = 10.0
 
 
-def clean_environment(parent: Mapping[str, str], path: str, home: str, temporary: str) -> dict[str, str]:
+def clean_environment(parent: Mapping[str, str], path: str, home: str, temporary: str, bounds: str) -> dict[str, str]:
     """Return the whole environment of a command; of the parent's it keeps only the folders of tool chains.
 
-    `home` and `temporary` are folders of the command. Blocks (it looks for the tool chains).
+    `home` and `temporary` are folders of the command, `bounds` names all of its own ones. Blocks: it looks for the tool
+    chains.
     """
     locale = "C.UTF-8" if sys.platform == "linux" else "en_US.UTF-8"
     environment = {
-        COMMAND_MARK: "1",
+        COMMAND_MARK: bounds,
         "HOME": home,
         "LANG": locale,
         "LC_ALL": locale,

@@ -14,7 +14,8 @@ from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox, no_sand
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import ShellError, ToolError
 from agent_workbench.core.ports.server_processes import ServerCommand, ServerProcess, StandardStreams
-from agent_workbench.system.processes import COMMAND_MARK, ResourceLimits, spawn
+from agent_workbench.system.command_bounds import COMMAND_MARK
+from agent_workbench.system.processes import ResourceLimits, spawn
 from agent_workbench.system.programs import clean_path, find_program
 from agent_workbench.system.regular_files import open_regular
 
@@ -95,11 +96,11 @@ class SandboxedServers:
             "LANG": "C.UTF-8" if sys.platform == "linux" else "en_US.UTF-8",
             "PATH": path,
             "TMPDIR": INNER_TEMPORARY,
-            COMMAND_MARK: "1",
+            COMMAND_MARK: "",
         }
         argv = [program, *command.argv[1:]]
         if not confined:
-            return argv, {**environment, **command.environment, COMMAND_MARK: "1"}
+            return argv, {**environment, **command.environment, COMMAND_MARK: ""}
         folders = [folder for folder in path.split(os.pathsep) if folder]
         programs = tuple(self._programs(program, path))
         granted = tuple(map(self._granted, command.readable))

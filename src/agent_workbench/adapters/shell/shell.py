@@ -21,6 +21,7 @@ from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
 from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.repo.workspace import CommandOutcome, ResourceUse, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings
+from agent_workbench.system.command_bounds import bounds_text
 from agent_workbench.system.folder_trees import remove_tree
 from agent_workbench.system.processes import ProcessUser, ResourceLimits, SupervisedProcess, read_pipe, spawn
 from agent_workbench.system.programs import clean_path
@@ -167,7 +168,9 @@ class SandboxedShell:
         argv = ["/bin/sh", "-c", command.line]
         path = clean_path(self._parent.get("PATH", ""), self._repo, command.folder)
         home = INNER_HOME if bwrap else temporary
-        environment = clean_environment(self._parent, path, home, INNER_TEMPORARY if bwrap else temporary)
+        temporary = INNER_TEMPORARY if bwrap else temporary
+        bounds = bounds_text((command.folder, *command.writable, temporary))
+        environment = clean_environment(self._parent, path, home, temporary, bounds)
         environment |= command.environment
         return (self._confined(bwrap, argv, command, environment["PATH"]) if bwrap else argv), environment
 

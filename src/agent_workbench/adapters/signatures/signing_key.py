@@ -8,6 +8,7 @@ from pathlib import Path
 from agent_workbench.adapters.signatures.ssh_keygen import SshKeygen
 from agent_workbench.core.errors import SigningError
 from agent_workbench.system.atomic_files import sync_directory, sync_file
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.regular_files import open_regular, read_regular
 
 _OTHERS = 0o077
@@ -33,7 +34,8 @@ class SigningKey:
         return not self._is_ours or self._path.exists()
 
     def sign(self, namespace: str, message: bytes) -> str:
-        """Return the armored signature of a message."""
+        """Return the armored signature of a message; raise `TrustError` in a command of the agent."""
+        check_record(self._path)
         self._check()
         agent = self._path.suffix == _PUBLIC
         out, problem = self._keygen.run(
@@ -82,6 +84,7 @@ class SigningKey:
 
     def _generate(self) -> None:
         """Make a key that is there whole or not at all; of two processes at once one makes it."""
+        check_record(self._path)
         folder = self._path.parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_workbench.api.dispatch.plan_queue import PlanQueue
 from agent_workbench.api.trusted_repo import require_trust, say_nothing, trusted_repo
-from agent_workbench.bootstrap.stores import decider
+from agent_workbench.bootstrap.stores import user_name
 from agent_workbench.bootstrap.task_queue import dispatched_definition, project_queue
 from agent_workbench.core.dispatch.plan_work import Cancelled
 from agent_workbench.core.dispatch.preparation import Dispatch, PlanApproval, TaskRemark, prepare
@@ -88,7 +88,7 @@ class LocalPlanWork:
         """Queue exactly what was shown."""
         from agent_workbench.core.events import DispatchedTask, PlanDispatched, TasksWithdrawn
 
-        who = await asyncio.to_thread(decider, self._invocation)
+        who = await asyncio.to_thread(user_name)
         opened = await self._open()
         await require_trust(opened.repo)
         now = await self.prepare(wanted)
@@ -121,7 +121,7 @@ class LocalPlanWork:
         """Take tasks back from the queue."""
         from agent_workbench.core.events import TasksWithdrawn
 
-        who = await asyncio.to_thread(decider, self._invocation)
+        who = await asyncio.to_thread(user_name)
         opened = await self._open()
         rows = await opened.rows()
         plan = await opened.synced(rows)

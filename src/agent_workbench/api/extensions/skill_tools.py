@@ -8,7 +8,6 @@ from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import environment_setup, skill_tools
-from agent_workbench.bootstrap.stores import decider
 from agent_workbench.core.errors import LockedError, ToolError
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.history.session_choice import SessionQuery
@@ -82,10 +81,8 @@ async def _open_calls(repo: RepoContext, query: SessionQuery) -> "tuple[SessionC
 async def plan_setup(invocation: Invocation, name: str, say: Say) -> "tuple[EnvironmentSetup, Setup]":
     """Return what sets up the environment of a skill, and what it would do.
 
-    Raises `ConfigError` for an unknown skill or one with declarations that are not accepted, `TrustError` in a process
-    that a command of the agent started: nothing is installed for it.
+    Raises `ConfigError` for an unknown skill or one with declarations that are not accepted.
     """
-    await asyncio.to_thread(decider, invocation)
     repo, settings = await repo_or_folder(invocation, say)
     found = await skill_folders(repo.root, settings.skills).list()
     check_named(found, (name,))

@@ -15,7 +15,7 @@ from agent_workbench.api.forge.proposals import show_proposal
 from agent_workbench.api.sessions.inbox import RepoInbox, WaitingSession
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.inbox import repo_decisions
-from agent_workbench.bootstrap.stores import decider, local_inbox, system_clock
+from agent_workbench.bootstrap.stores import local_inbox, system_clock
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, project_queue
 from agent_workbench.core.errors import ForgeError, UsageError, WorkbenchError, error_text
 from agent_workbench.core.forge.issue_reference import issue_of
@@ -214,14 +214,9 @@ class ForgeRounds:
         return CommentAnswer(comment, f"{name} is queued with the same text", accepted=True)
 
     def _inbox(self, person: str = "") -> RepoInbox:
-        """Return the inbox in which `person` decides, unless a command of the agent started this process."""
-
-        def decided_by() -> str:
-            decider(self._link.repo.invocation)
-            return person
-
+        """Return the inbox in which `person` decides."""
         worker = self._link.all_settings.worker
-        return RepoInbox(self._sessions, self._decisions or local_inbox(), system_clock(), decided_by, worker)
+        return RepoInbox(self._sessions, self._decisions or local_inbox(), system_clock(), lambda: person, worker)
 
 
 def _by_issue(tasks: Sequence[QueuedTask]) -> dict[int, IssueTasks]:

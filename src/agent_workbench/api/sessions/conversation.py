@@ -1,6 +1,5 @@
 """Chat from a program or a shell: a message is sent, and the reply with the calls made for it is returned."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -229,12 +228,8 @@ async def open_chat(
 ) -> Conversation:
     """Open a chat in a host: the one named `session`, else a new one; raise what prevents it.
 
-    Raises `TrustError` if a command of the agent would decide about calls.
+    Raises `TrustError` in a command of the agent.
     """
-    from agent_workbench.bootstrap.stores import decider
-
-    if attended:
-        await asyncio.to_thread(decider, host.invocation)
     mode = OpenMode.RESUME if session else OpenMode.NEW
     unattended = None if attended else Unattended()
     handle = await host.open(SessionRequest(mode, session, unattended=unattended, preflight=False, chat=True))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.inbox import repo_decisions
-from agent_workbench.bootstrap.stores import decider, system_clock
+from agent_workbench.bootstrap.stores import system_clock, user_name
 from agent_workbench.bootstrap.task_queue import is_withdrawn
 from agent_workbench.core.errors import DecisionRefused, JournalError, PatchError, StorageError, TrustError, UsageError
 from agent_workbench.core.events import Recorded
@@ -68,9 +68,8 @@ async def repo_inbox(invocation: Invocation, shared: "SharedResources | None" = 
     repo, settings = await trusted_repo(invocation, shared)
     sessions = await asyncio.to_thread(repo.sessions, settings)
     inbox = await asyncio.to_thread(repo_decisions, repo, settings, sessions)
-    person = partial(decider, invocation)
     withdrawn = partial(is_withdrawn, repo, settings)
-    return RepoInbox(sessions, inbox, system_clock(), person, settings.worker, withdrawn, repo.shared.close)
+    return RepoInbox(sessions, inbox, system_clock(), user_name, settings.worker, withdrawn, repo.shared.close)
 
 
 @asynccontextmanager
@@ -86,7 +85,7 @@ async def opened_inbox(invocation: Invocation) -> "AsyncIterator[RepoInbox]":
 class RepoInbox:
     """Pending proposals in the sessions of one repository.
 
-    `decider` names the person who decides, or raises `TrustError` if no person started this process. It may block.
+    `decider` names the person who decides; it may block.
     `worker` says for how long a proposal of an unattended session waits. Sessions that are `withdrawn` wait for nobody.
     """
 

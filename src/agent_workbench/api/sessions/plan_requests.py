@@ -1,6 +1,5 @@
 """Plans asked of the model from outside of a screen: a session of its own holds the proposal and the decision."""
 
-import asyncio
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -9,7 +8,6 @@ from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.trusted_repo import repo_or_folder, require_trust, say_nothing
 from agent_workbench.bootstrap.repo_context import Say, find_repo
-from agent_workbench.bootstrap.stores import decider
 from agent_workbench.core.errors import ModelError, PlanError
 from agent_workbench.core.events import ActionFinished, TroubleMet
 from agent_workbench.core.ids import NO_SESSION, SessionId
@@ -40,7 +38,7 @@ async def request_plan(
     """Ask the model for a plan in a new session, and leave the session when the plan waits, or is approved (`approve`).
 
     `report` is called with each update, `say` with a remark. Raises `PlanError`, `ModelError`, what prevents a session
-    from opening, and `TrustError` if a command of the agent would decide.
+    from opening, and `TrustError` in a command of the agent.
     """
     request = SessionRequest(OpenMode.NEW, preflight=False)
     return await _follow(invocation, request, wanted, report, say, approve=approve)
@@ -64,8 +62,6 @@ async def answer_plan(
 async def _follow(
     invocation: Invocation, request: SessionRequest, first: Intent, report: Report, say: Say, *, approve: bool
 ) -> PlanRequestState:
-    if approve or not isinstance(first, ProposePlan):
-        await asyncio.to_thread(decider, invocation)  # a command of the agent decides nothing
     await repo_or_folder(invocation, say)
     async with LocalSessionHost(invocation) as host:
         handle = await host.open(request)

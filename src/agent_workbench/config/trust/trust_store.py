@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_workbench.config.trust.trust_question import TrustQuestion
 from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.system.atomic_files import write_atomically
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.locks import lock_descriptor
 from agent_workbench.system.regular_files import only_owner_writes, read_regular
 
@@ -70,6 +71,7 @@ class TrustStore:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        check_record(self._path)
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self._folder / "trust.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

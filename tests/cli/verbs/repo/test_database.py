@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from agent_workbench.system.processes import COMMAND_MARK
+from agent_workbench.system.command_bounds import COMMAND_MARK
 from tests.adapters.git.user import User
 from tests.e2e.machine import Done, Machine
 

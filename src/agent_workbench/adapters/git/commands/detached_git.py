@@ -18,6 +18,7 @@ from agent_workbench.adapters.git.commands.discovery import RepoPaths
 from agent_workbench.adapters.git.commands.plumbing import GitProgram, GitResult, limit_memory
 from agent_workbench.core.errors import RepoError, StorageError, WorkspaceError
 from agent_workbench.system.atomic_files import storage_error, write_atomically
+from agent_workbench.system.command_bounds import check_record
 
 _NETWORK = (
     *("https_proxy", "HTTPS_PROXY", "http_proxy", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"),
@@ -61,7 +62,8 @@ class DetachedGit:
         self._environment = _environment(folder, paths, protocol, (*_SETTINGS, *settings), variables or {})
 
     def prepare(self) -> None:
-        """Make the empty repository, or use the one that another process made; raise `StorageError`."""
+        """Make the empty repository, or use the one that another process made; raise `StorageError`, `TrustError`."""
+        check_record(self._paths.common_dir)  # a command of the agent shares nothing of the user's repository
         try:
             if not (self.git_dir / "HEAD").is_file():
                 self._init()

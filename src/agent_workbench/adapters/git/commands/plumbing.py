@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
@@ -15,7 +15,9 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import RepoError, StorageError, WorkbenchError, WorkspaceError
 from agent_workbench.core.patch.paths import shown
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.programs import find_program
+from agent_workbench.system.regular_files import read_regular
 
 # Since this version git takes settings from the environment, the only way to name every driver exactly.
 OLDEST_GIT = (2, 31)
@@ -69,6 +71,16 @@ _STORAGE = re.compile(
     r"|insufficient permission|unable to write|write error|too many open files",
     re.IGNORECASE,
 )
+# Commands that change nothing that anybody looks at: they read, write objects that no ref leads to, or an index of
+# their own. Whatever else git does is held to the bounds of a command of the agent.
+_READING = {
+    *("cat-file", "check-attr", "check-ignore", "diff-files", "diff-index", "diff-tree", "for-each-ref", "log"),
+    *("ls-files", "ls-tree", "merge-base", "rev-list", "rev-parse", "show-index", "status", "var"),
+    *("commit-tree", "hash-object", "merge-tree", "write-tree"),
+}
+_WITH_OWN_INDEX = {"read-tree", "update-index"}
+_ASKING_CONFIG = {"--list", "--get", "--get-all", "--get-regexp"}
+_MOST_PATH_BYTES = 10_000
 _NAME = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 _LOCKED = re.compile(r"unable to create '(.*\.lock)': file exists", re.IGNORECASE)
 
@@ -203,8 +215,11 @@ class Plumbing:
     ) -> GitResult:
         """Run a git command and return its result, whatever its status.
 
-        Commands that read files need `work_tree`; `index` replaces the index file of `git_dir`.
+        Commands that read files need `work_tree`; `index` replaces the index file of `git_dir`. Raises `TrustError` for
+        one that changes a repository for a command of the agent which does not own it.
         """
+        if _has_effect(arguments, index):
+            self._check_record(git_dir or self.git_dir)
         variables = git_environment(self._settings) | dict(environment or {})
         if index:
             variables["GIT_INDEX_FILE"] = index
@@ -228,6 +243,14 @@ class Plumbing:
             raise failure(arguments[0], result)
         return result.out
 
+    @staticmethod
+    def _check_record(git_dir: str) -> None:
+        """Raise `TrustError` in a command of the agent unless the repository, with all its worktrees, is its own."""
+        check_record(git_dir)
+        with suppress(OSError):  # the git directory of the user's checkout has no such file
+            shared = read_regular(f"{git_dir}/commondir", _MOST_PATH_BYTES)
+            check_record(os.path.join(git_dir, os.fsdecode(shared.strip())))  # noqa: PTH118 - as git joins them
+
     def resolve(self, *revisions: str) -> list[str | None]:
         """Return the object id of each revision, None for an unknown one; one process resolves all of them."""
         if not revisions:
@@ -241,6 +264,17 @@ class Plumbing:
     def line(self, *arguments: str, git_dir: str = "") -> str:
         """Return the one line that a command prints, without the line break."""
         return os.fsdecode(self.run(*arguments, git_dir=git_dir)).removesuffix("\n")
+
+
+def _has_effect(arguments: Sequence[str], index: str) -> bool:
+    """Return True unless a git command is known to change nothing that anybody looks at."""
+    words = arguments[2:] if arguments[:1] == ("-c",) else arguments
+    command, named = words[0], [each for each in words[1:] if not each.startswith("-")]
+    if command == "symbolic-ref":
+        return len(named) > 1
+    if command == "config":
+        return _ASKING_CONFIG.isdisjoint(words)
+    return command not in _READING and not (index and command in _WITH_OWN_INDEX)
 
 
 def _filters(names: bytes) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.system.atomic_files import storage_error, sync_file, write_all, write_atomically
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.regular_files import read_regular
 
 _PLAN = "plan.json"
@@ -53,6 +54,7 @@ class WriteTransaction:
 
         Raises `WorkspaceError` if a file changed, or is behind a link; `StorageError` if the disk refuses.
         """
+        check_record(self._root)
         paths = [change.path for change in changes]
         if len(set(paths)) != len(paths):
             raise WorkspaceError(f"a path occurs twice in the changes: {shown(', '.join(paths), 300)}")

@@ -23,6 +23,7 @@ from agent_workbench.adapters.git.remote.address import (
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, sync_file
+from agent_workbench.system.command_bounds import check_record
 
 LIST_SECONDS, PUSH_SECONDS, FETCH_SECONDS = 30.0, 120.0, 300.0
 MAX_PACK_BYTES = 2_000_000_000
@@ -136,6 +137,7 @@ class Transport:
     def adopt(self, quarantine: Quarantine) -> None:
         """Bring the fetched objects into the user's repository, where no ref leads to them yet."""
         target = Path(self._paths.common_dir, "objects", "pack")
+        check_record(target)
         packs = sorted(quarantine.folder.glob("objects/pack/pack-*.pack"))
         try:
             target.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from agent_workbench.adapters.retrieval.history.commit_words import (
     TextWords,
     count_commits,
 )
-from agent_workbench.core.errors import StorageError
+from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.system.atomic_files import write_atomically
 
@@ -56,7 +56,7 @@ def save_commits(file: Path, commits: CountedCommits) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(file, gzip.compress(data, 5))
-    except (OSError, StorageError):
+    except (OSError, StorageError, TrustError):
         return
 
 
