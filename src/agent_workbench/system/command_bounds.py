@@ -46,7 +46,7 @@ def check_record(path: Path | str) -> None:
     if not bounds and not _is_limited():
         return
     real = Path(os.path.realpath(path))
-    if not bounds or not all(any(_is_in(real, folder) for folder in folders) for folders in bounds):
+    if not bounds or not all(_is_in(real, folders) for folders in bounds):
         raise TrustError(
             f"a command that the agent runs cannot decide, nor record anything for you: {path} is not its own",
             advice="do it in a terminal of your own, or in `agent tui`; a test that runs `agent` needs a repository, "
@@ -54,8 +54,9 @@ def check_record(path: Path | str) -> None:
         )
 
 
-def _is_in(path: Path, folder: str) -> bool:
-    return path.is_relative_to(folder) and path.relative_to(folder).parts[:1] != (_GIT,)
+def _is_in(path: Path, folders: tuple[str, ...]) -> bool:
+    own = any(path.is_relative_to(folder) for folder in folders)
+    return own and not any(path.is_relative_to(f"{folder}/{_GIT}") for folder in folders)
 
 
 def _marked() -> Iterator[tuple[str, ...]]:
