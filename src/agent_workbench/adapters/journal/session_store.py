@@ -37,6 +37,7 @@ from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.ports.machine import Ids
 from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.command_bounds import check_record
 
 
 class LocalSessionStore:
@@ -197,6 +198,7 @@ class LocalSessionStore:
         return is_registered(self._registry, directory)
 
     def _remove(self, directory: Path) -> None:
+        check_record(directory)
         shutil.rmtree(directory, ignore_errors=True)
         with suppress(OSError):
             (self._registry / directory.name).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.queue.result import TaskResult, decode_result, encode_result
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.regular_files import read_regular
 
 _SUFFIX, _CONFIRMED = ".json", ".recorded.json"
@@ -34,6 +35,7 @@ class ReportOutbox:
     def confirm(self, result: TaskResult) -> None:
         """Note that the queue recorded a result; one that was dropped is no error."""
         path = self._path(result)
+        check_record(path)
         try:
             path.replace(path.with_suffix(_CONFIRMED))
         except FileNotFoundError:
@@ -44,6 +46,7 @@ class ReportOutbox:
     def drop(self, result: TaskResult) -> None:
         """Forget a result that was reported."""
         path = self._path(result)
+        check_record(path)
         try:
             for each in (path, path.with_suffix(_CONFIRMED)):
                 each.unlink(missing_ok=True)

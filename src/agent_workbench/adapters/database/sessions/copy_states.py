@@ -11,6 +11,7 @@ from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
 from agent_workbench.core.ports.journal_copies import NO_LINE, JournalCopies
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.regular_files import read_regular
 
 _MAX_BYTES = 100_000
@@ -67,6 +68,7 @@ class CopyStates:
 
     def remove(self, session: SessionId) -> None:
         """Remove the state of a session in which nothing was done."""
+        check_record(self._path(session))
         self._path(session).unlink(missing_ok=True)
 
     def sessions(self) -> tuple[SessionId, ...]:
