@@ -13,6 +13,7 @@ from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.settings import SandboxSettings
 from tests.adapters.git.fingerprint import fingerprint
+from tests.adapters.git.user import copy_repo
 from tests.adapters.shell.conftest import without_bwrap
 from tests.e2e.calc import FILES, calc_repo
 from tests.e2e.machine import Machine, write_files
@@ -28,6 +29,7 @@ MORE = {
     "skills/shout/SKILL.md": SKILL,
     "skills/shout/requirements.txt": "six==1.17.0\n",
 }
+OF_ITS_OWN = {("merge", "add"), ("run", "--task"), ("worker", "--once"), ("worker", "add"), ("clean", "all")}
 REFUSAL = "a command that the agent runs cannot decide"
 # Each verb runs in a session and on a terminal of its own, with a person's environment, and answers yes to everything.
 ATTACK = """
@@ -38,14 +40,14 @@ from agent_workbench.cli.main import main
 from tests.e2e.zygote import import_ahead
 import_ahead()
 results = []
-for folder, words in given["verbs"]:
+for folder, words, more in given["verbs"]:
     child, terminal = pty.fork()
     if child == 0:
         if os.fork():
             os.wait()
             os._exit(0)
         os.environ.clear()
-        os.environ.update(given["environ"])
+        os.environ.update(given["environ"] | more)
         os.chdir(folder)
         sys.argv = ["agent", *words]
         code = 70
@@ -109,7 +111,7 @@ def digests(*folders: Path) -> dict[str, str]:
 
 async def attack(folder: Path, given: Mapping[str, object], prefix: Sequence[str] = ()) -> list[str]:
     """Run the verbs in one command of the agent without a sandbox and return what each printed."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "x.py").write_text(ATTACK)
     (folder / "given.json").write_text(json.dumps(given))
     shell = SandboxedShell(SandboxSettings(), str(folder), without_bwrap())
@@ -144,11 +146,35 @@ async def test_no_verb_records_what_a_command_decides(
     machine: Machine, parked: tuple[Path, dict[str, str]], tmp_path: Path
 ) -> None:
     repo, waiting = parked
-    called = [(str(repo), words) for words in verbs(waiting, machine.folder / "policy.yaml")]
-    called.append((str(repo.parent / "other"), ("trust", "--yes")))
+    policy, work = machine.folder / "policy.yaml", tmp_path / "work"
+    of_its_own = {"XDG_STATE_HOME": str(work / "state"), "XDG_CONFIG_HOME": str(work / "config"), "HOME": str(work)}
+    called: list[tuple[str, tuple[str, ...], dict[str, str]]] = [
+        *((str(repo), words, {}) for words in verbs(waiting, policy)),
+        (str(repo.parent / "other"), ("trust", "--yes"), {}),
+        # With a state folder of the command's own, what is the user's is still the user's.
+        *((str(repo), words, of_its_own) for words in verbs(waiting, policy) if words[:2] in OF_ITS_OWN),
+    ]
     given = {"path": sys.path, "verbs": called, "environ": machine.environ}
     before = fingerprint(repo), digests(machine.state, machine.home, repo / ".git")
-    results = await attack(tmp_path / "work", given, ("env", "-i", "setsid", "-w", "nohup"))
-    passed = [(words, said) for (_, words), said in zip(called, results, strict=True) if REFUSAL not in said]
+    results = await attack(work, given, ("env", "-i", "setsid", "-w", "nohup"))
+    passed = [(words, said) for (_, words, _), said in zip(called, results, strict=True) if REFUSAL not in said]
     assert passed == []
     assert (fingerprint(repo), digests(machine.state, machine.home, repo / ".git")) == before
+
+
+async def test_a_command_decides_in_a_repository_and_a_state_folder_of_its_own(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """So do the tests of a project that run `agent`, when they are run by a task."""
+    work = tmp_path / "work"
+    repo = work / "calc"
+    copy_repo(repo, FILES)
+    write_files(repo, {f"{QUEUE}/add.yaml": ADD, "policy.yaml": POLICY})
+    environ = {**machine.environ, "XDG_STATE_HOME": str(work / "state"), "XDG_CACHE_HOME": str(work / "cache")}
+    called = [
+        (str(repo), ("worker", "--once", "--policy", "policy.yaml", "--unconfined"), {}),
+        (str(repo), ("merge", "add"), {}),
+    ]
+    results = await attack(work, {"path": sys.path, "verbs": called, "environ": environ})
+    assert ["exit code 0" in said for said in results] == [True, True], results
+    assert "left + right" in (repo / "calc.py").read_text()
