@@ -29,7 +29,7 @@ MORE = {
     "skills/shout/SKILL.md": SKILL,
     "skills/shout/requirements.txt": "six==1.17.0\n",
 }
-OF_ITS_OWN = {("merge", "add"), ("run", "--task"), ("worker", "--once"), ("worker", "add"), ("clean", "all")}
+OF_ITS_OWN = {("merge", "add"), ("worker", "--once")}
 REFUSAL = "a command that the agent runs cannot decide"
 # Each verb runs in a session and on a terminal of its own, with a person's environment, and answers yes to everything.
 ATTACK = """
@@ -37,8 +37,7 @@ import json, os, pty, select, signal, sys
 given = json.load(open(sys.argv[1]))
 sys.path[:0] = given["path"]
 from agent_workbench.cli.main import main
-from tests.e2e.zygote import import_ahead
-import_ahead()
+import agent_workbench.bootstrap.repo_context, agent_workbench.adapters.git.repository
 results = []
 for folder, words, more in given["verbs"]:
     child, terminal = pty.fork()
@@ -62,7 +61,7 @@ for folder, words, more in given["verbs"]:
             os._exit(0)
     said = b""
     os.write(terminal, b"y\\n" * 3)
-    while b"exit code" not in said and select.select([terminal], [], [], 15)[0]:
+    while b"exit code" not in said and select.select([terminal], [], [], 60)[0]:
         try:
             piece = os.read(terminal, 65536)
         except OSError:
@@ -81,24 +80,17 @@ def verbs(parked: Mapping[str, str], policy: Path) -> list[tuple[str, ...]]:
     session = parked["session"]
     return [
         ("merge", "add"),
-        ("trust", "--revoke"),
         ("run", "--session", session, "--task", "have", "--yes", "--unconfined"),
-        ("run", "--task", "T-1", "--yes", "--unconfined"),
-        ("sessions", "fork", session, "--at", "3"),
-        ("tui",),
         ("inbox", "approve", parked["reference"]),
         ("worker", "--once", "--policy", str(policy), "--unconfined"),
         ("worker", "add", "add.yaml"),
-        ("worker", "resume", "have"),
         ("plan", "new", "make it right", "--yes"),
-        ("plan", "add", "do it"),
         ("plan", "dispatch", "--yes"),
         ("skills", "setup", "shout", "--yes"),
         ("mcp", "add", "mine", "--url", "http://127.0.0.1:1/mcp"),
         ("rules", "revoke", "1"),
         ("knowledge", "add", "Mine", "--text", "x"),
         ("clean", "all", "--days", "0", "--yes"),
-        ("chat", "hello"),
         ("init", "--yes"),
     ]
 
@@ -142,6 +134,7 @@ def parked(machine: Machine) -> tuple[Path, dict[str, str]]:
     return repo, {"session": item["session"], "reference": reference}
 
 
+@pytest.mark.timeout(400)
 async def test_no_verb_records_what_a_command_decides(
     machine: Machine, parked: tuple[Path, dict[str, str]], tmp_path: Path
 ) -> None:

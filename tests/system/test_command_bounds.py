@@ -89,7 +89,9 @@ os.setsid()
 os.closerange(0, 3)
 os.environ.clear()
 os.kill(supervisor, signal.SIGKILL)
-while not os.path.exists("go"):
+for _ in range(6_000):
+    if os.path.exists("go"):
+        break
     time.sleep(0.01)
 with open("answer.part", "w") as answer:
     answer.write(f"{ask(sys.argv[1])}, {ask('x.py')}")
