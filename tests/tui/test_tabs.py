@@ -177,6 +177,32 @@ async def test_a_first_session_that_cannot_be_opened_ends_the_app() -> None:
     assert not app.tabs.all
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["the first", "one beside it"])
+async def test_a_session_that_is_opened_while_the_app_ends_is_left_and_gets_no_tab(*, first: bool) -> None:
+    late = ScriptedSession(*runs.opening())
+    slow = SlowHost(late)
+    app = WorkbenchApp(
+        slow if first else ScriptedHost(ScriptedSession(*runs.opening())), SessionRequest(), clock=FakeClock()
+    )
+
+    plain = app._close_all
+
+    async def close_all() -> None:
+        slow.go.set()
+        await plain()
+
+    app._close_all = close_all  # type: ignore[method-assign]
+    async with app.run_test() as pilot:
+        if not first:
+            while not app.tabs.all:
+                await pilot.pause()
+            app.host = slow
+            app.simulate_key("ctrl+t")
+        await slow.asked.wait()
+    assert len(app.tabs.all) == (0 if first else 1)
+    assert [type(each) for each in late.intents] == [Leave]
+
+
 async def test_who_looks_elsewhere_is_called_once_for_each_thing_that_waits() -> None:
     async with driving(ScriptedSession(*runs.up_to_reflexion())) as bench:
         rung: list[str] = []

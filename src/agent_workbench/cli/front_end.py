@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,21 @@ FULL_GENERATION = 2
 """Oldest generation of objects: a collection of it goes through all that are not left out."""
 THOROUGH_EACH = 50
 """Full collections from one of all objects to the next."""
+
+
+def watch_terminal() -> None:
+    """Send SIGHUP to this process when its terminal or web server is gone: not every process gets one then.
+
+    Until the screen listens, the signal ends the process. Textual would read the end of its input again and again.
+    """
+    hang_ups = select.poll()
+    hang_ups.register(sys.__stdin__ or sys.stdin, 0)  # no events: what is typed wakes nobody
+
+    def watch() -> None:
+        hang_ups.poll()
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    Thread(target=watch, name="terminal", daemon=True).start()
 
 
 async def open_screen(
@@ -133,18 +148,14 @@ async def show(
         ),
     )
     signals = _leave_on_signals(app, host)
-    if not served:
-        _watch_terminal(signals)
     defects = _tell_defects(app)
     try:
         await app.run_async()
     finally:
-        app.first_screen.set()
-        if host.has_sessions:
-            await app.leave("the terminal went away")
+        host.leave("the screen was closed")
         await host.join()
-    if signal.SIGHUP in signals:
-        os._exit(ExitCode.INTERRUPTED)
+    if signal.SIGHUP in signals or app.terminal_stuck:
+        os._exit(ExitCode.INTERRUPTED)  # Python would wait for the terminal, to write what is left
     for defect in defects:
         traceback.print_exception(defect)
     if app.failure is not None:
@@ -175,34 +186,15 @@ def _tell_defects(app: "WorkbenchApp") -> list[BaseException]:
 
 def _leave_on_signals(app: "WorkbenchApp", host: "LocalSessionHost") -> list[signal.Signals]:
     """Leave the sessions on SIGHUP and SIGTERM; return the list of received signals."""
-    received: list[signal.Signals] = []
-    leaving: set[asyncio.Task[None]] = set()
+    from agent_workbench.server_process.process_end import hear_signals
+
+    leaving: dict[signal.Signals, asyncio.Task[None]] = {}
 
     def leave(number: signal.Signals) -> None:
-        received.append(number)
-        task = in_background(_leave(app, number, host))
-        leaving.add(task)
-        task.add_done_callback(leaving.discard)
+        if number not in leaving:  # a terminal that is gone sends one, and so does `watch_terminal`
+            leaving[number] = in_background(_leave(app, number, host))
 
-    for number in (signal.SIGHUP, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, leave, number)
-    return received
-
-
-def _watch_terminal(received: Sequence[signal.Signals]) -> None:
-    """Send SIGHUP, if none was received, when the terminal is gone: not every process gets one from it.
-
-    Textual would read the end of its input again and again.
-    """
-    hang_ups = select.poll()
-    hang_ups.register(sys.__stdin__ or sys.stdin, 0)  # no events: what is typed wakes nobody
-
-    def watch() -> None:
-        gone = any(event & (select.POLLHUP | select.POLLERR) for _, event in hang_ups.poll())
-        if gone and signal.SIGHUP not in received:
-            os.kill(os.getpid(), signal.SIGHUP)
-
-    Thread(target=watch, name="terminal", daemon=True).start()
+    return hear_signals((signal.SIGHUP, signal.SIGTERM), leave)
 
 
 async def _leave(app: "WorkbenchApp", number: signal.Signals, host: "LocalSessionHost") -> None:

@@ -1,28 +1,85 @@
-"""The end of a serving process: with its client or parent, at a signal, and within a second."""
+"""The end of a process: at a signal, with its client, parent or terminal, and in time whatever it waits for."""
 
 import asyncio
 import contextlib
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable
+from types import FrameType
 from typing import Any, NoReturn
 
 from agent_workbench.api.screen_services import parent_gone
+from agent_workbench.core.errors import ExitCode
+
+HANG_UP_SECONDS = 1.5
+"""Time to leave sessions once nobody reads what is written; what they run gets the rest of two seconds."""
+STOP_SECONDS = 5.0
+"""Time to leave them when the process is asked to end."""
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end_within(seconds: float) -> None:
+    """End this process after `seconds` unless it has ended by then; an earlier end that was set before stays.
+
+    The main thread may wait for a full pipe or terminal, or for a lock: the kernel's timer interrupts that. A journal
+    has every record by then, and the kernel releases its lock.
+    """
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    if not left or seconds < left:
+        signal.signal(signal.SIGALRM, lambda number, frame: os._exit(ExitCode.INTERRUPTED))
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def hear_signals(
+    numbers: Iterable[signal.Signals], act: Callable[[signal.Signals], object], *, ending: int = 1
+) -> list[signal.Signals]:
+    """Call `act` in the running event loop at each of the signals; return the list of those received.
+
+    From the signal number `ending` on the process has a limited time to end. It is noticed even while the loop is
+    blocked, where asyncio's own handlers would wait for it.
+    """
+    loop = asyncio.get_running_loop()
+    received: list[signal.Signals] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        del frame
+        received.append(signal.Signals(number))
+        if len(received) >= ending:
+            end_within(HANG_UP_SECONDS if number == signal.SIGHUP else STOP_SECONDS)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends already
+            loop.call_soon_threadsafe(act, signal.Signals(number))
+
+    for number in numbers:
+        signal.signal(number, hear)
+    return received
+
+
+def not_ignored() -> tuple[signal.Signals, ...]:
+    """Return the signals that end a process, without those that were set to be ignored: `nohup` asks for it."""
+    return tuple(number for number in END_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN)
+
+
+def act_by_default(numbers: Iterable[signal.Signals]) -> None:
+    """Have the next of these signals end the process, as it would end any other."""
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 async def first_end(serving: Coroutine[Any, Any, None], parent: int) -> None:
-    """Serve until that ends, the process `parent` that started this one is gone, or SIGINT, SIGTERM or SIGHUP comes."""
+    """Serve until that ends, the process `parent` that started this one is gone, or SIGINT, SIGTERM or SIGHUP comes.
+
+    The process then has a limited time to end.
+    """
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stopped.set)
+    hear_signals(END_SIGNALS, lambda number: stopped.set())
     tasks = {asyncio.ensure_future(each) for each in (serving, stopped.wait(), parent_gone(parent))}
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     finally:
+        end_within(HANG_UP_SECONDS)
         for task in tasks:
             task.cancel()
 

@@ -114,7 +114,7 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         self.stylesheet.parse()
         self.notifier = Notifier(self, self.environment.desktop, in_tmux=self.environment.in_tmux)
         self.failure = await self.tabs.open_first(self._first)
-        if self.failure:
+        if not self.tabs.all:
             self.exit()
             return
         self.first_screen.set()

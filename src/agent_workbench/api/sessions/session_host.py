@@ -159,6 +159,12 @@ class LocalSessionHost:
         """True while a session runs or waits for `ready`."""
         return bool(self._open)
 
+    def leave(self, reason: str) -> None:
+        """Have every session left."""
+        self.ready.set()
+        for session in tuple(self._open):
+            session.submit(Leave(reason))
+
     async def join(self) -> None:
         """Wait until every session has ended; raise a defect that ended one."""
         while self._open:
@@ -168,9 +174,7 @@ class LocalSessionHost:
 
     async def close(self) -> None:
         """Have every session left and wait for their ends."""
-        self.ready.set()
-        for session in tuple(self._open):
-            session.submit(Leave("the host was closed"))
+        self.leave("the host was closed")
         try:
             await self.join()
         finally:

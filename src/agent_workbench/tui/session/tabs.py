@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.inbox import InboxFilter
+from agent_workbench.core.intents import Leave
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.keys import Scope
@@ -20,10 +21,14 @@ MODE = "tab"
 """First word of the modes of tabs; a number follows."""
 NOTHING_ELSE = "nothing else waits for you"
 ONE_ONLY = "there is one session here; {key} opens another beside it"
+TOO_LATE = "the screen was closed before it was opened"
 
 
 class Tabs:
-    """The tabs of an app. `front` is the visible one, the first from the start; `show` shows its newest update."""
+    """The tabs of an app. `front` is the visible one, the first from the start; `show` shows its newest update.
+
+    Once the app is ending, no stack of screens is added or removed: Textual goes through them to close them.
+    """
 
     def __init__(self, app: "SessionApp[SessionUpdate]", show: Callable[[SessionTab], Awaitable[None]]) -> None:
         self._app = app
@@ -56,15 +61,25 @@ class Tabs:
     async def open_first(self, request: "SessionRequest") -> WorkbenchError | None:
         """Open the session of the first tab; return the error if it cannot be opened."""
         try:
-            session = await self._app.host.open(request)
+            session = await self._opened(request)
         except WorkbenchError as error:
             return error
+        if session is None:
+            return None
         tab = self.front
         self._all.append(tab)
         self._app.add_mode(tab.mode, lambda: tab.workbench)  # it is there already, and may be removed now
         tab.dialogs.words = request.words
         tab.connect(session)
         self.show_strip()
+        return None
+
+    async def _opened(self, request: "SessionRequest") -> "SessionHandle | None":
+        """Open a session and return it; leave it again and return None if the app was ending meanwhile."""
+        session = await self._app.host.open(request)
+        if self._app.is_running:
+            return session
+        session.submit(Leave(TOO_LATE))
         return None
 
     async def open(self, request: "SessionRequest") -> None:
@@ -78,9 +93,11 @@ class Tabs:
             await self.go_to(tab)
             return
         try:
-            session = await self._app.host.open(request)
+            session = await self._opened(request)
         except WorkbenchError as error:
             self._app.tell("\n".join(filter(None, (str(error), error.advice))), "error")
+            return
+        if session is None:
             return
         await self._add(session, request)
         if self.front.opens_chat:  # at once: keys that follow are its first words
@@ -114,7 +131,7 @@ class Tabs:
 
     async def go_to(self, tab: SessionTab) -> None:
         """Bring a tab to the front, with its newest update."""
-        if tab is self.front:
+        if tab is self.front or not self._app.is_running:
             return
         self.front = tab
         await self._app.switch_mode(tab.mode)
@@ -178,7 +195,8 @@ class Tabs:
         self._all.remove(tab)
         if tab is self.front:
             await self.go_to(self._all[max(0, at - 1)])
-        await self._app.remove_mode(tab.mode)
+        if self._app.is_running:
+            await self._app.remove_mode(tab.mode)
         self.show_strip()
         if farewell:
             self._app.tell(f"{sanitize_line(tab.view.name)}: {farewell}")

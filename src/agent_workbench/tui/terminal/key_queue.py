@@ -84,7 +84,7 @@ class KeyQueueApp(App[Result]):
         self.set_timer(LOOK_SECONDS, lambda: self.post_message(self.Look(key, looks)))
 
     async def on_key_queue_app_followed(self, message: Followed) -> None:
-        if message is not self._awaited:
+        if message is not self._awaited or not self.screen_stack:  # the app may be ending
             return
         if message.rounds:
             self._follow(message.rounds - 1)
@@ -92,7 +92,7 @@ class KeyQueueApp(App[Result]):
             await self._go_on()
 
     async def on_key_queue_app_look(self, message: Look) -> None:
-        if message.key is not self._given or self._awaited is None or not self.screen_stack:  # the app may be ending
+        if message.key is not self._given or self._awaited is None or not self.screen_stack:
             return
         if not message.looks:
             await self._go_on()

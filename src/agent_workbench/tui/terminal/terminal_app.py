@@ -31,7 +31,7 @@ class TerminalApp(KeyQueueApp[Result]):
     clipboard_allowed = True
 
     def __init__(self, *, served: bool = False) -> None:
-        super().__init__(_served_driver() if served else None)
+        super().__init__(_driver(served=served))
         self.terminal_focused: bool | None = None
         # One list for all calls: Textual caches lines by the filter that they went through.
         self._last_filters = [NoColor(), ControlGuard()] if self.no_color else [ControlGuard()]
@@ -74,6 +74,11 @@ class TerminalApp(KeyQueueApp[Result]):
     def on_row_list_copied(self, message: "Copied") -> None:
         self.copy_to_clipboard(message.text)
 
+    @property
+    def terminal_stuck(self) -> bool:
+        """True if the terminal took nothing of what was written last: who writes to it waits without end."""
+        return bool(getattr(self._driver, "stuck", False))
+
     def write_control(self, sequence: str) -> None:
         """Send a control sequence that is no part of the screen to the terminal."""
         if self._driver is not None and not self.is_headless:
@@ -99,14 +104,11 @@ class TerminalApp(KeyQueueApp[Result]):
         self.notify(text, timeout=SAID_SECONDS, markup=False)
 
 
-def _served_driver() -> type[Driver]:
-    """Return Textual's driver for a web server, which ends the app when the server is gone in whatever way."""
-    from textual import messages
-    from textual.drivers.web_driver import WebDriver
+def _driver(*, served: bool) -> type[Driver]:
+    if served:
+        from agent_workbench.tui.terminal.served_driver import ServedDriver
 
-    class ServedDriver(WebDriver):
-        def run_input_thread(self) -> None:
-            super().run_input_thread()
-            self._app.post_message(messages.ExitApp())
+        return ServedDriver
+    from agent_workbench.tui.terminal.terminal_driver import TerminalDriver
 
-    return ServedDriver
+    return TerminalDriver

@@ -44,11 +44,10 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         raise UsageError("--json tells of a session that is made again", advice="say --rerun or --against MODEL too")
     check_terminal("agent replay", "`agent sessions show` prints a session, `agent replay --rerun` makes it again")
-    from agent_workbench.cli.front_end import open_screen
+    from agent_workbench.cli.verbs.tasks.tui import open_workbench
     from agent_workbench.core.session_request import OpenMode, SessionRequest
 
-    asyncio.run(open_screen(invocation, SessionRequest(OpenMode.REPLAY, options.session, at)))
-    return ExitCode.DONE
+    return open_workbench(invocation, SessionRequest(OpenMode.REPLAY, options.session, at))
 
 
 async def rerun(invocation: Invocation, session: str, teller: "Teller") -> int:

@@ -158,21 +158,16 @@ async def run_tasks(
 
 def _stop_at_signals(cancel: Callable[[], object]) -> list[signal.Signals]:
     """Call `cancel` on the first signal; the next one ends the process. Return the list of received signals."""
-    received: list[signal.Signals] = []
-    loop = asyncio.get_running_loop()
+    from agent_workbench.server_process.process_end import act_by_default, hear_signals, not_ignored
+
+    heard = not_ignored()
 
     def stop(number: signal.Signals) -> None:
-        received.append(number)
-        for each in heard:
-            loop.remove_signal_handler(each)
+        del number
+        act_by_default(heard)
         cancel()
 
-    # What was set to be ignored stays so: `nohup` asks for it.
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
-    for number in heard:
-        loop.add_signal_handler(number, stop, number)
-    return received
+    return hear_signals(heard, stop)
 
 
 def print_json(recorded: "Recorded", session: "SessionId") -> None:

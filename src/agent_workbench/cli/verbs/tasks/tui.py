@@ -80,7 +80,8 @@ def open_workbench(
     invocation: Invocation, request: "SessionRequest", *, welcome: bool = False, served: bool = False
 ) -> int:
     """Run the workbench until it is left (`served`: in a browser); return the exit code."""
-    from agent_workbench.cli.front_end import open_screen
+    from agent_workbench.cli.front_end import open_screen, watch_terminal
 
+    watch_terminal()
     asyncio.run(open_screen(invocation, request, welcome=welcome, served=served))
     return ExitCode.DONE

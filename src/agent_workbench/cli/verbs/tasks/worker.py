@@ -119,21 +119,18 @@ def _end_at_signals(stop: "Callable[[], bool]", working: "asyncio.Future[Session
 
     `stop` returns False if there is nothing to bring to an end.
     """
-    received: list[signal.Signals] = []
-    loop = asyncio.get_running_loop()
+    from agent_workbench.server_process.process_end import act_by_default, hear_signals, not_ignored
+
+    heard = not_ignored()
 
     def end(number: signal.Signals) -> None:
-        received.append(number)
+        del number
         if not stop():
             working.cancel()
         if len(received) > 1:
-            for each in heard:
-                loop.remove_signal_handler(each)
+            act_by_default(heard)
 
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]
-    for number in heard:
-        loop.add_signal_handler(number, end, number)
+    received = hear_signals(heard, end, ending=2)
     return received
 
 
