@@ -480,7 +480,7 @@ async def test_tests_that_the_model_asks_for_wait_at_their_gate(tmp_path: Path) 
 
 async def test_a_command_is_bounded_in_time(tmp_path: Path) -> None:
     settings = Settings(limits=Limits(command_seconds=0.3))
-    slow = task(accept=("sleep 1000",))
+    slow = task(accept=("echo asked; sleep 1000",))
     async with (
         a_stage(tmp_path, [FINISH], tasks=(slow,), settings=settings, approvals=CHECKS) as stage,
         in_front_of(stage) as front,
@@ -488,7 +488,9 @@ async def test_a_command_is_bounded_in_time(tmp_path: Path) -> None:
         stage.model.sayings.extend([reflexion(), LOOK] * 20)
         await front.start()
         await front.until(lambda _: stage.model.requests)
-        assert "did not end  sleep 1000" in stage.model.requests[0].messages[-1].text
+        told = stage.model.requests[0].messages[-1].text
+        assert "did not end  echo asked; sleep 1000" in told
+        assert "asked\ntimed out" in told
 
 
 async def test_a_denied_word_stops_a_command(tmp_path: Path) -> None:

@@ -118,6 +118,11 @@ class SupervisedProcess:
             await self.stop()
             raise
 
+    def abort(self) -> None:
+        """Send SIGABRT to the command's processes: a Python with `PYTHONFAULTHANDLER` prints where it was."""
+        with contextlib.suppress(OSError):
+            self._lifeline.write(b"abort\n")
+
     async def stop(self) -> int:
         """End the command and all its descendants (SIGTERM, after the grace SIGKILL); return the exit code."""
         if not self._ending.done():

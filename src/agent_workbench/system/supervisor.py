@@ -4,7 +4,8 @@
 
 Standard input is a connected socket to the parent. The supervisor writes lines to it: `started <pid>` or
 `failed <errno>`, and at the end `used <CPU seconds> <peak memory in KiB>` and
-`ended <status>` (negative: signal), possibly after `exceeded <limit>`. If the parent
+`ended <status>` (negative: signal), possibly after `exceeded <limit>`. If the parent writes anything, the processes of
+the command get SIGABRT, on which Python tells where it was (`PYTHONFAULTHANDLER`) and others end. If the parent
 closes its side (the kernel does so when the parent is killed), or on SIGTERM, the command and every descendant get
 SIGTERM, and SIGKILL after the grace period. The same happens to descendants that remain after the command ended. The
 supervisor then ends as the command did.
@@ -84,6 +85,15 @@ def _children_by_parent() -> dict[int, list[int]]:
     return found
 
 
+def _in_own_namespace(pid: int) -> bool:
+    """Return True if a process has a number of its own in a namespace below ours, as a sandbox makes one."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as status:  # noqa: PTH123 - as above
+            return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in status)
+    except OSError:
+        return False
+
+
 def _descendants() -> list[int]:
     """Return every living or unreaped descendant of this process."""
     children = _children_by_parent()
@@ -137,6 +147,7 @@ class _Command:
             ):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            _forbid_core_files()
             if limits != "none":
                 from agent_workbench.system.resource_watch import limit_processes, mark_command
 
@@ -186,6 +197,17 @@ class _Command:
                 with contextlib.suppress(OSError):
                     os.kill(pid, number)
 
+    def abort(self) -> None:
+        """Send SIGABRT to the command's processes, those that started others first, so that none starts the next.
+
+        The sandbox program around them is left out: all of them would be killed with it at once. The first process
+        inside is one that the kernel lets ignore the signal.
+        """
+        everyone = _descendants()
+        for pid in [each for each in everyone if _in_own_namespace(each)] or everyone or [-self.pid]:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGABRT)
+
 
 class _Guarding:
     """Installation of `socket_filter` in the command, and its service in the supervisor."""
@@ -232,8 +254,10 @@ def _wait(command: _Command, wake: int, told: list[int], limits: str) -> str:
         ready = select.select([_PARENT, wake], [], [], seconds)[0]
         if wake in ready:
             os.read(wake, 512)
-        if _PARENT in ready and not _read_parent():
-            return ""
+        if _PARENT in ready:
+            if not _read_parent():
+                return ""
+            command.abort()
         if watch and (excess := watch.excess()):
             return excess
     return ""
@@ -293,12 +317,16 @@ def _listen() -> tuple[int, list[int]]:
     return wake, told
 
 
-def _leave(status: int) -> None:
-    """Exit as the command did, without a second core file."""
-    if status < 0:
-        import resource
+def _forbid_core_files() -> None:
+    import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _leave(status: int) -> None:
+    """Exit as the command did."""
+    if status < 0:
+        _forbid_core_files()
         with contextlib.suppress(OSError, ValueError):
             signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)

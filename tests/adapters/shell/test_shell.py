@@ -14,6 +14,7 @@ import pytest
 
 from agent_workbench.adapters.shell import shell
 from agent_workbench.core.errors import ShellError, StorageError
+from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.system.processes import Guard, spawn
 from tests.adapters.shell.conftest import Bench, MakeBench, until, without_bwrap
@@ -97,6 +98,25 @@ async def test_a_timeout_keeps_what_was_said(bench: Bench) -> None:
     assert outcome.reason == "timed out after 0.4 s"
     assert outcome.output.startswith("before\n")
     assert time.monotonic() - began < 30, "and not when the command would have ended"
+
+
+async def test_a_python_that_is_aborted_says_where_it_hangs_and_nothing_follows_it(bench: Bench) -> None:
+    (bench.folder / "hang.py").write_text(
+        "import time\ndef waits():\n    print('it', 'hangs', flush=True)\n    time.sleep(60)\nwaits()\n"
+    )
+    line = f"ulimit -c; {shlex.quote(sys.executable)} hang.py; echo follows"
+    command = Command(line, str(bench.folder), 60, bench.environment)
+    async with bench.shell._running(await bench.shell._sandbox(), command) as (process, _):
+        said = b""
+        while b"it hangs" not in said:
+            said += await process.read(1024)
+        process.abort()
+        while piece := await process.read(1024):
+            said += piece
+    assert said.startswith(b"0\n"), "no core file"
+    assert b'hang.py", line 4 in waits' in said
+    assert b"follows" not in said
+    assert not any(each.name.startswith("core") for each in bench.folder.iterdir())
 
 
 async def test_a_command_that_closed_its_output_is_still_waited_for(bench: Bench) -> None:

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.checks.failure_report import MAX_LINE_CHARS, SUMMARY_LINES, report_failure
+from agent_workbench.core.checks.failure_report import (
+    MAX_LINE_CHARS,
+    SUMMARY_LINES,
+    report_failure,
+    report_hang,
+)
 
 LIMIT = 3_000
 NOISY = """
@@ -155,3 +160,22 @@ def test_what_fits_is_told_whole() -> None:
 def test_it_is_bounded_whatever_comes(lines: list[str]) -> None:
     report = report_failure("\n".join(lines), 1_000)
     assert len(report) <= 1_500 + SUMMARY_LINES * (MAX_LINE_CHARS + 40)
+
+
+def test_of_a_command_that_hangs_its_last_lines_and_the_newest_frames_are_told() -> None:
+    frames = [f'  File "deep.py", line {number} in f{number}' for number in range(100)]
+    threads = ["Thread 0x1 (most recent call first):", *frames, "", "Current thread 0x2 (most recent call first):"]
+    output = "\n".join([*map("test {}".format, range(90)), "Fatal Python error: Aborted", "", *threads, *frames])
+    told = report_hang(output, 4_500).splitlines()
+    assert told[0] == "… 50 lines cut …"
+    assert told[1:41] == [f"test {number}" for number in range(50, 90)]
+    assert told[41] == "Fatal Python error: Aborted"
+    assert told[-21:] == [*frames[:20], "  … 80 frames cut …"]
+    assert report_hang("", 4_500) == ""
+    assert report_hang("one\ntwo\n", 4_500) == "one\ntwo"
+
+
+@given(st.text(), st.text())
+def test_what_is_told_of_a_command_that_hangs_is_bounded(said: str, trace: str) -> None:
+    told = report_hang(f"{said}Fatal Python error: Aborted\n{trace * 100}", 1_000)
+    assert len(told) <= 1_000 + 2 * len("… 1234567 lines cut …")

@@ -40,6 +40,8 @@ def clean_environment(parent: Mapping[str, str], path: str, home: str, temporary
         "LC_ALL": locale,
         "PATH": path,
         "PYTHONDONTWRITEBYTECODE": "1",
+        # SIGABRT, which a command gets that has used its time, has a Python print where it hangs.
+        "PYTHONFAULTHANDLER": "1",
         "TERM": "dumb",
         "TMPDIR": temporary,
     }

@@ -33,6 +33,8 @@ _LIVE_SECONDS = 0.05
 _READ_BYTES = 256 * 1024
 LEAST_FREE_BYTES = 65_536
 _GRACE_SECONDS = 0.4
+# For processes that print where they hung; with the grace period less than the second that anything may outlive it.
+_TRACE_SECONDS = 0.5
 # For the rest in the pipe after all writers have ended.
 _REST_SECONDS = 1.0
 _Read = Callable[[int], Awaitable[bytes]]
@@ -256,11 +258,18 @@ async def _finish(
             exit_code = await process.wait()
             return (None, f"stopped: {process.excess}") if process.excess else (exit_code, "")
     except TimeoutError:
+        process.abort()
+        await _read_for(_TRACE_SECONDS, streams)
         await process.stop()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_REST_SECONDS):
-                await asyncio.gather(*(stream.read() for stream in streams))
+        await _read_for(_REST_SECONDS, streams)
         return None, f"timed out after {timeout_seconds:g} s"
     finally:
         for stream in streams:
             stream.live.close()
+
+
+async def _read_for(seconds: float, streams: Sequence[_Stream]) -> None:
+    """Read the output to its end, but no longer than this."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.gather(*(stream.read() for stream in streams))

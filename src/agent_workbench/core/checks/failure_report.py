@@ -16,6 +16,9 @@ MAX_LINE_CHARS = 400
 BRIEF_CHARS = 1_300
 """Room in which the errors are not told twice: the first failures stand with their lines, the others by name."""
 _MIN_CHARS = 200
+_SAID_LINES = 40
+_FRAMES = 20
+_TRACE = "Fatal Python error: Aborted"
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SUMMARY = re.compile(r"=+ short test summary info =+$|Ran \d+ tests? in |failures:$|Tests?:? +\d+ |# tests \d+|FAIL\t")
@@ -44,6 +47,46 @@ def report_failure(output: str, limit_chars: int) -> str:
     if limit_chars <= BRIEF_CHARS:
         head, lines = [], [_ADDRESS.sub(" at 0x…", line) for line in lines]
     return "\n".join([*head, _excerpt(lines, limit_chars - sum(len(line) + 1 for line in head))])
+
+
+def report_hang(output: str, limit_chars: int) -> str:
+    """Return the last lines of a command that did not end, then the newest frames of each thread of its Python.
+
+    It has at most about `limit_chars` characters; each cut is stated.
+    """
+    said, mark, trace = COLOUR.sub("", output).strip("\n").partition(_TRACE)
+    frames = _last_lines(list(_newest_frames(f"{mark}{trace}".splitlines())), limit_chars * 2 // 3)
+    room = limit_chars - sum(map(len, frames))
+    lines = [_last_written(line) for line in said.rstrip("\n").split("\n")] if said.strip() else []
+    more = max(0, len(lines) - _SAID_LINES)
+    cut = [f"… {more} line{'s' if more > 1 else ''} cut …"] if more else []
+    return "\n".join([*cut, *_last_lines(lines[more:], room), *frames])
+
+
+def _newest_frames(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a trace of `faulthandler`, with the first frames of each thread: the newest ones."""
+    frames = 0
+    for line in lines:
+        before, frames = frames, frames + 1 if line.startswith("  File ") else 0
+        if not frames and before > _FRAMES:
+            yield f"  … {before - _FRAMES} frames cut …"
+        if frames <= _FRAMES:
+            yield shorten_line(line)
+    if frames > _FRAMES:
+        yield f"  … {frames - _FRAMES} frames cut …"
+
+
+def _last_lines(lines: Sequence[str], limit_chars: int) -> list[str]:
+    """Return the last lines that fit, each shortened."""
+    kept: list[str] = []
+    for line in map(shorten_line, reversed(lines)):
+        limit_chars -= len(line) + 1
+        if limit_chars < 0:
+            more = len(lines) - len(kept)
+            kept.append(f"… {more} line{'s' if more > 1 else ''} cut …")
+            break
+        kept.append(line)
+    return kept[::-1]
 
 
 def _last_written(line: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 
 from agent_workbench.core.checks.failed_tests import failed_tests
-from agent_workbench.core.checks.failure_report import report_failure
+from agent_workbench.core.checks.failure_report import report_failure, report_hang
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, all_passed
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.events import TestsFinished
@@ -23,6 +23,7 @@ from agent_workbench.engine.runtime.tool_context import ToolContext
 
 OUTPUT_CHARS = 6_000
 """Characters of a failed command's output that a prompt shows, of versions before `FAILING_FIRST`."""
+HANG_CHARS = 4_500
 NAMED_TESTS = 10
 NAMED_PATHS = 50
 _MISREAD = re.compile(r"^$|[\s,\"]")
@@ -103,7 +104,8 @@ def named_paths(paths: Iterable[str]) -> tuple[str, ...]:
 
 async def _check(context: ToolContext, line: str, used: float) -> CheckResult:
     outcome = await run_command(context, line, used)
-    output = outcome.output if not outcome.reason else f"{outcome.output}\n{outcome.reason}"
+    # Bounded where it is recorded: what a prompt makes of a record may not change for sessions that there are.
+    output = f"{report_hang(outcome.output, HANG_CHARS)}\n{outcome.reason}" if outcome.reason else outcome.output
     return CheckResult(
         command=line,
         exit_code=outcome.exit_code,
