@@ -6,6 +6,7 @@ from typing import Protocol
 
 from agent_workbench.api.sessions.event_feed import EventFeed
 from agent_workbench.api.sessions.update_feed import UpdateFeed
+from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId
@@ -34,10 +35,15 @@ class LocalSession:
         updates: UpdateFeed,
         events: EventFeed,
         tell_parked: Callable[[str], Awaitable[None]] | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> None:
-        """Handle the session of `driver`; `tell_parked` gets the reason if it ends because it waits for a person."""
+        """Handle the session of `driver`; `tell_parked` gets the reason if it ends because it waits for a person.
+
+        `say` is told now and then what takes long.
+        """
         self._driver: Driver = driver
         self._tell_parked = tell_parked
+        self._say = say
         self._updates = updates
         self._events = events
         self._ended = asyncio.Event()
@@ -75,6 +81,7 @@ class LocalSession:
 
     async def run(self) -> None:
         """Run the session to its end. The host awaits this; a defect is raised here too."""
+        telling = in_background(self._updates.tell_progress(self._say)) if self._say is not None else None
         try:
             self._end = await self._driver.run()
             if self._tell_parked is not None and self._end.exit_code is ExitCode.PARKED:
@@ -85,6 +92,8 @@ class LocalSession:
             self._failure = defect
             raise
         finally:
+            if telling is not None:
+                telling.cancel()
             self._events.end()
             self._ended.set()
 

@@ -129,7 +129,7 @@ class LocalSessionHost:
             raise
         driver = UnattendedSession(session, recorder, query.tasks, tuple(before), elsewhere)
         tell = tell_parked(session.settings, self.invocation.environ)
-        return self._start(LocalSession(driver, updates, events, tell))
+        return self._start(LocalSession(driver, updates, events, tell, self._say))
 
     async def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         """Yield the events of a session that any process writes, then each new one, until the caller stops."""

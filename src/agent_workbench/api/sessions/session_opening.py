@@ -86,7 +86,7 @@ async def open_session(
 ) -> "tuple[SessionContext, Recorder]":
     """Open the session that `query` selects, or begin one; `held` is one whose journal is given.
 
-    `headless`: nobody can be asked in it. `say` is told what it waits for (None: the publisher is). Raises
+    `headless`: nobody can be asked in it. `say` is told what a person should know of a headless one. Raises
     `LockedError`, `JournalError`, `ConfigError`, `StorageError`, and `ShellError` for headless tasks without a sandbox.
     """
     from agent_workbench.core.events import SessionStarted
@@ -96,7 +96,7 @@ async def open_session(
 
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
     async with AsyncExitStack() as stack:
-        ports = await asyncio.to_thread(repo.ports, settings, say or publisher.show_activity)
+        ports = await asyncio.to_thread(repo.ports, settings, publisher.show_activity)
         ports = replace(ports, withdraw=partial(withdraw_tasks, repo, settings))
         stack.push_async_callback(ports.model.close)
         stack.push_async_callback(ports.retriever.close)

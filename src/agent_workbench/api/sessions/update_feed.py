@@ -1,10 +1,14 @@
 """Feed of a session's updates for any number of readers; a slow reader gets the newest one and misses others."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.views.gate.gate_bar import progress_text
+
+TELL_SECONDS = 10.0
+"""Time between two lines of progress: a task of a small model on a slow machine takes minutes."""
 
 
 class UpdateFeed:
@@ -33,3 +37,11 @@ class UpdateFeed:
                     return
             else:
                 await self._news.wait()
+
+    async def tell_progress(self, say: Callable[[str], None], seconds: float = TELL_SECONDS) -> None:
+        """Tell every `seconds` what the session does and how far it is, until cancelled; nothing while it waits."""
+        while True:
+            await asyncio.sleep(seconds)
+            if text := progress_text(self.newest):
+                run = self.newest.state.run
+                say(f"{run.task}: {text}" if run is not None else text)

@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, LockedError, PlanError, WorkbenchError, WorkspaceError
 from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
@@ -23,6 +24,7 @@ from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import Ask, AwaitGo, AwaitRetry, Decide, Idle, Move, ReviewChange, RunHook, next_move
 from agent_workbench.engine.knowledge.offers import offer_put_aside
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.runtime.progress import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import answered
 from agent_workbench.engine.session.intents.gate import record_pending
@@ -92,12 +94,15 @@ async def run_unattended(
     are the outcomes of earlier sessions of the run. Tasks in `elsewhere` stopped in other sessions and are not started.
     """
     reason = "stopped"
+    ports = session.ports
+    showing = in_background(show_time(session.publisher, ports.clock, ports.backlog))
     try:
         ending = await _run(session, tasks, before, elsewhere)
         await session.hooks.finish()
         reason = "ended"
         return ending
     finally:
+        showing.cancel()
         try:
             await session.stop_background()
             await session.record(SessionLeft(reason))

@@ -305,8 +305,16 @@ def _amount(streaming: Streaming) -> str:
     if not streaming.text and streaming.thought:
         return f"{len(streaming.thought):,} characters"
     if not streaming.text and streaming.prompt_total:
-        return f"reading the prompt, {streaming.prompt_processed:,} of {streaming.prompt_total:,} tokens"
+        read = f"reading the prompt, {streaming.prompt_processed:,} of {streaming.prompt_total:,} tokens"
+        return f"{read}, {left:.0f} s left" if (left := _reading_seconds(streaming)) >= 1 else read
     return f"{streaming.tokens:,} tokens" if streaming.text else ""
+
+
+def _reading_seconds(streaming: Streaming) -> float:
+    """Return the time that the rest of the prompt takes at the speed so far, 0 if that is unknown."""
+    fresh = streaming.prompt_processed - streaming.prompt_cached
+    rest = streaming.prompt_total - streaming.prompt_processed
+    return streaming.seconds * rest / fresh if fresh > 0 and streaming.seconds >= 1 else 0.0
 
 
 def _last_line(live: Live) -> str:

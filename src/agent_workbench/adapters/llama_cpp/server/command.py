@@ -63,8 +63,9 @@ def server_command(
         argv += ["-t", str(options.threads)] if options.threads else []
         argv += ["-ngl", str(options.gpu_layers)] if options.gpu_layers is not None else []
         argv += ["-ctk", cache, "-ctv", cache] if options.cache_type is not CacheType.F16 else []
-        # A text is embedded in one batch.
-        argv += ["--embeddings", "-b", context, "-ub", context] if embeddings else []
+        # A text is embedded in one batch. After each batch of a prompt the server says how much it has read; it
+        # computes no more than its default of `-ub` at once anyway.
+        argv += ["--embeddings", "-b", context, "-ub", context] if embeddings else ["-b", "512"]
     else:
         # `-P`: modules in the current folder must not replace ours.
         argv = [sys.executable, "-P", "-m", "agent_workbench.adapters.llama_cpp.server.xllamacpp_server", str(model)]

@@ -75,6 +75,9 @@ def _parameters(given: argparse.Namespace, api_key: str) -> "CommonParams":
         parameters.embedding = True
         # A text is embedded in one batch.
         parameters.n_batch = parameters.n_ubatch = given.context_tokens
+    else:
+        # The server says after each batch how much of a prompt it has read; it computes no more at once anyway.
+        parameters.n_batch = parameters.n_ubatch
     parameters.endpoint_slots = True
     # No web page may read even the routes that need no key.
     parameters.cors_origins = "http://127.0.0.1"

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from agent_workbench.cli.output import say, say_aside, say_cells, say_headings, say_json
-from agent_workbench.cli.progress import ProgressLine
+from agent_workbench.cli.progress import ProgressLine, Remarks
 from agent_workbench.core.consult.findings import findings_of, review_counts
 from agent_workbench.core.consult.requests import CONSULTANTS, FILES, SESSION, ConsultAnswer, ConsultRequest, request_of
 from agent_workbench.core.errors import ExitCode, UsageError
@@ -81,7 +81,7 @@ def _consult(invocation: Invocation, options: argparse.Namespace) -> int:
         def show(streaming: Streaming) -> None:
             line.show(f"{request.skill}: {streaming.tokens} tokens · {streaming.text[-200:]}")
 
-        answer = asyncio.run(consult(invocation, request, report=show, say=say_aside))
+        answer = asyncio.run(consult(invocation, request, report=show, say=Remarks()))
     found = findings_of(answer.text, request.files)
     counts = review_counts(answer.text, found)
     if options.json:
@@ -189,7 +189,7 @@ def _log(invocation: Invocation, options: argparse.Namespace) -> int:
 def _tier(invocation: Invocation, options: argparse.Namespace) -> int:
     from agent_workbench.api.consult import tier
 
-    found = asyncio.run(tier(invocation, say_aside))
+    found = asyncio.run(tier(invocation, Remarks()))
     if options.json:
         say_json(msgspec.to_builtins(found))
     else:

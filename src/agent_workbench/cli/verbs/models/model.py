@@ -146,8 +146,9 @@ def serve(options: argparse.Namespace) -> int:
 def status(options: argparse.Namespace) -> int:
     """Print the model that answers for each role; exit with 5 if none does."""
     from agent_workbench.api.models import answering
+    from agent_workbench.cli.progress import Remarks
 
-    answers = asyncio.run(answering(Invocation(Path.cwd(), os.environ, overrides(options)), say_aside))
+    answers = asyncio.run(answering(Invocation(Path.cwd(), os.environ, overrides(options)), Remarks()))
     errors = [answer for _, answer in answers if not isinstance(answer, ModelFacts)]
     if len(errors) == len(answers):
         raise errors[0]
@@ -165,10 +166,11 @@ def status(options: argparse.Namespace) -> int:
 def test(options: argparse.Namespace) -> int:
     """Test a model and print the report."""
     from agent_workbench.api.models import run_model_test
+    from agent_workbench.cli.progress import Remarks
     from agent_workbench.cli.verbs.models.model_report import as_json, report_lines
 
     invocation = Invocation(Path.cwd(), os.environ, {})
-    report, verdicts = asyncio.run(run_model_test(invocation, options.which, say_aside, options.seconds))
+    report, verdicts = asyncio.run(run_model_test(invocation, options.which, Remarks(), options.seconds))
     if options.json:
         say_json(as_json(report, verdicts))
     else:

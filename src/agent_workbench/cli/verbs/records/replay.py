@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from agent_workbench.cli.options import event_number
-from agent_workbench.cli.output import say, say_aside, say_json
+from agent_workbench.cli.output import say, say_json
 from agent_workbench.cli.verbs.tasks.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
@@ -63,8 +63,9 @@ async def rerun(invocation: Invocation, session: str, teller: "Teller") -> int:
 async def against(invocation: Invocation, session: str, model: str, teller: "Teller") -> int:
     """Ask a live model every prompt again; stop at the first different answer."""
     from agent_workbench.api.records.session_queries import session_against
+    from agent_workbench.cli.progress import Remarks
 
-    async with aclosing(session_against(invocation, session, model, say_aside)) as prompts:
+    async with aclosing(session_against(invocation, session, model, Remarks())) as prompts:
         async for prompt in prompts:
             if not teller.tell(prompt):
                 break

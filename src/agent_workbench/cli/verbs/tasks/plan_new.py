@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, overrides
-from agent_workbench.cli.output import say, say_aside
+from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.invocation import Invocation
 
@@ -43,7 +43,7 @@ def new_tasks(options: argparse.Namespace) -> int:
     """
     from agent_workbench.api.plans import existing_plan
     from agent_workbench.api.sessions.plan_requests import answer_plan, request_plan
-    from agent_workbench.cli.progress import ProgressLine
+    from agent_workbench.cli.progress import ProgressLine, Remarks
     from agent_workbench.core.inbox import reference_to
     from agent_workbench.core.intents import SkipProposal
     from agent_workbench.core.intents.plan import ProposePlan
@@ -64,7 +64,7 @@ def new_tasks(options: argparse.Namespace) -> int:
             wanted,
             approve=options.yes,
             report=lambda update: line.show(progress_text(update)),
-            say=say_aside,
+            say=Remarks(),
         )
 
     with ProgressLine() as line:
@@ -85,7 +85,7 @@ def new_tasks(options: argparse.Namespace) -> int:
                     asked.session,
                     answer,
                     report=lambda update: line.show(progress_text(update)),
-                    say=say_aside,
+                    say=Remarks(),
                 )
             )
         if isinstance(answer, SkipProposal):
