@@ -3,6 +3,7 @@
 import argparse
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -96,7 +97,12 @@ def main() -> None:
             complete(parser(os.environ.get("COMP_LINE", "").split()[1:]), [each.name for each in SHORT_FORMS])
         except UsageError:  # a verb that there is not: nothing completes it
             sys.exit(ExitCode.USAGE)
-    sys.exit(execute(sys.argv[1:]))
+    code = execute(sys.argv[1:])
+    if signal.getitimer(signal.ITIMER_REAL)[0]:  # a signal has limited the time left: Python's own end may take longer
+        from agent_workbench.server_process.process_end import end_process
+
+        end_process(code)
+    sys.exit(code)
 
 
 def execute(arguments: Sequence[str]) -> int:

@@ -120,7 +120,7 @@ class SupervisedProcess:
 
     def abort(self) -> None:
         """Send SIGABRT to the command's processes: a Python with `PYTHONFAULTHANDLER` prints where it was."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, RuntimeError):  # it is being stopped already
             self._lifeline.write(b"abort\n")
 
     async def stop(self) -> int:

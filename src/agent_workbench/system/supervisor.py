@@ -5,7 +5,7 @@
 Standard input is a connected socket to the parent. The supervisor writes lines to it: `started <pid>` or
 `failed <errno>`, and at the end `used <CPU seconds> <peak memory in KiB>` and
 `ended <status>` (negative: signal), possibly after `exceeded <limit>`. If the parent writes anything, the processes of
-the command get SIGABRT, on which Python tells where it was (`PYTHONFAULTHANDLER`) and others end. If the parent
+the command that handle SIGABRT get it: Python tells where it was (`PYTHONFAULTHANDLER`). If the parent
 closes its side (the kernel does so when the parent is killed), or on SIGTERM, the command and every descendant get
 SIGTERM, and SIGKILL after the grace period. The same happens to descendants that remain after the command ended. The
 supervisor then ends as the command did.
@@ -85,13 +85,23 @@ def _children_by_parent() -> dict[int, list[int]]:
     return found
 
 
-def _in_own_namespace(pid: int) -> bool:
-    """Return True if a process has a number of its own in a namespace below ours, as a sandbox makes one."""
+def _status(pid: int) -> dict[bytes, list[bytes]]:
+    """Return what the kernel says of a process; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/status", "rb") as status:  # noqa: PTH123 - as above
-            return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in status)
+            return {name: value.split() for name, _, value in (line.partition(b":") for line in status)}
     except OSError:
-        return False
+        return {}
+
+
+def _in_own_namespace(status: dict[bytes, list[bytes]]) -> bool:
+    """Return True if a process has a number of its own in a namespace below ours, as a sandbox makes one."""
+    return len(status.get(b"NSpid", [])) > 1
+
+
+def _handles(status: dict[bytes, list[bytes]], number: signal.Signals) -> bool:
+    """Return True if a process has a handler for a signal."""
+    return bool(status) and bool(int(status[b"SigCgt"][0], 16) >> (number - 1) & 1)
 
 
 def _descendants() -> list[int]:
@@ -198,15 +208,19 @@ class _Command:
                     os.kill(pid, number)
 
     def abort(self) -> None:
-        """Send SIGABRT to the command's processes, those that started others first, so that none starts the next.
+        """Send SIGABRT to the processes that handle it, and stop the others until they are ended.
 
-        The sandbox program around them is left out: all of them would be killed with it at once. The first process
-        inside is one that the kernel lets ignore the signal.
+        A shell would start its next command, or end its sandbox with all that is in it. Those that started others come
+        first. The sandbox program outside is left out: all inside would be killed with it.
         """
-        everyone = _descendants()
-        for pid in [each for each in everyone if _in_own_namespace(each)] or everyone or [-self.pid]:
+        if sys.platform != "linux":
             with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGABRT)
+                os.killpg(self.pid, signal.SIGABRT)
+        everyone = {pid: _status(pid) for pid in _descendants()}
+        inside = {pid: status for pid, status in everyone.items() if _in_own_namespace(status)}
+        for pid, status in (inside or everyone).items():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGABRT if _handles(status, signal.SIGABRT) else signal.SIGSTOP)
 
 
 class _Guarding:
