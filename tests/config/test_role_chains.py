@@ -26,7 +26,7 @@ roles:
   executor: [gpu, laptop, model]
   skills: {review: [hosted, gpu]}
 sampling:
-  executor: {temperature: 0.2, top_p: 0.9, top_k: 40, min_p: 0, seed: 7}
+  executor: {temperature: 0.2, retry_temperature: 0.1, top_p: 0.9, top_k: 40, min_p: 0, seed: 7}
 cost_cap_daily: 1.5
 """
 
@@ -43,8 +43,8 @@ def test_everything_arrives(tmp_path: Path) -> None:
         ),
     }
     assert settings.cost_cap_daily == 1.5
-    assert settings.sampling.executor == RoleSampling(0.2, 0.9, 40, 0.0, 7)
-    assert settings.sampling.of(Purpose.SUMMARY).sampling == Sampling(0.2, 0.9, 40, 0.0)
+    assert settings.sampling.executor == RoleSampling(0.2, 0.1, 0.9, 40, 0.0, 7)
+    assert settings.sampling.of(Purpose.SUMMARY).sampling() == Sampling(0.2, 0.9, 40, 0.0)
     assert settings.sampling.of(Purpose.PLANNER) == RoleSampling()
     assert settings.key_variables == ("HOSTED_KEY",)
 

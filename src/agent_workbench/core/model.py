@@ -163,10 +163,11 @@ class AnswerCost(Struct, frozen=True):
 
 
 class StopCause(StrEnum):
-    """Reason why an answer ended."""
+    """Reason why an answer ended; `repetition`: the workbench stopped it."""
 
     END = "end"
     LENGTH = "length"
+    REPETITION = "repetition"
 
 
 class AnswerFigures(RecordedValue, frozen=True):
@@ -186,12 +187,13 @@ class AnswerFigures(RecordedValue, frozen=True):
 
 
 class AnswerEnd(Struct, frozen=True):
-    """Last item of an answer's stream; `endpoint` and `model` are who answered."""
+    """Last item of an answer's stream; `endpoint` and `model` are who answered, `what` says why it was stopped."""
 
     stop: StopCause
     figures: AnswerFigures
     endpoint: str = ""
     model: str = ""
+    what: str = ""
 
 
 AnswerItem = EndpointChoice | PromptProgress | ThoughtDelta | TextDelta | AnswerCost | AnswerEnd

@@ -109,7 +109,7 @@ async def test_an_answer_that_was_cut_goes_back_as_its_first_lines_and_a_count(t
 
 
 async def test_a_session_recorded_before_is_told_as_it_was(tmp_path: Path) -> None:
-    long = "Thought: " + "on and on\n" * 400
+    long = "Thought: " + "".join(f"on and on {number}\n" for number in range(400))
     async with a_stage(tmp_path, [Cut(long), change("wrong", "right"), FINISH], approvals=OPEN, headless=True) as stage:
         await run(stage)
         events = [_older(recorded) for recorded in stage.journal()]

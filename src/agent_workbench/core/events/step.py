@@ -139,15 +139,16 @@ class ModelAnswered(RecordedValue, frozen=True):
 
 
 class InterruptCause(StrEnum):
-    """Reason why an answer is unfinished."""
+    """Reason why an answer is unfinished; `repetition`: it said the same again and again."""
 
     LENGTH = "length"
     STOPPED = "stopped"
     DIED = "died"
+    REPETITION = "repetition"
 
 
 class ModelInterrupted(RecordedValue, frozen=True):
-    """An answer was interrupted; it is never executed."""
+    """An answer was interrupted; it is never executed. `partial` of a repetition ends before the second copy."""
 
     step: int
     partial: str
@@ -157,6 +158,11 @@ class ModelInterrupted(RecordedValue, frozen=True):
     endpoint: str = ""
     model: str = ""
     reasoning: str = ""
+
+    @property
+    def cut(self) -> bool:
+        """True if the answer itself was at fault: it got too long, or repeated itself."""
+        return self.cause in {InterruptCause.LENGTH, InterruptCause.REPETITION}
 
 
 class ActionRejected(RecordedValue, frozen=True):

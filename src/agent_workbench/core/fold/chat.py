@@ -94,7 +94,7 @@ def _interrupted(chat: Chat, event: ModelInterrupted) -> Chat:
     match event.cause:
         case InterruptCause.STOPPED:
             return replace(after, due=False, answered_step=event.step)
-        case InterruptCause.LENGTH:
+        case InterruptCause.LENGTH | InterruptCause.REPETITION:
             return replace(after, misses=chat.misses + 1, answered_step=event.step)
         case InterruptCause.DIED:
             return after

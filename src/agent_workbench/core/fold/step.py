@@ -13,7 +13,6 @@ from agent_workbench.core.events import (
     CompactionAsked,
     ContextCompacted,
     ContextFilled,
-    InterruptCause,
     KnowledgeFound,
     ModelAnswered,
     ModelInterrupted,
@@ -51,7 +50,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case ModelInterrupted():
             costed = _costed(state, run, event)
             # The workbench replaces a summary that got too long; it is no step of the task.
-            blamed = int(event.cause is InterruptCause.LENGTH and run.phase is not Phase.COMPACTING)
+            blamed = int(event.cut and run.phase is not Phase.COMPACTING)
             return replace(
                 state,
                 run=replace(

@@ -135,11 +135,20 @@ class RoleSettings(Struct, frozen=True):
     """The endpoints for a skill."""
 
 
+USUAL_TEMPERATURE = 0.2
+"""Temperature of a role without one of its own. A model that thinks keeps its server's: cold it thinks in circles."""
+MOST_RETRY_TEMPERATURE = 1.0
+"""Temperature that retries do not exceed; one that is set higher holds as it is."""
+
+
 class RoleSampling(Struct, frozen=True):
     """Sampling of a role. None leaves a parameter to the server."""
 
     temperature: float | None = None
-    """Sampling temperature; 0: always the likeliest token."""
+    """Sampling temperature; 0: always the likeliest token. Without it 0.2, or the server's own for a model that thinks.
+    """
+    retry_temperature: float = 0.3
+    """Added to the temperature for each failed attempt since the last success, up to 1.0, so that a retry differs."""
     top_p: float | None = None
     """Only the likeliest tokens that make up this share, 0 to 1."""
     top_k: int | None = None
@@ -149,10 +158,13 @@ class RoleSampling(Struct, frozen=True):
     seed: int | None = None
     """One seed for all prompts; without it each prompt has its own, which is recorded."""
 
-    @property
-    def sampling(self) -> Sampling:
-        """The parameters without the seed."""
-        return Sampling(self.temperature, self.top_p, self.top_k, self.min_p)
+    def sampling(self, failed: int = 0, *, thinks: bool = False) -> Sampling:
+        """Return the parameters without the seed, after so many failed attempts; `thinks`: the model reasons first."""
+        if self.temperature is None and thinks:
+            return Sampling(None, self.top_p, self.top_k, self.min_p)
+        base = USUAL_TEMPERATURE if self.temperature is None else self.temperature
+        raised = round(min(base + failed * self.retry_temperature, MOST_RETRY_TEMPERATURE), 3)
+        return Sampling(max(base, raised), self.top_p, self.top_k, self.min_p)
 
 
 class SamplingSettings(Struct, frozen=True):

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from agent_workbench.core.diagnostics.endpoints import tier_of_label
 from agent_workbench.core.errors import ModelError
 from agent_workbench.core.events import (
+    FAILING_FIRST,
     EndpointPassed,
     ModelObserved,
     PromptBuilt,
@@ -16,11 +17,13 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity, complexity
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.tools.spec import by_name
+from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.answer.grammar_choice import choose_grammar
 from agent_workbench.engine.answer.streaming import stream
 from agent_workbench.engine.prompt.messages import prompt_sha
 from agent_workbench.engine.prompt.prompt_size import PromptDraft
-from agent_workbench.engine.prompt.step_history import count_answers
+from agent_workbench.engine.prompt.step_history import count_answers, failed_attempts
 from agent_workbench.engine.runtime.budget import dollars_left, seconds_left
 from agent_workbench.engine.runtime.session_context import SessionContext
 
@@ -53,7 +56,9 @@ async def send(session: SessionContext, draft: PromptDraft, answer_tokens: int) 
     grammar = await choose_grammar(session, purpose) if held else ""
     run, chosen = session.run, session.settings.sampling.of(purpose)
     seed = seed_of(session.state) if chosen.seed is None else chosen.seed
-    built = replace(prompt_event(run, draft, seed, grammar), sampling=chosen.sampling, answer_tokens=answer_tokens)
+    failed = failed_attempts(run) if purpose is Purpose.EXECUTOR else 0
+    sampling = chosen.sampling(failed, thinks=facts.thinks)
+    built = replace(prompt_event(run, draft, seed, grammar), sampling=sampling, answer_tokens=answer_tokens)
     await session.record(built, after=draft.after)
     request = ModelRequest(
         messages=draft.messages,
@@ -62,13 +67,20 @@ async def send(session: SessionContext, draft: PromptDraft, answer_tokens: int) 
         answer_tokens=answer_tokens,
         answer_seconds=session.settings.model.answer_seconds,
         subject=run.task,
-        sampling=chosen.sampling,
+        sampling=sampling,
         seed=seed,
         prompt_tokens=draft.size,
         dollars_left=dollars_left(run),
         answered=count_answers(run.history, purpose),
     )
-    await stream(session, request, seconds=seconds_left(run))
+    await stream(session, request, seconds=seconds_left(run), guard=guard_of(run, request))
+
+
+def guard_of(run: TaskRun, request: ModelRequest) -> AnswerGuard | None:
+    """Return the guard of an answer in a run; None for runs of older versions, whose answers went on to their end."""
+    if run.wording < FAILING_FIRST:
+        return None
+    return AnswerGuard(request, by_name(run.specs) if request.purpose is Purpose.EXECUTOR else {})
 
 
 def _complexity(state: SessionState, purpose: Purpose) -> Complexity:

@@ -7,7 +7,13 @@ from msgspec import Struct
 
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.engine.answer.step_repair import DIFF_BEGINS, LOOSE_ACTION, cut_made_up, repair_step
+from agent_workbench.engine.answer.step_repair import (
+    DIFF_BEGINS,
+    LOOSE_ACTION,
+    cut_made_up,
+    repair_step,
+    second_step_marks,
+)
 
 # Possessive, or a line of many blanks would be divided in every way there is.
 ACTION_LINE = re.compile(r"^Action:[ \t]*+(?P<name>\S*+)[ \t]*+$", re.MULTILINE)
@@ -61,6 +67,19 @@ def read_step(answer: str, tools: Mapping[str, ToolSpec]) -> StepCall | StepFaul
     except ArgumentFault as fault:
         return StepFault(f"{meant.tool.name}: {fault}")
     return StepCall(meant.thought, meant.tool, arguments, meant.text, meant.mended)
+
+
+def second_step(answer: str, tools: Mapping[str, ToolSpec]) -> int:
+    """Return where a second step begins behind a complete one, 0 if none has begun."""
+    action = LOOSE_ACTION.search(answer)
+    if action is None:
+        return 0
+    raw = any(tool.raw and not tool.fenced and name in action["rest"] for name, tool in tools.items())
+    for mark in second_step_marks(answer[action.end() :], raw=raw):
+        first = answer[: action.end() + mark]
+        if isinstance(read_step(first, tools), StepCall):
+            return len(first)
+    return 0
 
 
 def _is_first(answer: str) -> bool:

@@ -206,6 +206,31 @@ def _bare_pieces(text: str, tools: Mapping[str, ToolSpec], mended: list[str]) ->
     return RepairedStep(thought, tool, f"{named}\n{text[fence.start() :]}".lstrip(), tuple(mended))
 
 
+def second_step_marks(body: str, *, raw: bool) -> Iterator[int]:
+    """Yield where a second step may begin in what follows the first one's action: at a line `Thought:` behind no fence.
+
+    In a diff no sign of a change may follow it up to the next such mark, as in `cut_made_up`.
+    """
+    marks = [found for found in _MARK.finditer(body) if not _in_fence(body[: found.start()])]
+    for at, found in enumerate(marks):
+        if found["word"] != "Thought":
+            continue
+        after = marks[at + 1].start() if marks[at + 1 :] else 0
+        if not raw or (after and not _CHANGES.search(body[found.start() : after])):
+            yield found.start()
+
+
+def _in_fence(text: str) -> bool:
+    """Return True if a fence is open at the end of a text; a longer fence is closed by none that is shorter."""
+    opened = ""
+    for fence in re.findall(r"^[ \t]*(`{3,})", text, re.MULTILINE):
+        if not opened:
+            opened = fence
+        elif len(fence) >= len(opened):
+            opened = ""
+    return bool(opened)
+
+
 def _tool_call(text: str, tools: Mapping[str, ToolSpec], mended: list[str]) -> RepairedStep | None:
     """Return the call in the form of other templates: `<tool_call>{"name": …, "arguments": {…}}`."""
     before, mark, after = text.partition(_TOOL_CALL)

@@ -22,6 +22,7 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
+from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 
@@ -39,18 +40,23 @@ class AnswerLog(Protocol):
     """Recorder of one answer: of its end, or of its interruption with the price so far."""
 
     async def ended(self, shown: Streaming, end: AnswerEnd) -> None:
-        """Record a whole answer, or one that was cut at the token limit."""
+        """Record a whole answer, or one that was cut."""
 
     async def broken(self, shown: Streaming, cause: InterruptCause, why: str, dollars: float) -> None:
         """Record what came of an answer that was stopped, or whose server died."""
 
 
 async def stream(
-    session: SessionContext, request: ModelRequest, log: AnswerLog | None = None, seconds: float | None = None
+    session: SessionContext,
+    request: ModelRequest,
+    log: AnswerLog | None = None,
+    seconds: float | None = None,
+    guard: AnswerGuard | None = None,
 ) -> None:
     """Publish an answer as it arrives, and have `log` (None: that of a step) record it; raise `ModelError`.
 
-    An answer that takes longer than `seconds` is stopped and recorded so far, with the time that it took.
+    An answer that takes longer than `seconds` is stopped and recorded so far, with the time that it took. `guard` may
+    end it sooner.
     """
     log = log or StepAnswerLog(session, request.purpose)
     started = session.ports.clock.monotonic_seconds()
@@ -68,6 +74,12 @@ async def stream(
                         await session.record(EndpointChosen(request.purpose, item))
                     shown = _with(shown, item, session.ports.clock.monotonic_seconds() - started)
                     session.publisher.show_streaming(shown)
+                    if guard is not None and (stop := guard.stop(item, shown)):
+                        shown = replace(shown, text=stop.text, thought=stop.thought)
+                        facts = session.state.model_for(request.purpose)
+                        endpoint, model = (facts.endpoint, facts.model) if facts is not None else ("", "")
+                        end = AnswerEnd(stop.cause, _measured(shown, request), endpoint, model, stop.what)
+                        break
             if end is None:
                 raise ModelUnavailable("the model's answer has no end", advice="try again", partial=shown.text)
         except ModelUnavailable as error:
@@ -86,6 +98,13 @@ async def stream(
         await uninterrupted(log.ended(shown, end))
     finally:
         session.publisher.show_activity("")
+
+
+def cut_of(end: AnswerEnd) -> tuple[InterruptCause, str]:
+    """Return the cause and the words for an answer that was cut."""
+    if end.stop is StopCause.REPETITION:
+        return InterruptCause.REPETITION, end.what
+    return InterruptCause.LENGTH, "cut at the token limit"
 
 
 def _with(shown: Streaming, item: AnswerItem, seconds: float) -> Streaming:
@@ -108,6 +127,16 @@ def _with(shown: Streaming, item: AnswerItem, seconds: float) -> Streaming:
             return shown
 
 
+def _measured(shown: Streaming, request: ModelRequest) -> AnswerFigures:
+    """Return the figures of an answer that was stopped: its server did not tell them."""
+    return AnswerFigures(
+        prompt_tokens=shown.prompt_total or request.prompt_tokens,
+        cached_tokens=shown.prompt_cached,
+        answer_tokens=shown.tokens,
+        dollars=shown.dollars,
+    )
+
+
 class StepAnswerLog:
     """Records the answer of a task's step, reflexion or summary."""
 
@@ -119,12 +148,10 @@ class StepAnswerLog:
     async def ended(self, shown: Streaming, end: AnswerEnd) -> None:
         """Record the answer; one with a secret is rejected."""
         session, step, text = self._session, self._step, shown.text
-        if end.stop is StopCause.LENGTH:
-            cut = "cut at the token limit"
+        if end.stop is not StopCause.END:
+            cause, cut = cut_of(end)
             await session.record(
-                ModelInterrupted(
-                    step, text, InterruptCause.LENGTH, cut, end.figures, end.endpoint, end.model, shown.thought
-                )
+                ModelInterrupted(step, text, cause, cut, end.figures, end.endpoint, end.model, shown.thought)
             )
             return
         await session.record(ModelAnswered(step, text, end.figures, end.endpoint, end.model, shown.thought))

@@ -53,6 +53,8 @@ LAST_CALL = "No more calls can be made for this message. Give your answer now, w
 UNKNOWN = "The workbench was stopped while that ran; what came of it is unknown."
 STOPPED = "The user stopped this answer."
 CUT = "This answer was cut because it was too long."
+REPEATED = "This answer was stopped because it said the same again and again."
+_CUT = {InterruptCause.STOPPED: STOPPED, InterruptCause.LENGTH: CUT, InterruptCause.REPETITION: REPEATED}
 
 
 def chat_parts(state: SessionState) -> tuple[Part, ...]:
@@ -130,4 +132,4 @@ def _answer_parts(event: ModelAnswered | ModelInterrupted) -> Iterator[Part]:
         yield Part(Role.ASSISTANT, "answer", event.text)
     elif event.cause is not InterruptCause.DIED and event.partial.strip():
         yield Part(Role.ASSISTANT, "answer", event.partial)
-        yield Part(Role.USER, "cut", CUT if event.cause is InterruptCause.LENGTH else STOPPED)
+        yield Part(Role.USER, "cut", _CUT[event.cause])

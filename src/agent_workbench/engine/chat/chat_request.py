@@ -20,9 +20,10 @@ from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts, ModelRequest, Purpose, StopCause
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.text.chat_form import split_chat_answer
+from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.answer.grammar_choice import chat_grammar
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, seed_of, text_sha
-from agent_workbench.engine.answer.streaming import AnswerLog, stream
+from agent_workbench.engine.answer.streaming import AnswerLog, cut_of, stream
 from agent_workbench.engine.chat.chat_answer import stop_at_misses
 from agent_workbench.engine.chat.chat_context import chat_context
 from agent_workbench.engine.chat.chat_prompt import chat_parts, most_calls
@@ -61,6 +62,7 @@ async def _send(session: SessionContext, chat: Chat, facts: ModelFacts) -> None:
     calls = chat.specs if chat.calls < most_calls(session.state) else ()
     grammar = await chat_grammar(await chat_context(session), calls) if held else ""
     chosen = session.settings.sampling.of(Purpose.CHAT)
+    sampling = chosen.sampling(thinks=facts.thinks)
     seed = seed_of(session.state) if chosen.seed is None else chosen.seed
     measured = tuple(
         PromptPart(part.label, count, text_sha(part.text)) for part, count in zip(parts, counts, strict=True)
@@ -75,7 +77,7 @@ async def _send(session: SessionContext, chat: Chat, facts: ModelFacts) -> None:
         endpoint=facts.endpoint,
         seed=seed,
         grammar_sha=text_sha(grammar) if grammar else "",
-        sampling=chosen.sampling,
+        sampling=sampling,
         answer_tokens=answer_tokens,
     )
     await session.record(built, after=session.state.seq)
@@ -86,12 +88,12 @@ async def _send(session: SessionContext, chat: Chat, facts: ModelFacts) -> None:
         answer_tokens=answer_tokens,
         answer_seconds=session.settings.model.answer_seconds,
         subject=SUBJECT,
-        sampling=chosen.sampling,
+        sampling=sampling,
         seed=seed,
         prompt_tokens=size,
         answered=sum(isinstance(each.event, ModelAnswered) for each in chat.history),
     )
-    await stream(session, request, ChatAnswerLog(session, built.step))
+    await stream(session, request, ChatAnswerLog(session, built.step), guard=AnswerGuard(request))
 
 
 async def _shorten(session: SessionContext, chat: Chat, why: str) -> None:
@@ -113,18 +115,19 @@ class ChatAnswerLog(AnswerLog):
         self._step = step
 
     async def ended(self, shown: Streaming, end: AnswerEnd) -> None:
-        """Record the answer, whole or cut at the token limit."""
+        """Record the answer, whole or cut."""
         answer = ModelAnswered(self._step, shown.text, end.figures, end.endpoint, end.model, shown.thought)
-        if end.stop is not StopCause.LENGTH:
+        if end.stop is StopCause.END:
             await self._session.record(answer)
             return
-        cut = self._interrupted(shown, InterruptCause.LENGTH, "cut at the token limit")
+        cause, why = cut_of(end)
+        cut = self._interrupted(shown, cause, why)
         await self._session.record(replace(cut, figures=end.figures, endpoint=end.endpoint, model=end.model))
         form = split_chat_answer(shown.text)
         if form.reply is not None and form.reply.strip():
             await self._session.record(ChatReplied(self._step, form.reply.strip(), cut=True))
         else:
-            await stop_at_misses(self._session, "it was cut at the token limit")
+            await stop_at_misses(self._session, f"it was {why}")
 
     async def broken(self, shown: Streaming, cause: InterruptCause, why: str, dollars: float) -> None:
         """Record the interrupted answer."""

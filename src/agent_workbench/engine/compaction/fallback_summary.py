@@ -7,6 +7,7 @@ from agent_workbench.core.events import (
     ActionFinished,
     ActionProposed,
     ActionRejected,
+    InterruptCause,
     ModelInterrupted,
     ProposalReplaced,
     Recorded,
@@ -17,7 +18,7 @@ from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.prompt.step_history import is_answer, last_compaction, steps_since_compaction
+from agent_workbench.engine.prompt.step_history import last_compaction, steps_since_compaction
 from agent_workbench.engine.runtime.text_limits import clip
 
 ASKED_CHARS = 100
@@ -66,8 +67,9 @@ def _lines(steps: Sequence[Recorded]) -> Iterator[str]:
                 yield f"- step {rejected.step} was not taken: {_short(rejected.reason, CAME_CHARS)}"
             case ReflexionNoted() as noted:
                 yield f"- reflexion: {_short(noted.text, REFLEXION_CHARS)}"
-            case ModelInterrupted() as cut if is_answer(cut):
-                yield f"- step {cut.step}: the answer was too long"
+            case ModelInterrupted(cut=True) as cut:
+                fault = "repeated itself" if cut.cause is InterruptCause.REPETITION else "was too long"
+                yield f"- step {cut.step}: the answer {fault}"
             case _:
                 pass
 

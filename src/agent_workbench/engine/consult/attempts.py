@@ -30,11 +30,16 @@ from agent_workbench.core.model import (
     ThoughtDelta,
 )
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.text.repetition import RepetitionDetector
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
 from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.consult.prompt import consult_messages, verifier_messages
 from agent_workbench.engine.prompt.messages import prompt_sha
 
+_CUT = {
+    StopCause.LENGTH: "the answer was cut at the token limit",
+    StopCause.REPETITION: "the answer was stopped where it began to repeat itself",
+}
 WARM_SECONDS = 0.2
 """An endpoint that is ready within this time had its model loaded."""
 LOADING_SECONDS = 30.0
@@ -123,7 +128,7 @@ async def _attempt(
     if refused:
         answering.feedback.append(refused)
         return None
-    limit = ("the answer was cut at the token limit",) if end.stop is StopCause.LENGTH else ()
+    limit = (_CUT[end.stop],) if end.stop in _CUT else ()
     long = (f"{cut:,} characters of the answer are left out",) if cut else ()
     return TakenAnswer(text, attempt.model or name, cut, (*limit, *long))
 
@@ -169,7 +174,7 @@ def _request(
         answer_tokens=asked.answer_tokens,
         answer_seconds=context.settings.model.answer_seconds,
         subject=asked.skill,
-        sampling=context.settings.sampling.of(Purpose.CONSULTANT).sampling,
+        sampling=context.settings.sampling.of(Purpose.CONSULTANT).sampling(),
         seed=seed,
         dollars_left=context.dollars_left,
         answered=sum(each.answered is not None for each in ended),
@@ -181,6 +186,7 @@ async def _answer(context: ConsultContext, model: Model, request: ModelRequest, 
     """Stream an answer into `answering.shown`; one that does not end is cut at a length and at a time."""
     counts = await model.count_tokens([each.text for each in request.messages])
     request = replace(request, prompt_tokens=sum(counts))
+    detector = RepetitionDetector()
     try:
         async with (
             asyncio.timeout(request.answer_seconds * TOTAL_FACTOR),
@@ -191,6 +197,9 @@ async def _answer(context: ConsultContext, model: Model, request: ModelRequest, 
                     return item
                 answering.shown = _with(answering.shown, item)
                 context.show(answering.shown)
+                if isinstance(item, TextDelta) and (loop := detector.feed(item.text)):
+                    answering.shown = replace(answering.shown, text=answering.shown.text[: loop.end])
+                    return AnswerEnd(StopCause.REPETITION, _cost(answering, 0.0))
                 if len(answering.shown.text) + len(answering.shown.thought) > 2 * MAX_ANSWER_CHARS:
                     return AnswerEnd(StopCause.LENGTH, _cost(answering, 0.0))
     except TimeoutError:

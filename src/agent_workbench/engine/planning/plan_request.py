@@ -12,6 +12,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, Message, ModelFacts, ModelRequest, Purpose, StopCause
 from agent_workbench.core.state.planning import Planning
+from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, seed_of, text_sha
 from agent_workbench.engine.answer.streaming import AnswerLog, stream
 from agent_workbench.engine.planning.plan_answer import CHECK_GRAMMAR, plan_grammar
@@ -44,6 +45,7 @@ async def _send(
     session: SessionContext, planning: Planning, facts: ModelFacts, messages: tuple[Message, ...], grammar: str
 ) -> None:
     chosen = session.settings.sampling.of(Purpose.PLANNER)
+    sampling = chosen.sampling(thinks=facts.thinks)
     seed = seed_of(session.state) if chosen.seed is None else chosen.seed
     counts = await session.ports.model.count_tokens([each.text for each in messages], Purpose.PLANNER)
     room = facts.context_tokens - sum(counts)
@@ -56,7 +58,7 @@ async def _send(
         facts.endpoint,
         seed,
         text_sha(grammar) if grammar else "",
-        chosen.sampling,
+        sampling,
         ANSWER_TOKENS,
     )
     await session.record(built)
@@ -67,10 +69,10 @@ async def _send(
         answer_tokens=ANSWER_TOKENS,
         answer_seconds=session.settings.model.answer_seconds,
         subject=CHECK_SUBJECT if planning.check_for else SUBJECT,
-        sampling=chosen.sampling,
+        sampling=sampling,
         seed=seed,
     )
-    await stream(session, request, PlanAnswerLog(session, built.step))
+    await stream(session, request, PlanAnswerLog(session, built.step), guard=AnswerGuard(request))
 
 
 async def _overflowed(session: SessionContext, planning: Planning, full: ContextOverflow) -> None:
@@ -120,6 +122,8 @@ class PlanAnswerLog(AnswerLog):
         await self._session.record(answer)
         if end.stop is StopCause.LENGTH:
             await reject_answer(self._session, self._step, f"it was cut at the limit of {ANSWER_TOKENS} tokens")
+        elif end.stop is StopCause.REPETITION:
+            await reject_answer(self._session, self._step, f"it was {end.what}")
 
     async def broken(self, shown: Streaming, cause: InterruptCause, why: str, dollars: float) -> None:
         """Record the interrupted answer, which is never read."""

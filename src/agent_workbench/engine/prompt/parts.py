@@ -12,7 +12,6 @@ from agent_workbench.core.events import (
     ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
-    InterruptCause,
     KnowledgeFound,
     ModelAnswered,
     ModelInterrupted,
@@ -83,7 +82,7 @@ def parts_of(
             yield from _opening(event)
         case ModelAnswered():
             yield Part(Role.ASSISTANT, "answer", event.text)
-        case ModelInterrupted(cause=InterruptCause.LENGTH):
+        case ModelInterrupted(cut=True):
             yield Part(Role.ASSISTANT, "answer", cut_answer_text(event, wording))
             yield Part(Role.USER, "observation", event_text(event, wording))
         case KnowledgeFound():

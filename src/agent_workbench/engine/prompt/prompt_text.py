@@ -144,6 +144,7 @@ SOURCE_SHAPE_CHARS, SOURCE_SUMMARY_CHARS, SOURCE_NOTE_CHARS, SOURCE_NOTES = 400,
 """Limits for the texts of a source's tool in a prompt."""
 
 CUT_BEFORE = "Your answer was cut because it was too long, and was not taken. Be shorter."
+REPEATED = "Your answer said the same again and again from there on, and was not taken. Write each line once, then end."
 CUT_LINES, CUT_CHARS = 12, 600
 """The lines and characters of an answer that was cut that are sent back."""
 
@@ -218,6 +219,8 @@ def event_text(event: Event, version: int = VERSION) -> str:
             return "Take the next step."
         case ActionRejected():
             return f"That step was not taken: {event.reason}"
+        case ModelInterrupted(cause=InterruptCause.REPETITION):
+            return REPEATED
         case ModelInterrupted(cause=InterruptCause.LENGTH):
             return _cut(event) if version else CUT_BEFORE
         case ActionDecided(verdict=Verdict.REJECT):
@@ -233,7 +236,7 @@ def event_text(event: Event, version: int = VERSION) -> str:
 
 
 def cut_answer_text(event: ModelInterrupted, version: int = VERSION) -> str:
-    """Return the first lines of an answer that was cut for its length, for the next prompt."""
+    """Return the first lines of an answer that was cut, for the next prompt."""
     if not version:
         return event.partial
     lines = "\n".join(event.partial.split("\n")[:CUT_LINES])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
     ActionDecided,
     ActionFinished,
@@ -12,19 +13,20 @@ from agent_workbench.core.events import (
     ContextCompacted,
     ContextFilled,
     Event,
-    InterruptCause,
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
     ProposalReplaced,
     Recorded,
     StepUndone,
+    TestsFinished,
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, Verdict, is_person
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import pieces_shown_by
+from agent_workbench.core.state.session_state import TaskRun
 
 
 def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
@@ -58,10 +60,8 @@ def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
 
 
 def is_answer(event: Event) -> bool:
-    """Return True if the event is an answer that later prompts repeat: complete, or cut for its length."""
-    return isinstance(event, ModelAnswered) or (
-        isinstance(event, ModelInterrupted) and event.cause is InterruptCause.LENGTH
-    )
+    """Return True if the event is an answer that later prompts repeat: complete, or cut."""
+    return isinstance(event, ModelAnswered) or (isinstance(event, ModelInterrupted) and event.cut)
 
 
 def answers_of(history: Iterable[Recorded]) -> list[Recorded]:
@@ -95,6 +95,22 @@ def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
             case _:
                 continue
     return len(standing)
+
+
+def failed_attempts(run: TaskRun) -> int:
+    """Return the number of failed attempts since the checks passed last: red checks, and answers that were no step."""
+    failed = 0
+    for recorded in steps_of(run.history):
+        match recorded.event:
+            case TestsFinished(purpose=CheckPurpose.AFTER_DIFF | CheckPurpose.FINAL, results=results):
+                failed = 0 if run.acceptable(results) else failed + 1
+            case ModelInterrupted(cut=True) | ActionRejected(empty_finish=False):
+                failed += 1
+            case StepUndone():
+                failed = 0
+            case _:
+                continue
+    return failed
 
 
 def last_compaction(history: Sequence[Recorded]) -> ContextCompacted | None:

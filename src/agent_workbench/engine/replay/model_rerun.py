@@ -7,11 +7,13 @@ from typing import Protocol
 from agent_workbench.core.errors import ModelUnavailable, WorkspaceError
 from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, Recorded
 from agent_workbench.core.history.reproduced_prompts import PromptDifference, ReproducedPrompt
+from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelRequest, Purpose, StopCause, TextDelta
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
+from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.answer.grammar_choice import fixed_grammar, possible_steps_grammar
-from agent_workbench.engine.answer.model_request import text_sha
+from agent_workbench.engine.answer.model_request import guard_of, text_sha
 from agent_workbench.engine.replay.rerun import RecordedPrompt, messages_of, prompts_of, short_diff
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 
@@ -40,7 +42,8 @@ async def rerun_with_model(
             yield ReproducedPrompt(asked.number, asked.seq, asked.built, compared=False, remark=remark)
             continue
         grammar, remark = await _grammar(asked, trees, settings)
-        now, figures = await _answer(model, _request(asked, grammar, settings))
+        request = _request(asked, grammar, settings)
+        now, figures = await _answer(model, request, _guard(asked, request))
         difference = _difference(_said(then), now)
         if difference is not None and figures.cached_tokens != then.figures.cached_tokens:
             remark = "; ".join(filter(None, (remark, _cache_remark(then.figures, figures))))
@@ -79,12 +82,21 @@ async def _grammar(asked: RecordedPrompt, trees: RecordedTrees, settings: Settin
     return made, "" if text_sha(made) == recorded else "the grammar made again is another one than the recorded"
 
 
-async def _answer(model: Model, request: ModelRequest) -> tuple[str, AnswerFigures]:
+def _guard(asked: RecordedPrompt, request: ModelRequest) -> AnswerGuard | None:
+    """Return the guard that the recorded answer had."""
+    run = asked.before.run
+    return guard_of(run, request) if run is not None else AnswerGuard(request)
+
+
+async def _answer(model: Model, request: ModelRequest, guard: AnswerGuard | None) -> tuple[str, AnswerFigures]:
     said: list[str] = []
     async with aclosing(model.answer(request)) as items:
         async for item in items:
             if isinstance(item, TextDelta):
                 said.append(item.text)
+                stop = guard.stop(item, Streaming(text="".join(said))) if guard is not None else None
+                if stop is not None:
+                    return stop.text + (f"\n… {stop.what}" if stop.what else ""), AnswerFigures()
             if isinstance(item, AnswerEnd):
                 return "".join(said) + (f"\n{CUT}" if item.stop is StopCause.LENGTH else ""), item.figures
     raise ModelUnavailable("the model's answer has no end", advice="try again", partial="".join(said))

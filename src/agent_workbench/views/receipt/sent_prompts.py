@@ -9,7 +9,6 @@ from agent_workbench.core.events import (
     ChatShortened,
     ContextCompacted,
     ContextFilled,
-    InterruptCause,
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
@@ -93,6 +92,4 @@ def prompts_in_context(sent: tuple[SentPrompt, ...]) -> tuple[SentPrompt, ...]:
 def has_answers(sent: tuple[SentPrompt, ...]) -> bool:
     """Return True if there are answers that a summary could cover."""
     ends = (each.end for each in sent if each.built.purpose is not Purpose.SUMMARY)
-    return any(
-        isinstance(end, ModelAnswered) or (end is not None and end.cause is InterruptCause.LENGTH) for end in ends
-    )
+    return any(isinstance(end, ModelAnswered) or (end is not None and end.cut) for end in ends)
