@@ -61,7 +61,10 @@ def test_threads_are_physical_cores_within_the_limits() -> None:
     machine = MachineResources(cores=2, physical_cores=6, memory_total_gb=8, memory_available_gb=8)
     limited = server_options(FACTS, SIZE, machine, ServingSettings())
     assert limited.threads == 2
-    assert "threads 2: as many cores as the container may use" in limited.reasons
+    assert (
+        "threads 2: as many cores as the container may use, which sleep while they wait for each other"
+        in limited.reasons
+    )
     assert options(30, size=600_000).threads == 1
     assert server_options(FACTS, SIZE, MachineResources(), ServingSettings()).threads == 0
 

@@ -168,7 +168,8 @@ def _threads_reason(threads: int, size: int, machine: MachineResources, said: Se
     if size < TINY_BYTES:
         return "threads 1: more would only wait for each other in so small a model"
     limited = machine.cores < (machine.physical_cores or machine.cores)
-    return f"threads {threads}: " + ("as many cores as the container may use" if limited else "the physical cores")
+    why = "as many cores as the container may use" if limited else "the physical cores"
+    return f"threads {threads}: {why}" + (", which sleep while they wait for each other" if threads > 1 else "")
 
 
 def _gpu_reason(layers: int | None, facts: GgufFacts, vram: float, said: ServingSettings) -> tuple[str, ...]:

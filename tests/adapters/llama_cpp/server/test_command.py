@@ -25,6 +25,15 @@ def test_ones_own_server_gets_what_was_computed_and_no_key_in_its_arguments() ->
     assert "k" not in made.argv
 
 
+def test_threads_that_wait_sleep_unless_the_user_says_otherwise() -> None:
+    def policy(**environ: str) -> str:
+        made = server_command(Path("/m.gguf"), options=COMPUTED, server="", api_key="k", environ=environ)
+        return made.environment["OMP_WAIT_POLICY"]
+
+    assert policy() == "passive"
+    assert policy(OMP_WAIT_POLICY="active") == "active"
+
+
 def test_what_is_left_to_llama_cpp_is_not_said() -> None:
     assert not {"-t", "-ngl", "-ctk"} & set(command(ServerOptions(), "sh").argv)
     assert "--gpu-layers" not in command(ServerOptions()).argv

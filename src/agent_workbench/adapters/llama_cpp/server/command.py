@@ -50,7 +50,9 @@ def server_command(
     With `embeddings` it serves vectors of texts that have at most as many tokens as the context, in place of answers.
     Raises `ModelUnavailable` when there is no such binary.
     """
-    environment = child_environment(environ, *_OF_DEVICES)
+    # Threads that wait for each other sleep at once. Where others want the cores too, one that spins takes its turn
+    # from the thread it waits for. The user's own variable wins.
+    environment = {"OMP_WAIT_POLICY": "passive"} | child_environment(environ, *_OF_DEVICES)
     environment[API_KEY_VARIABLE] = api_key
     # Else a server that aborts has itself looked at by a debugger first, for seconds and a hundred lines.
     environment["GGML_NO_BACKTRACE"] = "1"
