@@ -43,7 +43,7 @@ def test_everything_arrives(tmp_path: Path) -> None:
         ),
     }
     assert settings.cost_cap_daily == 1.5
-    assert settings.sampling.executor == RoleSampling(0.2, 0.1, 0.9, 40, 0.0, 7)
+    assert settings.sampling.executor == RoleSampling(0.2, 0.1, 0.9, 40, 0.0, seed=7)
     assert settings.sampling.of(Purpose.SUMMARY).sampling() == Sampling(0.2, 0.9, 40, 0.0)
     assert settings.sampling.of(Purpose.PLANNER) == RoleSampling()
     assert settings.key_variables == ("HOSTED_KEY",)

@@ -41,7 +41,7 @@ async def test_facts_are_honest_and_said(server: FaultyServer) -> None:
 
 async def test_only_what_every_server_knows_is_sent(server: FaultyServer) -> None:
     model = LlamaCppModel(server.url)
-    sampling = Sampling(temperature=0.5, top_p=0.9, top_k=20, min_p=0.1)
+    sampling = Sampling(temperature=0.5, top_p=0.9, top_k=20, min_p=0.1, thinking_budget_tokens=9)
     got = await collect(model, ask(grammar='root ::= "a"', seed=7, sampling=sampling))
     await collect(model, ask())
     await model.close()
@@ -56,11 +56,12 @@ async def test_all_of_the_sampling_goes_to_llama_cpp() -> None:
     async with FaultyServer().chat(stream(delta("hi"), END)) as server:
         model = LlamaCppModel(server.url)
         await collect(model, ask(seed=7, sampling=Sampling(temperature=0.0, top_k=20, min_p=0.1)))
-        await collect(model, ask(exact=True))
+        await collect(model, ask(exact=True, answer_tokens=90, sampling=Sampling(thinking_budget_tokens=200)))
         await model.close()
         request, exact = (request.json for request in server.asked("/v1/chat/completions"))
     assert (request["seed"], request["temperature"], request["top_k"], request["min_p"]) == (7, 0.0, 20, 0.1)
-    assert "top_p" not in request
+    assert not {"top_p", "thinking_budget_tokens"} & set(request)
+    assert exact["thinking_budget_tokens"] == 90
     assert (request["cache_prompt"], exact["cache_prompt"]) == (True, False)
 
 

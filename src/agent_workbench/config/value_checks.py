@@ -236,6 +236,7 @@ _POSITIVE = (
     *("model.context_tokens", "model.answer_seconds", "model.answer_tokens", "limits.max_tool_calls_per_task"),
     *("limits.consecutive_failure_threshold", "limits.command_seconds", "skills.script_seconds"),
     "infrastructure.run_seconds",
+    *(f"sampling.{role}.thinking_tokens" for role in ("planner", "executor", "reflexion")),
     *("retrieval.chunker.max_tokens", "endpoints.*.context_tokens", "model.threads", "endpoints.*.threads"),
 )
 _ROLES = ("planner", "executor", "reflexion", "verifier", "skills.*")

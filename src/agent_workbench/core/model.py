@@ -35,12 +35,16 @@ class Purpose(StrEnum):
 
 
 class Sampling(RecordedValue, frozen=True):
-    """Sampling parameters under llama.cpp's names; None leaves one to the server."""
+    """Sampling parameters under llama.cpp's names; None leaves one to the server.
+
+    `thinking_budget_tokens` is the limit of the thought before an answer: the server ends it, and the answer follows.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
+    thinking_budget_tokens: int | None = None
 
 
 class ModelRequest(Struct, frozen=True):

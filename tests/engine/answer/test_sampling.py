@@ -55,5 +55,6 @@ def test_the_temperature_is_bounded_and_a_model_that_thinks_keeps_its_servers() 
     assert [RoleSampling().sampling(failed).temperature for failed in (0, 1, 9)] == [0.2, 0.5, 1.0]
     assert [RoleSampling(1.3).sampling(failed).temperature for failed in (0, 4)] == [1.3, 1.3]
     assert RoleSampling(0, retry_temperature=0).sampling(5).temperature == 0
-    assert RoleSampling(top_k=5).sampling(5, thinks=True) == Sampling(top_k=5)
+    assert RoleSampling(top_k=5).sampling(5, thinks=True) == Sampling(top_k=5, thinking_budget_tokens=2048)
+    assert RoleSampling(thinking_tokens=99).sampling().thinking_budget_tokens is None
     assert RoleSampling(0.6).sampling(thinks=True).temperature == 0.6

@@ -11,7 +11,17 @@ from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny_model import Template, write_tiny_gguf
 from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, ModelObserved, TaskCommitted
-from agent_workbench.core.model import Purpose
+from agent_workbench.core.model import (
+    AnswerEnd,
+    Message,
+    ModelRequest,
+    Purpose,
+    Role,
+    Sampling,
+    StopCause,
+    TextDelta,
+    ThoughtDelta,
+)
 from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.engine.prompt.messages import build_parts
 from tests.engine.stage import FINISH, OPEN, a_stage, call, change
@@ -40,6 +50,42 @@ async def test_a_task_with_a_model_that_thinks(tmp_path: Path, template: Templat
         prompt = "".join(part.text for part in build_parts(stage.state, Purpose.EXECUTOR))
         assert not [thought for thought in thoughts if len(thought) > 8 and thought in prompt]
     await model.close()
+
+
+async def test_a_thought_over_its_budget_is_ended_and_the_answer_follows(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    await asyncio.to_thread(write_tiny_gguf, path, template="think")
+    server = EmbeddedServer(path, log=tmp_path / "log", environ=os.environ, serving=ServingSettings(2048))
+    model = EmbeddedModel(server)
+
+    async def answer(budget: int | None) -> tuple[str, str, StopCause]:
+        sampling = Sampling(temperature=1.0, thinking_budget_tokens=budget)
+        request = ModelRequest(
+            (Message(Role.USER, "?"),),
+            grammar='root ::= "Answer: " [a-z]+',
+            answer_tokens=60,
+            sampling=sampling,
+            seed=3,
+        )
+        thought, text = "", ""
+        async for item in model.answer(request):
+            match item:
+                case ThoughtDelta():
+                    thought += item.text
+                case TextDelta():
+                    text += item.text
+                case AnswerEnd():
+                    return thought, text, item.stop
+                case _:
+                    pass
+        raise AssertionError("it has no end")
+
+    free, _, _ = await answer(None)
+    thought, text, stop = await answer(8)
+    await model.close()
+    assert free.startswith(thought)
+    assert 0 < len(thought) < len(free)
+    assert (text[:8], stop) == ("Answer: ", StopCause.END)
 
 
 @pytest.mark.parametrize("text", [True, False])

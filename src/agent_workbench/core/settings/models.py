@@ -155,16 +155,19 @@ class RoleSampling(Struct, frozen=True):
     """Only so many of the likeliest tokens."""
     min_p: float | None = None
     """Only tokens with this share of the likeliest one's chance, 0 to 1."""
+    thinking_tokens: int = 2048
+    """The longest thought of a model that thinks, in tokens, at most as long as an answer may be; then it answers."""
     seed: int | None = None
     """One seed for all prompts; without it each prompt has its own, which is recorded."""
 
     def sampling(self, failed: int = 0, *, thinks: bool = False) -> Sampling:
         """Return the parameters without the seed, after so many failed attempts; `thinks`: the model reasons first."""
+        thinking = self.thinking_tokens if thinks else None
         if self.temperature is None and thinks:
-            return Sampling(None, self.top_p, self.top_k, self.min_p)
+            return Sampling(None, self.top_p, self.top_k, self.min_p, thinking)
         base = USUAL_TEMPERATURE if self.temperature is None else self.temperature
         raised = round(min(base + failed * self.retry_temperature, MOST_RETRY_TEMPERATURE), 3)
-        return Sampling(max(base, raised), self.top_p, self.top_k, self.min_p)
+        return Sampling(max(base, raised), self.top_p, self.top_k, self.min_p, thinking)
 
 
 class SamplingSettings(Struct, frozen=True):

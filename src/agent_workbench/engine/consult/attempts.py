@@ -109,7 +109,8 @@ async def _attempt(
         model = await context.ports.endpoints.named(name)
         facts, warm = await _observe(model, LOADING_SECONDS if others else None)
         attempt = replace(attempt, model=facts.model, warm_start=warm)
-        end = await _answer(context, model, _request(context, asked, messages, seed, others=others), answering)
+        request = _request(context, asked, messages, seed, others=others, thinks=facts.thinks)
+        end = await _answer(context, model, request, answering)
         attempt = replace(attempt, model=end.model or attempt.model, figures=end.figures)
     except ModelError as error:
         attempt = replace(attempt, feedback=_short(str(error)), figures=_cost(answering, error.dollars))
@@ -165,7 +166,13 @@ async def _observe(model: Model, most_seconds: float | None) -> tuple[ModelFacts
 
 
 def _request(
-    context: ConsultContext, asked: ConsultantAsked, messages: tuple[Message, ...], seed: int, *, others: bool
+    context: ConsultContext,
+    asked: ConsultantAsked,
+    messages: tuple[Message, ...],
+    seed: int,
+    *,
+    others: bool,
+    thinks: bool,
 ) -> ModelRequest:
     ended = (each for each in context.state().consultations if each.asked.skill == asked.skill)
     return ModelRequest(
@@ -174,7 +181,7 @@ def _request(
         answer_tokens=asked.answer_tokens,
         answer_seconds=context.settings.model.answer_seconds,
         subject=asked.skill,
-        sampling=context.settings.sampling.of(Purpose.CONSULTANT).sampling(),
+        sampling=context.settings.sampling.of(Purpose.CONSULTANT).sampling(thinks=thinks),
         seed=seed,
         dollars_left=context.dollars_left,
         answered=sum(each.answered is not None for each in ended),

@@ -36,7 +36,7 @@ _REPLY_SECONDS = 30.0
 _ROUTER = "router"
 _SAMPLERS = frozenset({"top_k", "min_p"})
 _RELATIVE = _SAMPLERS | {"grammar"}
-_OWN = _RELATIVE | {"cache_prompt", "return_progress"}
+_OWN = _RELATIVE | {"cache_prompt", "return_progress", "thinking_budget_tokens"}
 # Keys for the context size in the list of models: llama.cpp, vLLM, OpenRouter, Mistral and others.
 _CONTEXT_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window")
 

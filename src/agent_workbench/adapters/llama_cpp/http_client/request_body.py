@@ -9,12 +9,14 @@ from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerE
 from agent_workbench.core.model import ModelRequest
 
 GRAMMAR = "grammar"
+THINKING_BUDGET = "thinking_budget_tokens"
 _LONGER_NAME = "max_completion_tokens"
 # Fields that a request can do without, in the order in which an error message is searched for them.
 _OPTIONAL = (
     GRAMMAR,
     "cache_prompt",
     "return_progress",
+    THINKING_BUDGET,
     "min_p",
     "top_k",
     "top_p",
@@ -47,6 +49,10 @@ def request_body(
     own: dict[str, object] = {
         "top_k": sampling.top_k,
         "min_p": sampling.min_p,
+        # Of the tokens that an answer may have, its thought gets half at most.
+        THINKING_BUDGET: None
+        if sampling.thinking_budget_tokens is None
+        else min(sampling.thinking_budget_tokens, request.answer_tokens),
         "cache_prompt": not request.exact,
         "return_progress": True,
         GRAMMAR: with_thought(request.grammar, known.thinking) if request.grammar else None,
