@@ -32,6 +32,7 @@ from bench import (
     tui,
 )
 from bench.figures import Figure
+from bench.tasks.command import main as tasks_main
 
 Measure = Callable[[], list[Figure]]
 
@@ -84,6 +85,8 @@ QUICK: dict[str, Measure] = {
 
 def main(arguments: list[str]) -> int:
     """Run what was named (all when nothing was) and print it; a bench that fails is told and makes the exit code 1."""
+    if arguments[:1] == ["tasks"]:
+        return tasks_main(arguments[1:])
     options = _parser().parse_args(arguments)
     benches = QUICK if options.quick else BENCHES
     report: dict[str, list[Figure]] = {}
