@@ -3,14 +3,15 @@
 import hashlib
 import json
 import shlex
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from bench.tasks.bed import SHOWN_LINES, Bed, Check, Ended, first_lines, run_program
+from bench.tasks.bed import SHOWN_LINES, Bed, Check, Ended, run_program
 from bench.tasks.cases import TaskCase
 from bench.tasks.proxy import CountingProxy, Exchange
 
@@ -137,6 +138,9 @@ def read_journal(journal: Path, attempt: Attempt) -> None:
 class Peer:
     """Base of agents that change the work tree themselves: a snapshot before each request finds the changes."""
 
+    beside: tuple[str, ...] = ()
+    """Beginnings of prompts that ask for no step of the work, such as for a summary."""
+
     def __init__(self, name: str, python: Path) -> None:
         self.name = name
         self._python = python
@@ -147,10 +151,13 @@ class Peer:
         states = [bed.base]
         changes: list[Change] = []
 
-        def note(answers: int) -> None:
+        def answers(exchanges: Sequence[Exchange]) -> int:
+            return sum(not each.begins(*self.beside) for each in exchanges)
+
+        def note(exchanges: Sequence[Exchange]) -> None:
             if (tree := bed.snapshot()) != states[-1]:
                 states.append(tree)
-                changes.append(Change(answers, tree))
+                changes.append(Change(answers(exchanges), tree))
 
         proxy.take()
         proxy.on_request = note
@@ -158,10 +165,10 @@ class Peer:
             environment = {**bed.environment(conditions.check), **more}
             ended = run_program(argv, bed.repo, environment, conditions.seconds)
         finally:
-            proxy.on_request = lambda number: None
+            proxy.on_request = lambda earlier: None
         exchanges = proxy.take()
-        note(len(exchanges))
-        return Attempt(ended, changes, exchanges, answers=len(exchanges))
+        note(exchanges)
+        return Attempt(ended, changes, exchanges, answers=answers(exchanges))
 
     def _installed(self, package: str) -> str:
         code = f"import importlib.metadata as m, sys; sys.stdout.write(m.version({package!r}))"
@@ -174,6 +181,8 @@ class Peer:
 
 class Aider(Peer):
     """aider with one of its edit formats. `bare`: as in its leaderboard, without the test and its output at first."""
+
+    beside = ("*Briefly* summarize", "You are an expert software engineer that generates concise")
 
     def __init__(self, name: str, python: Path, edit_format: str, *, bare: bool = False) -> None:
         super().__init__(name, python)
@@ -194,8 +203,7 @@ class Aider(Peer):
         )
         message = case.words
         if conditions.alike and not self._bare:
-            output = first_lines(conditions.check.run(case, bed.repo)[1])
-            message += f"\n\nThe output of `{case.check.replace('{python}', 'python')}`:\n\n```\n{output}\n```\n"
+            message += failing_output(bed, conditions)
         script = bed.home / "check.sh"
         script.write_text(
             f"said=$({conditions.check.bounded(case)} 2>&1)\ncode=$?\n"
@@ -240,6 +248,63 @@ class Aider(Peer):
             for path in shown_tests(bed.case):
                 arguments += ["--read", path]
         return arguments
+
+
+class MiniSweAgent(Peer):
+    """mini-swe-agent with its text-based configuration. It runs the commands that the model writes.
+
+    With bubblewrap they write nowhere but in the bed; without it they have to be allowed (`unconfined`).
+    """
+
+    def __init__(self, name: str, python: Path, *, unconfined: bool) -> None:
+        super().__init__(name, python)
+        self._unconfined = unconfined
+
+    def version(self) -> str:
+        """Return the version of the package."""
+        return self._installed("mini-swe-agent")
+
+    def attempt(self, bed: Bed, proxy: CountingProxy, conditions: Conditions) -> Attempt:
+        """Run `mini --yolo` with the words and the command line of the check, which it has no option for."""
+        check = conditions.check.bounded(bed.case)
+        words = f"{bed.case.words}\n\nThis command has to pass: `{check}`"
+        if conditions.alike:
+            words += failing_output(bed, conditions)
+        model = {
+            "model_kwargs": {"api_base": f"{proxy.url}/v1", "api_key": "none", "timeout": conditions.seconds},
+            "cost_tracking": "ignore_errors",
+        }
+        overlay = bed.home / "bench.yaml"
+        overlay.write_text(json.dumps({"model": model, "environment": {"timeout": conditions.check.seconds + 15}}))
+        argv = [
+            *(str(self._python.parent / "mini"), "--yolo", "--exit-immediately", "--cost-limit", "0"),
+            *("--config", "mini_textbased.yaml", "--config", str(overlay), "--model", f"openai/{MODEL}"),
+            *("--model-class", "litellm_textbased", "--output", str(bed.home / "trajectory.json"), "--task", words),
+        ]
+        more = {
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "MSWEA_CONFIGURED": "true",
+            "MSWEA_GLOBAL_CONFIG_DIR": str(bed.home / "mini"),
+        }
+        attempt = self._observed([*self._sandbox(bed), *argv], bed, proxy, conditions, more)
+        attempt.malformed = sum(each.answer.count("```mswea_bash_command") != 1 for each in attempt.exchanges)
+        return attempt
+
+    def _sandbox(self, bed: Bed) -> list[str]:
+        if (bubblewrap := shutil.which("bwrap")) is None:
+            if not self._unconfined:
+                raise SystemExit("bubblewrap is not installed, so a model's commands may do anything: --unconfined")
+            return []
+        folder = str(bed.folder)
+        writable = ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/var/tmp", "--bind", folder, folder]
+        return [bubblewrap, "--ro-bind", "/", "/", *writable, "--die-with-parent", "--chdir", str(bed.repo)]
+
+
+def failing_output(bed: Bed, conditions: Conditions) -> str:
+    """Return the paragraph that shows a model how the check fails at first."""
+    output = conditions.check.failing_output(bed.case, bed.repo)
+    command = bed.case.check.replace("{python}", "python")
+    return f"\n\nThe output of `{command}`:\n\n```\n{output}\n```\n"
 
 
 def shown_tests(case: TaskCase) -> list[str]:

@@ -12,6 +12,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import psutil
@@ -67,16 +68,22 @@ class Check(Struct, frozen=True):
         """Return the same with the time limit, for programs that have none of their own."""
         return f"timeout -s ABRT -k 5 {self.seconds} env PYTHONFAULTHANDLER=1 {self.plain(case)}"
 
-    def run(self, case: TaskCase, folder: Path) -> tuple[bool, str]:
-        """Run the check in a folder; return if it passed, and its output."""
+    def failing_output(self, case: TaskCase, folder: Path) -> str:
+        """Return the beginning of the check's output in a folder."""
+        return first_lines(self._run(self.bounded(case), folder, self.seconds + 15).output)
+
+    def passes(self, case: TaskCase, folder: Path) -> bool:
+        """Return True if the check passes in a folder; its limit is processor time, whatever else the machine does."""
+        return self._run(f"ulimit -t {self.seconds}; {self.plain(case)}", folder, 10 * self.seconds).code == 0
+
+    def _run(self, command: str, folder: Path, seconds: int) -> Ended:
         environment = {
             "PATH": os.environ["PATH"],
-            "HOME": str(folder),
+            "HOME": os.devnull,
             "LANG": "C.UTF-8",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        done = run_program(("/bin/sh", "-c", self.bounded(case)), folder, environment, self.seconds + 15)
-        return done.code == 0, done.output
+        return run_program(("/bin/sh", "-c", command), folder, environment, seconds)
 
 
 class Bed:
@@ -118,13 +125,30 @@ class Bed:
         finally:
             index.unlink(missing_ok=True)
 
-    def write(self, files: Mapping[str, bytes]) -> None:
-        """Write files into the repository."""
-        write_files(self.repo, files)
-
     def difference(self, tree: str) -> bytes:
         """Return the diff from the base to a tree."""
         return self._git("diff", self.base, tree)
+
+    @cached_property
+    def solution(self) -> str:
+        """The tree of the known solution. It is in no work tree and no commit."""
+        index = self.folder / "index-solution"
+        self._git("read-tree", self.base, index=index)
+        for path, content in self.case.solution.items():
+            blob = self._git("hash-object", "-w", "--stdin", content=content).decode().strip()
+            self._git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", index=index)
+        return self._git("write-tree", index=index).decode().strip()
+
+    def places(self, tree: str) -> set[tuple[str, str]]:
+        """Return the changed files outside of the tests, each with the heading of the function, as git finds it."""
+        said = self._git("diff", "-U0", "--no-color", "--no-prefix", self.base, tree).decode(errors="replace")
+        found, path = set(), ""
+        for line in said.splitlines():
+            if line.startswith(("--- ", "+++ ")):
+                path = line[4:] if line[4:] != os.devnull else path
+            elif line.startswith("@@ "):
+                found.add((path, line.split("@@", 2)[2].strip()))
+        return {place for place in found if place[0] not in self.case.tests}
 
     def touched_tests(self, tree: str) -> list[str]:
         """Return which tests, and files that configure them, differ in a tree from the base."""
@@ -147,12 +171,12 @@ class Bed:
                 if path in self.case.tests or path.rpartition("/")[2] in JUDGES
             }
             write_files(folder, put_back)
-            return check.run(self.case, folder)[0]
+            return check.passes(self.case, folder)
 
-    def _git(self, *arguments: str, index: Path | None = None) -> bytes:
+    def _git(self, *arguments: str, index: Path | None = None, content: bytes = b"") -> bytes:
         environment = {"PATH": os.environ["PATH"], **_GIT, **({"GIT_INDEX_FILE": str(index)} if index else {})}
         return subprocess.run(
-            ["git", *arguments], cwd=self.repo, env=environment, capture_output=True, check=True
+            ["git", *arguments], cwd=self.repo, env=environment, input=content, capture_output=True, check=True
         ).stdout
 
 
@@ -205,7 +229,10 @@ def _end_all(group: int, mark: str) -> None:
     """Kill the process group, and processes outside of it that inherited the mark in their environment."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
+    killed = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(_MARK) == mark:
                 process.kill()
+                killed.append(process)
+    psutil.wait_procs(killed, timeout=10)

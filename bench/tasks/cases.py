@@ -4,7 +4,7 @@ import io
 import re
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -56,15 +56,6 @@ class Clone:
         return found
 
 
-def read_cases(source: str) -> tuple[list[TaskCase], str]:
-    """Return the tasks of `SET:FOLDER` in a stable order, and the commit that they come from."""
-    kind, _, folder = source.partition(":")
-    if kind not in SETS or not folder:
-        raise SystemExit(f"{source} is no source; write SET:FOLDER, where SET is one of {', '.join(SETS)}")
-    clone = Clone(Path(folder).expanduser())
-    return sorted(SETS[kind](clone), key=lambda case: case.id), clone.commit
-
-
 _WRONG_OR_RIGHT = re.compile(r"if pytest\.use_correct:\n.*\nelse:\n    (.*)\n")
 
 
@@ -92,25 +83,3 @@ def quixbugs_cases(clone: Clone) -> Iterator[TaskCase]:
             check=f"{{python}} -m pytest -q {test}",
             solution={program: files[f"correct_{program}"]},
         )
-
-
-SETS: Mapping[str, Callable[[Clone], Iterator[TaskCase]]] = {"quixbugs": quixbugs_cases}
-
-
-def select(
-    cases: Sequence[TaskCase], sample: int, seed: int, excluded: Sequence[tuple[int, int]], names: Sequence[str]
-) -> list[TaskCase]:
-    """Return a random sample (0: all) of the tasks that are in none of the `excluded` samples, of `names` if given.
-
-    A sample is a number and a seed. It depends on the names of the tasks alone.
-    """
-    import random
-
-    def drawn(of: Sequence[TaskCase], number: int, by: int) -> list[TaskCase]:
-        return random.Random(by).sample(of, min(number, len(of))) if number else list(of)
-
-    gone = {case.id for number, by in excluded for case in drawn(cases, number, by)}
-    left = [case for case in cases if case.id not in gone and (not names or case.id in names)]
-    if missing := set(names) - {case.id for case in cases}:
-        raise SystemExit(f"no such task: {', '.join(sorted(missing))}")
-    return drawn(left, sample, seed)

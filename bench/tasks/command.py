@@ -21,11 +21,13 @@ from msgspec import json as msgspec_json
 
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.core.settings.models import ServingSettings
-from bench.tasks.agents import Agent, Aider, Attempt, Conditions, Ours
+from bench.tasks.agents import Agent, Aider, Attempt, Conditions, MiniSweAgent, Ours
 from bench.tasks.bed import Bed, Check
-from bench.tasks.cases import SETS, TaskCase, read_cases, select
+from bench.tasks.cases import TaskCase
 from bench.tasks.proxy import CountingProxy
-from bench.tasks.report import Row, Store, reasons, summary, table, tokens
+from bench.tasks.results import Row, Store, reasons, summary, tokens
+from bench.tasks.selection import SETS, exercise_name, possible_cases, read_cases, select
+from bench.tasks.table import table
 
 _START_SECONDS = 600
 
@@ -34,12 +36,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run the missing attempts, and print the table of all that were asked for."""
     given = _parser().parse_args(arguments)
     cases, commit = read_cases(given.source)
+    for other in given.exclude_source or ():
+        names = {exercise_name(case.id) for case in read_cases(other)[0]}
+        cases = [case for case in cases if exercise_name(case.id) not in names]
+    if given.source.startswith("history:") or given.verify:
+        cases = possible_cases(cases, _check(given), given.out / "possible.json")
     chosen = select(cases, given.sample, given.seed, given.exclude_sample or (), given.task or ())
     if given.list:
         print("\n".join(case.id for case in chosen))
         return 0
-    if given.verify:
-        return _verify(chosen, _check(given))
     given.out.mkdir(parents=True, exist_ok=True)
     store = Store(given.out / "rows.jsonl")
     agents = [_agent(name, given) for name in given.agents.split(",")]
@@ -81,7 +86,8 @@ def _attempt(given: argparse.Namespace, case: TaskCase, agent: Agent, run: str, 
         attempt = agent.attempt(bed, proxy, conditions)
         verdicts = {tree: bed.grade(tree, conditions.check) for tree in {change.tree for change in attempt.changes}}
         passed = tuple(verdicts[change.tree] for change in attempt.changes)
-        touched = bed.touched_tests(attempt.changes[-1].tree) if attempt.changes else []
+        last = attempt.changes[-1].tree if attempt.changes else bed.base
+        touched, places, wanted = bed.touched_tests(last), bed.places(last), bed.places(bed.solution)
         _keep(given.out / "kept" / run / case.id, bed, attempt)
     solved = bool(passed) and passed[-1] and attempt.kept
     in_tries = [ok for ok, change in zip(passed, attempt.changes, strict=True) if change.answer <= given.tries]
@@ -106,6 +112,8 @@ def _attempt(given: argparse.Namespace, case: TaskCase, agent: Agent, run: str, 
         passed=passed,
         answers_at=tuple(change.answer for change in attempt.changes),
         touched=tuple(touched),
+        right_file=bool({path for path, _ in places} & {path for path, _ in wanted}),
+        right_function=bool(places & wanted),
         end=attempt.end or f"exit code {attempt.ended.code}",
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         load=load,
@@ -121,24 +129,6 @@ def _keep(folder: Path, bed: Bed, attempt: Attempt) -> None:
         shutil.copytree(journal, folder / "session", dirs_exist_ok=True)
     if attempt.changes:
         (folder / "change.diff").write_bytes(bed.difference(attempt.changes[-1].tree))
-
-
-def _verify(cases: Sequence[TaskCase], check: Check) -> int:
-    """Print the tasks whose check does not fail at first, or does not pass with the known solution."""
-    wrong = 0
-    for case in cases:
-        with tempfile.TemporaryDirectory(prefix="bench-verify-") as name:
-            bed = Bed(Path(name) / "bed", case)
-            before, _ = check.run(case, bed.repo)
-            bed.write(case.solution)
-            after = bed.grade(bed.snapshot(), check)
-        if before or not after:
-            wrong += 1
-            print(
-                f"{case.id}: {'passes' if before else 'fails'} at first, {'passes' if after else 'fails'} when solved"
-            )
-    print(f"{len(cases)} tasks, {wrong} unusable")
-    return int(wrong > 0)
 
 
 @contextmanager
@@ -170,7 +160,9 @@ def _agent(name: str, given: argparse.Namespace) -> Agent:
         return Aider(
             name, given.peers / "aider/bin/python", "diff" if variant == "diff" else "whole", bare=variant == "bare"
         )
-    raise SystemExit(f"{name} is no agent; write ours, aider, aider:diff or aider:bare")
+    if name == "mini-swe-agent":
+        return MiniSweAgent(name, given.peers / "mini-swe-agent/bin/python", unconfined=given.unconfined)
+    raise SystemExit(f"{name} is no agent; write ours, aider, aider:diff, aider:bare or mini-swe-agent")
 
 
 def _run_id(agent: Agent, given: argparse.Namespace, commit: str) -> str:
@@ -214,7 +206,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench tasks", description="Compare coding agents on public task sets.")
     add = parser.add_argument
     add("--source", required=True, metavar="SET:FOLDER", help=f"a set ({', '.join(SETS)}) and a clone of it")
-    add("--agents", default="ours", metavar="NAME,...", help="ours, aider, aider:diff, aider:bare")
+    add("--agents", default="ours", metavar="NAME,...", help="ours, aider, aider:diff, aider:bare, mini-swe-agent")
     add("--model", type=lambda text: Path(text).expanduser(), metavar="FILE", help="a GGUF file to serve")
     add("--url", default="", help="a running server in its place; BENCH_API_KEY is its key")
     add("--peers", type=Path, metavar="FOLDER", help="folder with a virtual environment for each peer, of its name")
@@ -229,11 +221,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--sample", type=int, default=0, metavar="N", help="a random sample of the tasks")
     add("--seed", type=int, default=0, help="seed of the sample")
     add("--exclude-sample", type=_sample, action="append", metavar="N:SEED", help="no task of this sample")
+    add("--exclude-source", action="append", metavar="SET:FOLDER", help="no exercise that this set has too")
     add("--task", action="append", metavar="NAME", help="this task (may be given more than once)")
     add("--python", default=sys.executable, metavar="FILE", help="interpreter of the checks, with pytest")
     add("--out", type=Path, default=Path("build/bench-tasks"), metavar="FOLDER", help="results and transcripts")
     add("--report", action="store_true", help="print what is stored, and run nothing")
     add("--json", action="store_true", help="print the summary as JSON")
     add("--list", action="store_true", help="print the chosen tasks, and run nothing")
-    add("--verify", action="store_true", help="print the tasks that do not fail at first or have no working solution")
+    add("--verify", action="store_true", help="leave out what the known solution does not solve (always: history)")
+    add("--unconfined", action="store_true", help="run commands of a model although bubblewrap is not installed")
     return parser

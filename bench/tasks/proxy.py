@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -40,6 +40,11 @@ class Exchange(Struct):
     status: int = 0
     error: str = ""
 
+    def begins(self, *words: str) -> bool:
+        """Return True if the first message begins with one of these texts."""
+        content = self.messages[0].get("content") if self.messages else ""
+        return isinstance(content, str) and content.startswith(words)
+
     @property
     def loops(self) -> bool:
         """True if the answer ends in a repeated block."""
@@ -60,7 +65,7 @@ def ends_in_loop(answer: str) -> bool:
 class CountingProxy:
     """Passes requests on to `url`, with `api_key` and with `sampling` in place of theirs.
 
-    `on_request` is called before each request for an answer, with the number of those before it.
+    `on_request` is called before each request for an answer, with those before it.
     """
 
     def __init__(self, url: str, api_key: str = "", sampling: Mapping[str, Any] | None = None) -> None:
@@ -70,7 +75,7 @@ class CountingProxy:
         self._sampling = dict(sampling or {})
         self._exchanges: list[Exchange] = []
         self._links: set[http.client.HTTPConnection] = set()
-        self.on_request: Callable[[int], None] = lambda number: None
+        self.on_request: Callable[[Sequence[Exchange]], None] = lambda earlier: None
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -129,7 +134,7 @@ class CountingProxy:
     def counted(self, body: bytes) -> Iterator["Reading"]:
         """Count one request; give what reads its answer."""
         asked = json.loads(body)
-        self.on_request(len(self._exchanges))
+        self.on_request(self._exchanges)
         sampling = {
             name: value
             for name, value in asked.items()

@@ -1,6 +1,5 @@
-"""Results of attempts, their statistics, and the tables of them."""
+"""Results of attempts, and their statistics."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -56,6 +55,8 @@ class Row(Struct, frozen=True):
     passed: tuple[bool, ...] = ()
     answers_at: tuple[int, ...] = ()
     touched: tuple[str, ...] = ()
+    right_file: bool = False
+    right_function: bool = False
     end: str = ""
     time: str = ""
     load: float = 0.0
@@ -166,6 +167,8 @@ def _figures(rows: Sequence[Row]) -> dict[str, object]:
         "loop_tokens": sum(row.loop_tokens for row in rows),
         "median_seconds": median(row.seconds for row in rows),
         "median_seconds_solved": median(row.seconds for row in solved) if solved else None,
+        "right_file": _share(sum(row.right_file for row in rows), number),
+        "right_function": _share(sum(row.right_function for row in rows), number),
         "touched_tests": sum(bool(row.touched) for row in rows),
         "why": dict(Counter(row.why[0] for row in rows if not row.solved and row.why).most_common()),
     }
@@ -196,55 +199,3 @@ def _pair(first: str, rows: dict[str, Row], second: str, others: dict[str, Row])
         },
     }
     return result
-
-
-def table(rows: Sequence[Row]) -> str:
-    """Return the figures as text."""
-    if not rows:
-        return "no results"
-    found = json.loads(msgspec_json.encode(summary(rows)))
-    head = ("agent", "tasks", "first", "in tries", "solved", "95 %", "formed", "requests", "prompt 1", "read", "again")
-    lines = [(*head, "written", "in loops", "s", "s solved", "tests touched")]
-    for agent, each in found["agents"].items():
-        low, high = each["solved"]["wilson95"]
-        lines.append(
-            (
-                agent,
-                str(each["tasks"]),
-                *(f"{each[name]['share']:.1%}" for name in ("first", "within", "solved")),
-                f"{low:.0%}-{high:.0%}",
-                f"{each['well_formed']:.1%}",
-                f"{each['median_requests']:g}",
-                f"{each['median_first_prompt']:g}",
-                *(f"{each[name]:,}" for name in ("read", "again", "written", "loop_tokens")),
-                f"{each['median_seconds']:.0f}",
-                "-" if each["median_seconds_solved"] is None else f"{each['median_seconds_solved']:.0f}",
-                str(each["touched_tests"]),
-            )
-        )
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = [
-        "  ".join(
-            cell.ljust(width) if at == 0 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    ]
-    for agent, each in found["agents"].items():
-        text.append(
-            f"{agent} {each['version']}: " + (", ".join(f"{n} {why}" for why, n in each["why"].items()) or "all solved")
-        )
-    for pair in found["pairs"]:
-        said = "; ".join(
-            f"{name}: {pair[name]['only_first']} to {pair[name]['only_second']}, p = {pair[name]['mcnemar_p']:.3f}"
-            for name in ("first", "within", "solved")
-        )
-        both = pair["both_solved"]
-        text.append(f"{' / '.join(pair['agents'])}, {pair['tasks']} tasks in both: {said}")
-        if both["tasks"]:
-            medians = ", ".join(
-                f"{name} {both[f'median_{name}'][0]:.0f} / {both[f'median_{name}'][1]:.0f}"
-                for name in ("read", "written", "seconds")
-            )
-            text.append(f"  {both['tasks']} solved by both, medians: {medians}")
-    return "\n".join(text)
