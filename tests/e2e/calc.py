@@ -25,6 +25,7 @@ version: 1
 tasks:
   - id: T-1   # the first of all
     description: Make add() add
+    goal: add() returns the sum.   # so the model says when it is done
     accept_tests:
       - python test_calc.py   # quick
 """

@@ -27,7 +27,6 @@ async def test_a_prompt_becomes_a_task_whose_gates_are_asked_to_the_merge(served
         session = await window.new(repo)
         assert await window.prompt(session, TASK) == "end_turn"
         assert "I change it." in window.said("agent_thought_chunk")
-        assert "add() adds now." in window.said("agent_message_chunk")
         titles = [call.title for call, _ in window.asked]
         assert [str(title).split(":")[0] for title in titles[1:]] == ["checks", "diff", "commit", "fast-forward"]
         (diff,) = [each for each in window.asked[2][0].content or () if isinstance(each, wire.FileEditToolCallContent)]

@@ -134,7 +134,7 @@ async def demo_grammars(folder: Path) -> dict[str, str]:
 def task(name: str, check: str, waits_for: tuple[TaskId, ...]) -> Task:
     scope = PathScope(allowed_write_globs=("shop/**", "tests/**"))
     description = {"T-1": "Make the cart's total count quantities", "T-2": "Give the cart a discount in percent"}[name]
-    return Task(TaskId(name), description, accept_tests=(check,), depends_on=waits_for, scope=scope)
+    return Task(TaskId(name), description, "It works.", accept_tests=(check,), depends_on=waits_for, scope=scope)
 
 
 async def test_every_scripted_answer_fits_the_grammar_of_its_request(tmp_path: Path) -> None:
