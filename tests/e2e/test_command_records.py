@@ -29,7 +29,7 @@ MORE = {
     "skills/shout/SKILL.md": SKILL,
     "skills/shout/requirements.txt": "six==1.17.0\n",
 }
-OF_ITS_OWN = {("merge", "add"), ("worker", "--once")}
+OF_ITS_OWN = {("merge", "add"), ("worker", "add")}
 REFUSAL = "a command that the agent runs cannot decide"
 # Each verb runs in a session and on a terminal of its own, with a person's environment, and answers yes to everything.
 ATTACK = """
