@@ -28,6 +28,7 @@ FREE = {
     "adapters.retrieval.index.snapshot": CACHE,
     "adapters.retrieval.vectors.chroma_store": CACHE,
     "adapters.git.file_access.content": SCRATCH,
+    "adapters.git.user_checkout.file_switch:refusal": SCRATCH,
     "adapters.git.user_checkout.merge_result": SCRATCH,
     "adapters.git.user_checkout.past_tree": SCRATCH,
     "adapters.hooks.hook_commands": SCRATCH,

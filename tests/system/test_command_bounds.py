@@ -221,6 +221,8 @@ def test_git_changes_no_repository_of_others_for_a_command(monkeypatch: pytest.M
                 plumbing.attempt(*words, git_dir=where)
     index = str(tmp_path / "index")
     assert plumbing.attempt("read-tree", "HEAD", index=index).status == 0
+    with pytest.raises(TrustError):
+        plumbing.attempt("read-tree", "-m", "-u", "HEAD", index=index, work_tree=str(user.root))
     monkeypatch.setenv(COMMAND_MARK, bounds_text([str(tmp_path)]))
     assert plumbing.attempt(*EFFECTS[0]).status == 0
 

@@ -274,7 +274,8 @@ def _has_effect(arguments: Sequence[str], index: str) -> bool:
         return len(named) > 1
     if command == "config":
         return _ASKING_CONFIG.isdisjoint(words)
-    return command not in _READING and not (index and command in _WITH_OWN_INDEX)
+    changes_files = "-u" in words and "--dry-run" not in words
+    return command not in _READING and not (index and command in _WITH_OWN_INDEX and not changes_files)
 
 
 def _filters(names: bytes) -> tuple[str, ...]:

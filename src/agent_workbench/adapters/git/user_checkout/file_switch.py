@@ -20,6 +20,7 @@ from agent_workbench.adapters.git.file_access.folders import (
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
 from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.patch.paths import shown
+from agent_workbench.system.command_bounds import check_record
 
 # Without a refresh, git refuses a file whose times alone differ, also one that it is told to overlook.
 _REFRESH = ("update-index", "-q", "--really-refresh")
@@ -50,8 +51,11 @@ class FileSwitch:
     def run(self, before: str, after: str, changed: Sequence[TreeDifference]) -> None:
         """Switch index and files from `before` to `after`, or leave both as they were; `changed` are all differences.
 
-        Raises `WorkspaceError` or `StorageError`, and names files that could not be restored.
+        Raises `WorkspaceError` or `StorageError`, and names files that could not be restored; `TrustError` in a command
+        of the agent.
         """
+        for own in (self._root, self._checkout.paths.common_dir):
+            check_record(own)  # before anything that would have to be restored
         # Outside of a sparse checkout a tracked path has no file, and must not get one.
         restorable = [each for each in changed if each.before is None or self._is_there(each.path)]
         folders = {folder for each in changed for folder in parents_of(each.path)}
