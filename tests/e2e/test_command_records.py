@@ -164,7 +164,7 @@ async def test_a_command_decides_in_a_repository_and_a_state_folder_of_its_own(
     copy_repo(repo, FILES)
     write_files(repo, {f"{QUEUE}/add.yaml": ADD, "policy.yaml": POLICY})
     environ = {**machine.environ, "XDG_STATE_HOME": str(work / "state"), "XDG_CACHE_HOME": str(work / "cache")}
-    called = [
+    called: list[tuple[str, tuple[str, ...], dict[str, str]]] = [
         (str(repo), ("worker", "--once", "--policy", "policy.yaml", "--unconfined"), {}),
         (str(repo), ("merge", "add"), {}),
     ]
