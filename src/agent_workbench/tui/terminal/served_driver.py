@@ -20,7 +20,7 @@ class ServedDriver(WebDriver):
         """Take the pipes of the web server; the handlers of signals stay those of the app."""
         self._writer = BoundedWriter(self.fileno, lambda: self._app.call_later(self._app.refresh))
         self._writer.start()
-        self._write = self._writer.write  # a packet is written whole or dropped whole
+        self._write = self._writer.write  # type: ignore[assignment] # a packet is written or dropped whole
         kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         super().start_application_mode()
         for number, handler in kept.items():

@@ -77,6 +77,7 @@ class TerminalDriver(LinuxDriver):
     """Driver of a terminal. `stuck`: the terminal takes nothing, and who writes to it waits."""
 
     _writer: BoundedWriter | None = None
+    _encoding = "utf-8"
 
     @property
     def stuck(self) -> bool:
@@ -84,13 +85,17 @@ class TerminalDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """Take the terminal; Textual's own writer is started too, and gets nothing to write."""
-        self._writer = BoundedWriter(self._file.fileno(), lambda: self._app.call_later(self._app.refresh))
+        output = self._file
+        if output is None:
+            raise AssertionError("there is no standard error to draw on")
+        self._encoding = output.encoding
+        self._writer = BoundedWriter(output.fileno(), lambda: self._app.call_later(self._app.refresh))
         self._writer.start()
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def write(self, data: str) -> None:
         if self._writer is not None:
-            self._writer.write(data.encode(self._file.encoding, "replace"))
+            self._writer.write(data.encode(self._encoding, "replace"))
 
     def close(self) -> None:
         if self._writer is not None:
