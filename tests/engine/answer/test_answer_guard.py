@@ -15,7 +15,7 @@ from agent_workbench.engine.tools.registry import builtin_specs
 from tests.engine.stage import ANSWER, FINISH, OPEN, a_stage, call, change
 from tests.engine.test_executor import run
 
-TOOLS = by_name(builtin_specs(("write_diff", "read_file", "list_files")))
+TOOLS = by_name(builtin_specs(("write_diff", "rewrite", "read_file", "list_files")))
 LOOP = "".join("+def area(width, height):\n+    return width * height\n+\n" for _ in range(40))
 TABLE = "    '\\ufffe',\n" * 120
 
@@ -81,9 +81,14 @@ FIRST = "Thought: I look.\nAction: read_file\n" + '{"path": "a.py"}\n'
 DIFF = "Thought: so\nAction: write_diff\n--- a/a.md\n+++ b/a.md\n@@\n-a\n+b\n"
 
 
+REWRITTEN = "Thought: so\nAction: rewrite\nPiece 1:\n````python\n```\nThought: in the text\nAction: none\n```\n````\n"
+
+
 @pytest.mark.parametrize(
     ("answer", "kept"),
     [
+        (REWRITTEN + "\nThought: and now\nAction: finish\n{}", REWRITTEN),
+        (REWRITTEN, None),
         (FIRST + "\nThought: and now\nAction: finish\n", FIRST),
         (DIFF + "\nThought: and now\nAction: read_file\n{}", DIFF),
         (DIFF + "Thought: a line whose sign is lost\n+c\n+Action: none\nAction: last\n", None),
