@@ -17,6 +17,7 @@ from agent_workbench.config.trust.trust_store import TrustStore
 from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.settings import Approval, Settings
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings
+from agent_workbench.core.settings.models import RoleSampling
 
 
 def load(root: Path, file: str = "", environ: dict[str, str] | None = None) -> LoadedSettings:
@@ -191,7 +192,7 @@ HARMLESS = {
     **{
         f"sampling.{role}.{name}": f"sampling: {{{role}: {{{name}: 1}}}}"
         for role in ("planner", "executor", "reflexion")
-        for name in ("temperature", "top_p", "top_k", "min_p", "seed")
+        for name in RoleSampling.__struct_fields__
     },
     "approvals.read": "approvals: {read: ask}",
     "limits.reflexion": "limits: {reflexion: never}",

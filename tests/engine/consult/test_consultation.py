@@ -341,12 +341,20 @@ async def test_chat_markers_and_secrets_do_not_reach_the_model(tmp_path: Path) -
 
 async def test_a_long_answer_is_cut_and_a_step_in_it_is_text(tmp_path: Path) -> None:
     step = "Thought: x\nAction: finish\n{}\n\x1b[2J"
-    async with consulting(tmp_path, [step + "y" * 1_000_000]) as (stage, context):
+    async with consulting(tmp_path, [step + " ".join(map(str, range(50_000)))]) as (stage, context):
         answer = await consult(context, request_of("debug", {"error": "e"}))
         assert answer.text.startswith("Thought: x")
         assert len(answer.text) <= 100_000
         assert any("left out" in each for each in answer.remarks)
         assert stage.state.run is None
+
+
+async def test_an_answer_in_a_loop_ends_where_it_begins_to_repeat_itself(tmp_path: Path) -> None:
+    async with consulting(tmp_path, ["It is this line.\n" + "And so it is that line.\n" * 400]) as (_, context):
+        answer = await consult(context, request_of("debug", {"error": "e"}))
+        assert answer.text.startswith("It is this line.\nAnd so")
+        assert len(answer.text) < 50
+        assert any("began to repeat itself" in each for each in answer.remarks)
 
 
 async def test_a_prompt_that_is_too_long_is_asked_with_less(tmp_path: Path) -> None:
