@@ -48,7 +48,9 @@ def step_grammar(
     values = ArgumentRules(rules)
     bodies = {False: diff, True: pieces}
     offered = [(_rule_name(spec, at), spec) for at, spec in enumerate(specs) if not spec.raw or bodies[spec.fenced]]
-    calls = r'"Thought: " thought "\nAction: " action'
+    # Some models only go on after a blank line.
+    blank = r' "\n"?' if pieces else ""
+    calls = rf'"Thought: " thought{blank} "\nAction: " action'
     roots = [calls] if not replies else [*([calls] if offered else []), r'("Thought: " thought "\n")? "Answer: " reply']
     thought = SENTENCES if pieces else (rf"thought ::= text{{1,{THOUGHT_CHARS}}}",)
     lines = ["root ::= " + " | ".join(roots), *thought]

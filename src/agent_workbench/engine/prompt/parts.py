@@ -88,7 +88,7 @@ def parts_of(
         case KnowledgeFound():
             yield from _knowledge(event)
         case CodeRetrieved():
-            if event.map is not None:
+            if event.map is not None and not (wording >= FAILING_FIRST and _shows_all(event.map, event.chunks)):
                 yield Part(Role.USER, "map", map_text(event.map))
             yield from _found(event.chunks, wording, _numbers_of(recorded.seq, numbers))
         case ChunkPinned(pinned=True, chunk=chunk):
@@ -171,6 +171,11 @@ def _found(chunks: Sequence[Chunk], wording: int, numbers: Mapping[int, int] = M
     for at, chunk in enumerate(chunks):
         text = chunk.shown if wording < FAILING_FIRST else piece_text(chunk, numbers.get(at))
         yield Part(Role.USER, f"{CODE} {chunk.place}", text)
+
+
+def _shows_all(found: RepoMap, chunks: Sequence[Chunk]) -> bool:
+    """Return True if a repository is so small that all its files are shown."""
+    return found.files <= len({chunk.path for chunk in chunks})
 
 
 def _numbers_of(seq: int, numbers: PieceNumbers) -> dict[int, int]:
