@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -10,11 +11,24 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import settings
 
+from tests.sandbox import NO_SANDBOX, bwrap_works, needs_sandbox, sandbox_works, with_sandbox
+
 pytest_plugins = ["tests.postgres"]
+__all__ = ["bwrap_works", "needs_sandbox"]
 
 # A skip may stand in CI only if the machine cannot do better; it says so with this beginning.
 MACHINE_LACKS = "machine lacks:"
 MOST_ID_CHARS = 100
+# Programs without which tests are skipped, and the Debian package that has each.
+PROGRAMS = {
+    "kubectl": "kubernetes-client",
+    "make": "make",
+    "patch": "patch",
+    "setpriv": "util-linux",
+    "systemd-analyze": "systemd",
+    "tmux": "tmux",
+    "unshare": "util-linux",
+}
 
 # No deadline for a single example: the machine may be busy, and every test has its timeout. Few examples: there are
 # many properties, and each run tries others.
@@ -44,6 +58,19 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)
         gc.enable()
+
+
+def pytest_configure() -> None:
+    """Let the tests find the sandbox of the dev group where the machine has none; it stands last on PATH."""
+    os.environ["PATH"] = with_sandbox(os.environ.get("PATH", os.defpath))
+
+
+def pytest_report_header() -> list[str]:
+    """Say before the first test what this machine lacks, with the command that installs it."""
+    lacking = [name for name in PROGRAMS if shutil.which(name) is None]
+    packages = " ".join(sorted({PROGRAMS[name] for name in lacking}))
+    said = [f"{MACHINE_LACKS} {', '.join(lacking)}; their tests are skipped (apt-get install {packages})"]
+    return [*(said if lacking else []), *([] if sandbox_works() else [NO_SANDBOX])]
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -15,6 +15,7 @@ from agent_workbench.tui.keymap import key_name
 from agent_workbench.tui.keys import KEYS
 from tests.architecture.source_tree import ROOT
 from tests.docs.tables import table_rows
+from tests.sandbox import USUAL_PATH
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 # Decisions tell of their time, and the page of commands is made from the parsers.
@@ -77,7 +78,7 @@ def shell(tmp_path: Path) -> Mapping[str, str]:
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "LANG") if name in os.environ}
     return {
         **kept,
-        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{Path(sys.executable).parent}:{USUAL_PATH}",
         "HOME": str(tmp_path / "home"),
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
@@ -135,6 +136,7 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
 
 
 @pytest.mark.xdist_group("llama")
+@pytest.mark.usefixtures("needs_sandbox")
 def test_the_python_example_runs_a_task_under_its_policy(tmp_path: Path, shell: Mapping[str, str]) -> None:
     body, _ = PYTHON.findall(README)
     program, folder = tmp_path / "example.py", tmp_path / "shop"

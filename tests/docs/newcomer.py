@@ -11,6 +11,7 @@ from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from tests.architecture.source_tree import ROOT
 from tests.docs.pages import Shell, scenes
 from tests.e2e.machine import LAUNCHER
+from tests.sandbox import USUAL_PATH
 
 GIT_CONFIG = "[user]\n\tname = Mia\n\temail = mia@example.org\n[init]\n\tdefaultBranch = main\n"
 TUTORIAL = ROOT / "docs/tutorial.md"
@@ -84,7 +85,7 @@ def move_in(home: Path) -> dict[str, str]:
     )
     program.chmod(0o755)
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-    return {**kept, "HOME": str(home), "PATH": f"{home}/bin:/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+    return {**kept, "HOME": str(home), "PATH": f"{home}/bin:{USUAL_PATH}", "LANG": "C.UTF-8"}
 
 
 def set_up(home: Path, environment: dict[str, str]) -> Path:

@@ -1,12 +1,9 @@
 """The tutorial and the tested how-to guides: what they say is typed into a real shell, and shows what they show."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.shell.shell import SandboxedShell
-from agent_workbench.core.settings import SandboxSettings
 from tests.architecture.source_tree import ROOT
 from tests.docs.newcomer import NIGHT, TUTORIAL, move_in, set_up
 from tests.docs.pages import Keys, Scene, Shell, Shows, missing, scenes
@@ -16,9 +13,7 @@ MOST_BYTES = 300_000
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> Path:
-    if not (await SandboxedShell(SandboxSettings(), str(tmp_path), os.environ).observe()).holds:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+def home(tmp_path: Path, needs_sandbox: None) -> Path:
     return tmp_path / "home"
 
 

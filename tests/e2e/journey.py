@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from tests.e2e.machine import Machine
 from tests.e2e.tmux import Tmux, tmux
+from tests.sandbox import with_sandbox
 
 COLUMNS, ROWS = 80, 24
 # A command may install packages, on a busy machine.
@@ -125,7 +126,7 @@ def bare_environ(home: Path, programs: str = "") -> dict[str, str]:
     temporary.mkdir(exist_ok=True)
     return {
         **{name: value for name, value in os.environ.items() if name.startswith(NETWORK)},
-        "PATH": ":".join(filter(None, paths)),
+        "PATH": with_sandbox(":".join(filter(None, paths))),
         "HOME": str(home),
         "TMPDIR": str(temporary),
         "LANG": "C.UTF-8",

@@ -1,13 +1,11 @@
 """The MCP server of a repository, end to end: nothing before trust, the gate, a rule, and no secret on record."""
 
 import json
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.shell.canary import find_sandbox
 from tests.e2e.calc import GOOD, calc_repo
 from tests.e2e.machine import Machine, bodies, journal_lines
 from tests.fakes import mcp_server
@@ -22,9 +20,8 @@ SETTINGS = f"mcp_servers: {{fake: {{read: [{json.dumps(SERVER)}]}}}}\n"
 RUN = ("run", "--task", "T-1", "--yes")
 
 
-async def test_a_tool_of_a_repos_server_waits_until_a_rule_names_its_digest(served: Machine) -> None:
-    if not (await find_sandbox(os.environ, False)).facts.holds:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+@pytest.mark.usefixtures("needs_sandbox")
+def test_a_tool_of_a_repos_server_waits_until_a_rule_names_its_digest(served: Machine) -> None:
     repo = calc_repo(served, {".agent.yml": SETTINGS, ".mcp.json": json.dumps(SHARED)})
     environ = {"DEMO_VALUE": VALUE}
     (listed,) = served.agent("mcp", "list", "--json", cwd=repo).events

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.shell.conftest import bwrap_works
 from tests.faults.fleet import Fleet, FleetChaos, check_effects, check_machines
 from tests.faults.fleet_forgery import (
     check_forged_decisions,
@@ -20,16 +19,12 @@ from tests.faults.fleet_scene import Counts, fleet_scene
 from tests.faults.night_chaos import model_server
 from tests.postgres import PostgresServer
 
-__all__ = ["bwrap_works"]
-
 SMALL = Counts(edits=3, gpu=1, large=2, model=1, person=1)
 LEASE_SECONDS = 4.0
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, tiny_model_path: Path, own_postgres: PostgresServer, bwrap_works: bool) -> Iterator[Fleet]:
-    if not bwrap_works:  # a worker that holds a signing key does not start without
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+def fleet(tmp_path: Path, tiny_model_path: Path, own_postgres: PostgresServer, needs_sandbox: None) -> Iterator[Fleet]:
     url = own_postgres.create_migrated()
     with model_server(tiny_model_path) as model:
         scene = fleet_scene(tmp_path, {"AGENT_DATABASE_URL": url, **model.environ}, SMALL)

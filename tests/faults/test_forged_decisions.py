@@ -10,13 +10,10 @@ import psycopg
 import pytest
 
 from agent_workbench.core.inbox.signed_decisions import decision_message
-from tests.adapters.shell.conftest import bwrap_works
 from tests.e2e.machine import Running, bodies, journal_lines
 from tests.e2e.test_inbox import reference
 from tests.faults.fleet_scene import PROJECT, Counts, FleetScene, clone_of, fleet_scene
 from tests.faults.night_chaos import model_server
-
-__all__ = ["bwrap_works"]
 
 
 class Attack:
@@ -70,9 +67,7 @@ class Attack:
 
 
 @pytest.fixture
-def attack(tmp_path: Path, migrated_url: str, tiny_model_path: Path, bwrap_works: bool) -> Iterator[Attack]:
-    if not bwrap_works:  # a worker that holds a key does not start without
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+def attack(tmp_path: Path, migrated_url: str, tiny_model_path: Path, needs_sandbox: None) -> Iterator[Attack]:
     with model_server(tiny_model_path) as model:
         environ = {**model.environ, "AGENT_DATABASE_URL": migrated_url}
         scene = fleet_scene(tmp_path, environ, Counts(0, 0, 0, 0, 2))

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.shell.conftest import bwrap_works
 from tests.e2e.machine import Machine
 from tests.fakes.gitea_server import bare_remote, gitea_server
 from tests.faults.night import Chaos, Night
@@ -13,15 +12,11 @@ from tests.faults.night_chaos import model_server
 from tests.faults.night_forge import ForgeSide
 from tests.faults.night_scene import Counts
 
-__all__ = ["bwrap_works"]
-
 SHORT = Counts(edits=2, model=1, person=2, forge=1, broken=2, slow=1)
 
 
 @pytest.fixture
-def night(tmp_path: Path, tiny_model_path: Path, bwrap_works: bool) -> Iterator[Night]:
-    if not bwrap_works:  # a worker that holds a token does not start without
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+def night(tmp_path: Path, tiny_model_path: Path, needs_sandbox: None) -> Iterator[Night]:
     with model_server(tiny_model_path) as model, gitea_server(bare_remote(tmp_path / "remote.git")) as server:
         forge = ForgeSide(server)
         machine = Machine(tmp_path / "machine", {**model.environ, **forge.environ}, forks=True)

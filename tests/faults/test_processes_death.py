@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.adapters.shell.canary import find_sandbox
 from tests.e2e.machine import POLL_SECONDS, SURVIVAL_POLLS
 from tests.fakes import mcp_server
 
@@ -100,9 +99,8 @@ async def test_nothing_outlives_the_workbench(kind: str, number: signal.Signals,
         assert await survivors(family) == []
 
 
+@pytest.mark.usefixtures("needs_sandbox")
 async def test_no_server_of_tools_outlives_the_workbench(tmp_path: Path) -> None:
-    if not (await find_sandbox(os.environ, False)).facts.holds:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
     command = [sys.executable, "-c", SERVING, str(Path(mcp_server.__file__))]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
         assert parent.stdout is not None

@@ -118,9 +118,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> AnsiblePrograms:
 
 
 @pytest.fixture
-async def machine(tmp_path: Path, programs: AnsiblePrograms) -> Machine:
-    if not (await SandboxedShell(SandboxSettings(network=True), str(tmp_path), os.environ).observe()).holds:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+def machine(tmp_path: Path, programs: AnsiblePrograms, needs_sandbox: None) -> Machine:
     made = Machine(tmp_path / "repo", tmp_path / "home", programs)
     made.root.mkdir()
     (made.home / ".ssh").mkdir(parents=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.mcp.tool_source import McpServer
-from agent_workbench.adapters.shell.canary import find_sandbox
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
@@ -20,7 +19,7 @@ from agent_workbench.core.tools.spec import select_specs
 SERVERS = ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19")
 INSTALL_SECONDS = 300
 
-pytestmark = pytest.mark.timeout(2 * INSTALL_SECONDS)
+pytestmark = [pytest.mark.timeout(2 * INSTALL_SECONDS), pytest.mark.usefixtures("needs_sandbox")]
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +47,6 @@ def repo(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def connected(repo: Path, entry: ToolServerSettings) -> AsyncIterator[McpServer]:
-    if not (await find_sandbox(os.environ, False)).facts.holds:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
     server = McpServer("judge", entry, SandboxedServers(str(repo), os.environ, ()), os.environ)
     try:
         specs = await server.list_tools()

@@ -14,7 +14,7 @@ from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_answer
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.settings.hooks import HookPoint, HookSettings
-from tests.adapters.shell.conftest import bwrap_works, until, without_bwrap  # noqa: F401 - a fixture
+from tests.adapters.shell.conftest import until, without_bwrap
 
 DOCUMENT = json.dumps({"version": 1, "event": "diff_proposed", "text": "a\x1b]52;c;eA==\x07 — ü"}) + "\n"
 POINTS = (HookPoint.DIFF_PROPOSED,)
@@ -56,9 +56,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path, bwrap_works: bool) -> Scene:  # noqa: F811 - the fixture
-    if not bwrap_works:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+def scene(tmp_path: Path, needs_sandbox: None) -> Scene:
     return Scene(tmp_path)
 
 

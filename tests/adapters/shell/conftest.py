@@ -2,8 +2,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -65,22 +63,8 @@ def make_bench(tmp_path: Path) -> MakeBench:
     return make
 
 
-@pytest.fixture(scope="session")
-def bwrap_works() -> bool:
-    """Asked of bubblewrap itself, so that a mistake of ours in finding it does not skip the tests."""
-    if sys.platform != "linux":
-        return False
-    argv = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--unshare-net", "true"]
-    try:
-        return subprocess.run(argv, capture_output=True, timeout=20, check=False).returncode == 0
-    except OSError:
-        return False
-
-
 @pytest.fixture
-def confined(make_bench: MakeBench, bwrap_works: bool) -> Bench:
-    if not bwrap_works:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+def confined(make_bench: MakeBench, needs_sandbox: None) -> Bench:
     return make_bench()
 
 

@@ -104,9 +104,8 @@ async def test_a_command_of_the_same_user_reads_it(tmp_path: Path) -> None:
         assert TOKEN in (await shell.run(command, lambda _: None)).output
 
 
-async def test_a_confined_command_reads_no_credential_either(tmp_path: Path, *, bwrap_works: bool) -> None:
-    if not bwrap_works:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+@pytest.mark.usefixtures("needs_sandbox")
+async def test_a_confined_command_reads_no_credential_either(tmp_path: Path) -> None:
     folder, secrets, env_file = tmp_path / "work", tmp_path / "secrets", tmp_path / ".env"
     for each in (folder, secrets):
         each.mkdir()

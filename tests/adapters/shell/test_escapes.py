@@ -299,7 +299,7 @@ async def test_all_processes_within_reach_are_its_own(bench: Bench, outside: Pat
 
 
 async def test_secrets_and_their_sockets_are_hidden(
-    bwrap_works: bool, make_bench: MakeBench, bench: Bench, tmp_path: Path, outside: Path, victim: int
+    make_bench: MakeBench, bench: Bench, tmp_path: Path, outside: Path, victim: int
 ) -> None:
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
@@ -333,9 +333,8 @@ async def test_mounts_cannot_be_changed(confined: Bench, outside: Path) -> None:
     assert (outside / "file").read_text() == PRECIOUS
 
 
-async def test_the_network_can_be_allowed(make_bench: MakeBench, bwrap_works: bool) -> None:
-    if not bwrap_works:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
+@pytest.mark.usefixtures("needs_sandbox")
+async def test_the_network_can_be_allowed(make_bench: MakeBench) -> None:
     bench = make_bench(SandboxSettings(network=True))
     facts = await bench.shell.observe()
     assert (facts.kind, facts.holds, facts.network) == ("bwrap", True, True)

@@ -176,12 +176,9 @@ async def test_a_bwrap_that_confines_nothing_is_not_believed(make_bench: MakeBen
     assert re.search(r"could \[\"host's socket\", 'network', 'outside'\]", facts.why)
 
 
-async def test_a_bwrap_that_needs_privileges_confines_without_the_filter(
-    make_bench: MakeBench, tmp_path: Path, bwrap_works: bool
-) -> None:
+@pytest.mark.usefixtures("needs_sandbox")
+async def test_a_bwrap_that_needs_privileges_confines_without_the_filter(make_bench: MakeBench, tmp_path: Path) -> None:
     """One that is set-user-id gets no privileges behind a filter, and no namespace where only root may make one."""
-    if not bwrap_works:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
     fake = tmp_path.parent / f"{tmp_path.name}-bin" / "bwrap"
     fake.parent.mkdir()
     fake.write_text(

@@ -15,8 +15,9 @@ from agent_workbench.core.settings import SandboxSettings, Settings
 from agent_workbench.core.settings.database import DatabaseSettings
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings
 from agent_workbench.system.user_dirs import state_dir
+from tests.sandbox import USUAL_PATH
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+ENVIRONMENT = {"PATH": USUAL_PATH}
 
 
 def make_key(path: Path) -> Path:
@@ -47,6 +48,7 @@ def agent(tmp_path: Path) -> Iterator[Path]:
         process.kill()
 
 
+@pytest.mark.usefixtures("needs_sandbox")
 @pytest.mark.parametrize("network", [False, True])
 async def test_a_confined_command_reads_and_uses_no_key(
     folder: Path, tmp_path: Path, agent: Path, network: bool
@@ -56,8 +58,6 @@ async def test_a_confined_command_reads_and_uses_no_key(
     settings = Settings(database=database, sandbox=SandboxSettings(network=network))
     environ = {**ENVIRONMENT, "SSH_AUTH_SOCK": str(agent), "AGENT_DATABASE_URL": "postgresql://u:secret@h/db"}
     shell = await asyncio.to_thread(command_shell, folder, settings, Invocation(folder, environ, {}))
-    if not (await shell.observe()).holds:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
     tries = [
         f"grep -l PRIVATE {path}; ssh-keygen -Y sign -n x -f {path} <{__file__}" for path in (configured, generated)
     ]
@@ -76,10 +76,9 @@ async def test_a_confined_command_reads_and_uses_no_key(
     assert "No such file" in outcome.output
 
 
+@pytest.mark.usefixtures("needs_sandbox")
 async def test_a_key_made_while_a_command_runs_is_hidden_from_it(folder: Path) -> None:
     shell = await asyncio.to_thread(command_shell, folder, Settings(), Invocation(folder, ENVIRONMENT, {}))
-    if not (await shell.observe()).holds:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
     key = state_dir() / KEYS / "signing_key"
 
     ready = asyncio.Event()
@@ -101,6 +100,7 @@ def test_a_worker_that_signs_holds_a_credential(folder: Path) -> None:
     assert held_credentials(Settings(database=DatabaseSettings("URL")), where) == ("the signing key",)
 
 
+@pytest.mark.usefixtures("needs_sandbox")
 async def test_a_key_for_playbooks_is_seen_by_their_runs_alone(folder: Path, tmp_path: Path) -> None:
     key = tmp_path / "elsewhere" / "deploy"
     key.parent.mkdir()
@@ -108,8 +108,6 @@ async def test_a_key_for_playbooks_is_seen_by_their_runs_alone(folder: Path, tmp
     settings = Settings(infrastructure=InfrastructureSettings(ssh_keys=("~/elsewhere/deploy",)))
     invocation = Invocation(folder, {**ENVIRONMENT, "HOME": str(tmp_path)}, {})
     shell = await asyncio.to_thread(command_shell, folder, settings, invocation)
-    if not (await shell.observe()).holds:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
     command = Command(f"cat {key}", str(folder), 20, ENVIRONMENT, readable=(str(tmp_path),))
     assert "planted" not in (await shell.run(command, lambda _: None)).output
     assert (await shell.run(replace(command, keys=(str(key),)), lambda _: None)).output == "planted\n"

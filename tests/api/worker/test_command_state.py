@@ -10,8 +10,10 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.settings import Settings
 from agent_workbench.system.user_dirs import state_dir
+from tests.sandbox import USUAL_PATH
 
 
+@pytest.mark.usefixtures("needs_sandbox")
 async def test_a_confined_command_reaches_no_lock_that_workers_wait_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -22,12 +24,10 @@ async def test_a_confined_command_reaches_no_lock_that_workers_wait_for(
         lock.parent.mkdir(parents=True)
         lock.touch()
     folder.mkdir()
-    invocation = Invocation(folder, {"PATH": "/usr/bin:/bin"}, {})
+    invocation = Invocation(folder, {"PATH": USUAL_PATH}, {})
     shell = await asyncio.to_thread(command_shell, folder, Settings(), invocation)
-    if not (await shell.observe()).holds:
-        pytest.skip("machine lacks: bubblewrap that works (apt-get install bubblewrap)")
     line = "; ".join(f"test -e {lock} && flock --nonblock {lock} echo held" for lock in locks)
-    command = Command(line, str(folder), 20, {"PATH": "/usr/bin:/bin"}, readable=(str(state_dir()),))
+    command = Command(line, str(folder), 20, {"PATH": USUAL_PATH}, readable=(str(state_dir()),))
     outcome = await shell.run(command, lambda _: None)
     assert "held" not in outcome.output
     assert outcome.exit_code

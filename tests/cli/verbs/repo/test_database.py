@@ -52,7 +52,7 @@ def git_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def site(tmp_path: Path, migrated_url: str, git_home: None) -> Iterator[Site]:
+def site(tmp_path: Path, migrated_url: str, git_home: None, needs_sandbox: None) -> Iterator[Site]:
     made = Site(tmp_path, migrated_url)
     yield made
     made.machine.end()
