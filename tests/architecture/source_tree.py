@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -87,9 +87,10 @@ def _nodes_run_at_import(node: ast.AST) -> Iterator[ast.AST]:
         yield from _nodes_run_at_import(child)
 
 
-def modules() -> list[Module]:
-    """Return every module of ours, in order of path."""
-    return [Module(path) for path in sorted((SOURCE / PACKAGE).rglob("*.py"))]
+@cache
+def modules() -> tuple[Module, ...]:
+    """Return every module of ours, in order of path; each is read and parsed for the first test that asks."""
+    return tuple(Module(path) for path in sorted((SOURCE / PACKAGE).rglob("*.py")))
 
 
 def expect_none(findings: Iterable[str]) -> None:

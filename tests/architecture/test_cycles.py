@@ -9,6 +9,9 @@ import pytest
 
 from tests.architecture.source_tree import PACKAGE, Module, expect_none, modules
 
+# One worker parses the sources for all of these.
+pytestmark = pytest.mark.xdist_group("sources")
+
 Graph = Mapping[str, set[str]]
 
 

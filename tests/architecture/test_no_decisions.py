@@ -2,7 +2,12 @@
 
 import ast
 
+import pytest
+
 from tests.architecture.source_tree import PACKAGE, expect_none, modules
+
+# One worker parses the sources for all of these.
+pytestmark = pytest.mark.xdist_group("sources")
 
 DECIDING = {
     *("InboxChoice", "Verdict", "ApproveProposal", "RejectProposal", "SkipProposal", "EditProposal", "decide"),

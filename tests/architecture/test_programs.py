@@ -4,7 +4,12 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
+import pytest
+
 from tests.architecture.source_tree import PACKAGE, ROOT, expect_none, modules
+
+# One worker parses the sources for all of these.
+pytestmark = pytest.mark.xdist_group("sources")
 
 # Who starts programs, and by which path.
 STARTERS = {

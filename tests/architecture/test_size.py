@@ -4,8 +4,13 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.architecture.class_tree import ClassTree
 from tests.architecture.source_tree import PACKAGE, SOURCE, Module, expect_none, modules
+
+# One worker parses the sources for all of these.
+pytestmark = pytest.mark.xdist_group("sources")
 
 MODULE_LINES = 400
 BOOTSTRAP_LINES = 160

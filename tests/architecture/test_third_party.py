@@ -8,6 +8,9 @@ import pytest
 
 from tests.architecture.source_tree import PACKAGE, Import, Module, expect_none, modules
 
+# One worker parses the sources for all of these.
+pytestmark = pytest.mark.xdist_group("sources")
+
 # The longest matching prefix decides, so that a package inside another may have more, or less, than the one around it.
 ALLOWED: dict[str, set[str]] = {
     "": set(),

@@ -90,8 +90,21 @@ def test_every_code_point_that_is_ignorable_or_blank_is_shown_as_its_code() -> N
         assert sanitize_whole(f"a{chr(code)}b", keep_returns=True) == f"a‹{code:04X}›b"
 
 
+def distinct_characters() -> list[str]:
+    """Return all of Unicode; of long runs of letters or of nothing that is assigned, the ends and what has no width."""
+    every = [chr(code) for code in range(0x110000)]
+    kinds = [*map(unicodedata.category, every), ""]
+    return [
+        char
+        for code, char in enumerate(every)
+        if kinds[code] not in {"Cn", "Co", "Cs", "Lo"}
+        or not kinds[code - 1] == kinds[code] == kinds[code + 1]
+        or (kinds[code] == "Lo" and cell_len(char) == 0)
+    ]
+
+
 def test_in_all_of_unicode_what_has_no_width_is_a_mark_on_a_letter_or_shown() -> None:
-    every = [chr(code) for code in range(0x110000) if code not in (0x09, 0x0A, 0x0D, 0x20)]
+    every = [char for char in distinct_characters() if char not in "\t\n\r "]
     categories = dict(zip(every, map(unicodedata.category, every), strict=True))
     hidden = {"Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Mn", "Mc", "Me"}
     for char, shown in zip(every, shown_behind("", every), strict=True):
