@@ -105,6 +105,11 @@ def test_a_program_with_any_arguments_is_let_through(line: str) -> None:
     assert rule_allows(Rule(Permission.COMMAND, program="pytest"), proposal(Permission.COMMAND, line))
 
 
+def test_a_line_that_no_shell_can_be_given_is_let_through_by_no_program() -> None:
+    assert runs_only("pytest " + "x" * 131_064, "pytest")
+    assert not runs_only("pytest " + "x" * 131_065, "pytest")
+
+
 @pytest.mark.parametrize(
     "program",
     [

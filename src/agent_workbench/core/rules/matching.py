@@ -20,6 +20,8 @@ RULE_FIELDS = ("any", "commands", "program", "paths", "tool")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
 # Characters with which a shell does more than run one program; in quotes too, because shells differ.
 _MORE_THAN_WORDS = re.compile(r"[;&|<>()$`\\!{}]")
+# Linux starts no longer one, and the time to split a line into words grows with its square.
+_LONGEST_LINE = 131_071
 # Programs that execute their arguments: a rule for any arguments would allow any command.
 _RUNS_ANYTHING = re.compile(
     r"(?:ba|da|a|k|z|c|tc|fi|pw|rba|mk|ya)?sh[-0-9.]*|busybox|toybox|env|sudo|doas|su|runuser|pkexec|xargs|parallel"
@@ -99,7 +101,7 @@ def runs_only(line: str, program: str) -> bool:
     """Return True if a shell runs only `program` with some arguments for `line`."""
     if not program or not line.isprintable() or _MORE_THAN_WORDS.search(line) or not _may_take_anything(program):
         return False
-    if line != program and not line.startswith(f"{program} "):
+    if len(line) > _LONGEST_LINE or (line != program and not line.startswith(f"{program} ")):
         return False
     try:
         return shlex.split(line)[0] == program
