@@ -21,7 +21,7 @@ from agent_workbench.core.settings.models import ServingSettings
 
 CONTEXT_TOKENS = 8192
 SMALL_CONTEXT_TOKENS = 2560
-_WAIT_SECONDS = 60.0
+_WAIT_SECONDS = 300.0
 _KEYLESS = """
 import signal, sys
 from xllamacpp import CommonParams, Server

@@ -24,7 +24,7 @@ import pytest
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.migrations import migrate, migrations
 
-_SECONDS = 30
+_SECONDS = 300
 _OPTIONS = ("fsync=off", "full_page_writes=off", "listen_addresses=", "max_connections=400")
 _NUMBERS = count(1)
 _END_OTHERS = (

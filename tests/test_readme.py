@@ -66,7 +66,7 @@ def told_in_passing() -> set[str]:
 def run(line: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Run one line as a person would in a shell; return what it printed."""
     done = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+        ["/bin/sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -108,8 +108,8 @@ def test_the_example_of_a_skill(tmp_path: Path, shell: Mapping[str, str]) -> Non
     assert "calculator  (about " in run("agent skills list", repo, shell)
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("llama")
-@pytest.mark.timeout(400)
 def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     folder = tmp_path / "shop"
     assert "answers are scripted" in run(f"agent demo --headless --folder {folder}", tmp_path, shell)

@@ -21,7 +21,7 @@ import pyte
 from tests.docs.pages import Keys, Part, Scene, Shell, Shows, missing
 from tests.e2e.terminal import RULED
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 300.0
 QUIET_SECONDS = 0.2
 COLUMNS, ROWS = 80, 24
 # Shows the exit code of a command that failed.

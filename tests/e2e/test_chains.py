@@ -34,7 +34,7 @@ def priced(text: str) -> FaultyServer:
     return plain.chat(stream(delta(text), delta("", "stop"), usage, DONE))
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.slow
 def test_a_task_goes_on_from_one_to_the_next_within_the_cap(machine: Machine) -> None:
     dying = saying(GOOD).chat(stream(delta(GOOD[0]), delta("", "stop"), DONE), stream(delta("Thought: "), cut=True))
     second, dear = priced(GOOD[1]), priced("never")
@@ -75,6 +75,7 @@ def _check_keys(machine: Machine, repo: Path, first: FaultyServer, second: Fault
         assert not [path for path in files if any(key.encode() in path.read_bytes() for key in KEYS.values())]
 
 
+@pytest.mark.slow
 def test_a_key_that_the_model_says_is_not_written_down(machine: Machine) -> None:
     key = KEYS["FIRST_DOOR"]
     told = f'Thought: The key is {key}.\nAction: note\n{{"text": "x"}}'

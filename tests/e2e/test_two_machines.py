@@ -21,6 +21,8 @@ from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import GIT, User
 from tests.e2e.machine import Machine
 
+pytestmark = pytest.mark.slow
+
 TASK = """\
 id: greet
 goal: Say bye
@@ -93,7 +95,6 @@ def sites(tmp_path: Path, migrated_url: str, monkeypatch: pytest.MonkeyPatch) ->
         each.machine.end()
 
 
-@pytest.mark.timeout(400)
 def test_a_parked_session_continues_on_another_machine_and_its_commit_is_proved_on_both(
     sites: tuple[Site, Site], tmp_path: Path
 ) -> None:
@@ -158,7 +159,6 @@ CHANGES = (
 )
 
 
-@pytest.mark.timeout(400)
 def test_what_was_changed_alone_and_in_pairs_is_found_on_a_machine_that_saw_nothing_of_it(
     sites: tuple[Site, Site], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,7 +108,7 @@ class Night:
         # Near the end of a night no worker may need what is missing.
         self.happened.append(what if noticed else f"{what}, which nobody noticed")
 
-    def _until(self, condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    def _until(self, condition: Callable[[], bool], what: str, seconds: float = 300.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"never: {what}: {self.state()}"

@@ -28,13 +28,14 @@ def fleet(tmp_path: Path, tiny_model_path: Path, own_postgres: PostgresServer, n
     url = own_postgres.create_migrated()
     with model_server(tiny_model_path) as model:
         scene = fleet_scene(tmp_path, {"AGENT_DATABASE_URL": url, **model.environ}, SMALL)
-        fleet = Fleet(scene, own_postgres, url, LEASE_SECONDS, most_seconds=180.0)
+        fleet = Fleet(scene, own_postgres, url, LEASE_SECONDS)
         yield fleet
         for machine in (scene.person, *scene.workers.values()):
             machine.end()
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_small_fleet(fleet: Fleet) -> None:
     fleet.queue_all()
     forge_tasks(fleet)

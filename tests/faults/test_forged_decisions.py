@@ -84,7 +84,7 @@ def decision_text(name: str, verdict: str = "approve", by: str = "user") -> str:
     return json.dumps(said)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.slow
 def test_forged_decisions_change_nothing_and_the_person_s_counts(attack: Attack) -> None:
     worker = attack.start()
     worker.until(lambda: attack.in_state("parked") == {"person-001", "person-002"}, "both wait for a person")

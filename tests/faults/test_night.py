@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.machine import Machine
 from tests.fakes.gitea_server import bare_remote, gitea_server
-from tests.faults.night import Chaos, Night
+from tests.faults.night import NIGHT_SECONDS, Chaos, Night
 from tests.faults.night_chaos import model_server
 from tests.faults.night_forge import ForgeSide
 from tests.faults.night_scene import Counts
@@ -26,7 +26,8 @@ def night(tmp_path: Path, tiny_model_path: Path, needs_sandbox: None) -> Iterato
         night.disk.end()
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.slow
+@pytest.mark.timeout(NIGHT_SECONDS)
 def test_a_short_night(night: Night) -> None:
     night.work(Chaos(kills=2, restarts=1, full_disks=1, seed=15, first_event=10, last_event=120))
     night.check_night()

@@ -61,7 +61,7 @@ def survive_all(folder: Path) -> int:
     return len(moments)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.slow
 def test_a_start_killed_at_every_effect_leaves_no_orphan(tmp_path: Path) -> None:
     # In a process of its own: one with threads must not be forked.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

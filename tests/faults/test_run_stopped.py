@@ -1,7 +1,6 @@
 """`agent run` is stopped in each phase, by every signal that ends a process, and taken up again."""
 
 import signal
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -42,6 +41,7 @@ POINTS = (
 CASES = [(point, KILL) for point in POINTS] + [("token", TERM), ("commit", HUP), ("PatchApplied", INT)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("point", "number"), CASES, ids=[f"{point}-{number.name}" for point, number in CASES])
 def test_it_goes_on_where_it_was_stopped(served: Machine, point: str, number: signal.Signals) -> None:
     repo = calc_repo(served)
@@ -93,6 +93,7 @@ def check_whole(machine: Machine, repo: Path, session: str, before: dict[str, st
     assert verified.code == 0, verified.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("quick", "number"), [(0, TERM), (1, KILL)], ids=["base-TERM", "diff-KILL"])
 def test_checks_that_run_end_with_it(served: Machine, quick: int, number: signal.Signals) -> None:
     plan = PLAN.replace("python test_calc.py", f"python slow.py {quick}")
@@ -121,6 +122,7 @@ def _hangs(running: Running) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_torn_last_line_is_set_aside(served: Machine) -> None:
     repo = calc_repo(served)
     running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="PatchApplied")
@@ -135,6 +137,7 @@ def test_a_torn_last_line_is_set_aside(served: Machine) -> None:
     assert served.agent("sessions", "verify", cwd=repo).code == 0
 
 
+@pytest.mark.slow
 def test_a_server_of_ours_ends_with_it(tmp_path: Path, tiny_model_path: Path) -> None:
     machine = Machine(tmp_path / "machine", {"AGENT_MODEL__PATH": str(tiny_model_path)})
     repo = calc_repo(machine)
@@ -147,6 +150,7 @@ def test_a_server_of_ours_ends_with_it(tmp_path: Path, tiny_model_path: Path) ->
     assert done.code == 0, done.said
 
 
+@pytest.mark.slow
 def test_a_second_session_on_the_same_task_is_told_who_holds_it(served: Machine) -> None:
     repo = calc_repo(served)
     running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="token")
@@ -171,14 +175,13 @@ def running_session(running: Running) -> str:
 
 def test_output_that_nobody_reads_does_not_stop_the_work(served: Machine) -> None:
     repo = calc_repo(served)
-    command = (
-        f"{sys.executable} -m agent_workbench run --task T-1 --yes --unconfined | head -1; exit ${{PIPESTATUS[0]}}"
-    )
-    done = served.run(["bash", "-c", command], repo)
-    ends = {1, 3, 5}  # the random model fails, proposes a note, which waits for a person, or fills the context
-    assert done.code in ends, "that nobody reads is no reason to end"
-    assert bodies(journal_lines(repo), "session_left")[-1]["reason"] == "ended"
-    assert len(bodies(journal_lines(repo), "model_answered")) >= 2
+    prefix = ("bash", "-c", '"$@" | head -1; exit ${PIPESTATUS[0]}', "bash")
+    done = served.start(*RUN, cwd=repo, scripts=SCRIPTS, prefix=prefix).wait()
+    assert done.code == 0, "that nobody reads is no reason to end"
+    assert len(done.events) == 1
+    lines = journal_lines(repo)
+    assert bodies(lines, "session_left")[-1]["reason"] == "ended"
+    assert len(bodies(lines, "model_answered")) >= 2
 
 
 def test_it_goes_on_after_a_hang_up_under_nohup(served: Machine) -> None:

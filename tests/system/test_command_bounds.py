@@ -11,10 +11,10 @@ from agent_workbench.core.errors import TrustError
 from agent_workbench.system.command_bounds import COMMAND_MARK, bounds_text, check_record
 from agent_workbench.system.user_dirs import describe_user
 from tests.adapters.git.user import User
-from tests.adapters.shell.conftest import Bench, bench, bwrap_works, confined, make_bench, unconfined, until
+from tests.adapters.shell.conftest import Bench, bench, confined, make_bench, unconfined, until
 from tests.contracts.test_inbox import SESSION, decision
 
-__all__ = ["bench", "bwrap_works", "confined", "make_bench", "unconfined"]
+__all__ = ["bench", "confined", "make_bench", "unconfined"]
 
 SOURCE = Path(__file__).parents[2] / "src"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="machine lacks: /proc")

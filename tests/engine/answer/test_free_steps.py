@@ -46,7 +46,7 @@ class Unbound:
         await self._inner.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [True, False], ids=["grammar", "free"])
 async def test_a_random_model_breaks_nothing(
     tmp_path: Path,

@@ -16,12 +16,19 @@ from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, 
 from tests.adapters.retrieval.vectors.test_embedding_client import PAUSE
 from tests.llama_fixtures import LlamaServer
 
+FIRST = "agent_workbench.adapters.retrieval.vectors.note_vectors._FIRST_SECONDS"
 NOTES = {
     "payment": "every bill is checked by two people",
     "flying": "a glider needs wind",
     "syntax": "we tokenize before we look",
     "other": "nothing of that",
 }
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a search wait for the first vectors however busy the machine is: chromadb takes its time to start."""
+    monkeypatch.setattr(FIRST, 300.0)
 
 
 def retriever_of(url: str, folder: Path, key: str = "") -> CodeRetriever:

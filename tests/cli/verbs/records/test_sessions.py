@@ -46,7 +46,6 @@ def drawn(machine: Machine, repo: Path, session: str) -> None:
 
 
 @pytest.mark.xdist_group("finished demo")
-@pytest.mark.timeout(400)
 def test_a_session_is_forked_listed_and_exported(finished_demo: FinishedDemo) -> None:
     finished_demo.restore()
     machine, repo = finished_demo.machine, finished_demo.repo
