@@ -43,13 +43,13 @@ machine:  # what pip cannot bring: a Python that is new enough, and on Linux the
 run: setup  ## the demo: `make run`, or `make run ARGS=--headless`
 	@$(BIN)/agent demo $(ARGS)
 
-test: setup  ## all tests, or some: `make test ARGS=tests/core`
-	$(BIN)/python -m pytest $(ARGS)
+test: setup  ## the quick tests, or all of those that are named: `make test ARGS=tests/core`
+	$(BIN)/python -m pytest $(if $(strip $(ARGS)),$(ARGS),-m "not slow")
 
 # The quick checks first; then the types beside the tests, which often wait. Types are what may be in the background:
 # there Ctrl-C is ignored, which tests try.
-check: setup format-check lint contracts  ## all that CI checks
-	@$(MAKE) --no-print-directory types & types=$$!; $(MAKE) --no-print-directory test; tests=$$?; \
+check: setup format-check lint contracts  ## all that CI checks, with all tests
+	@$(MAKE) --no-print-directory types & types=$$!; $(MAKE) --no-print-directory test ARGS=tests; tests=$$?; \
 		wait $$types && exit $$tests
 
 judge: setup  ## what others wrote, run against us, and a new user's journeys with their installation

@@ -17,6 +17,7 @@ def home(tmp_path: Path, needs_sandbox: None) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("pty")
 def test_the_tutorial_leads_to_a_merged_commit(home: Path) -> None:
     environment = move_in(home)
@@ -24,6 +25,7 @@ def test_the_tutorial_leads_to_a_merged_commit(home: Path) -> None:
         typist.play([*scenes(TUTORIAL)])
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("pty")
 def test_a_night_ends_in_the_inbox(home: Path) -> None:
     environment = move_in(home)

@@ -18,7 +18,7 @@ CHECKED = {"AGENT_TEST_COMMAND": "python test_calc.py"}
 WRONG = diff_step({"calc.py": CALC}, {"calc.py": CALC.replace("left - right", "left * right")})
 TASK = "Make add() add in @calc.py"
 # The SDK is slow to import: one worker of the tests does it.
-pytestmark = pytest.mark.xdist_group("mcp")
+pytestmark = [pytest.mark.xdist_group("mcp"), pytest.mark.slow]
 
 
 async def test_a_prompt_becomes_a_task_whose_gates_are_asked_to_the_merge(served: Machine) -> None:

@@ -3,6 +3,8 @@
 import json
 import signal
 
+import pytest
+
 from tests.e2e.calc import calc_repo
 from tests.e2e.machine import Machine, bodies, journal_lines
 
@@ -53,6 +55,7 @@ def test_the_skills_are_listed_by_a_call_that_is_shown(served: Machine) -> None:
     assert any("yaml-validation" in line for line in shown[1:-1])
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_answer_and_a_killed_chat_goes_on(served: Machine) -> None:
     repo = calc_repo(served)
     running = served.start("chat", "why?", cwd=repo, scripts=SCRIPTS, halt="token")

@@ -20,6 +20,8 @@ from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
 from tests.e2e.test_tabs import model_servers
 
+pytestmark = pytest.mark.slow
+
 TASKS = tuple(TaskId(f"T-{number}") for number in range(1, 9))
 POLICY = {f"approvals.{kind}": "auto" for kind in ("diff", "check", "command", "commit")}
 PLAN = "version: 1\ntasks:\n" + "".join(

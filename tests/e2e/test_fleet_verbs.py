@@ -36,6 +36,7 @@ def shared(machine: Machine, postgres_url: str) -> Machine:
     return machine
 
 
+@pytest.mark.slow
 def test_a_task_goes_to_the_worker_that_fits_and_its_session_says_why_and_what_it_used(
     shared: Machine, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ def all_user_dirs(appname: str) -> tuple[str, ...]:
 '''
 
 
+@pytest.mark.slow
 def test_a_task_is_done_in_a_package_of_the_registry(served: Machine) -> None:
     repo = _package(served)
     module = (repo / "src/platformdirs/__init__.py").read_text()
@@ -96,6 +97,7 @@ def _package(machine: Machine) -> Path:
     return repo
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "merged"), [("y\n", True), ("n\n", False)])
 def test_a_merge_asks_at_the_terminal(served: Machine, answer: str, merged: bool) -> None:
     repo = calc_repo(served)
@@ -116,6 +118,7 @@ def test_a_merge_asks_at_the_terminal(served: Machine, answer: str, merged: bool
     assert after["file notes.txt"] == before["file notes.txt"]
 
 
+@pytest.mark.slow
 def test_wrong_diffs_until_the_limits_leave_nothing_but_a_record(served: Machine) -> None:
     limits = ".agent.yml"
     repo = calc_repo(served, {limits: "limits: {max_reflexion_retries: 1}\n"})
@@ -147,6 +150,7 @@ def test_wrong_diffs_until_the_limits_leave_nothing_but_a_record(served: Machine
     assert "rolled back" in shown.out
 
 
+@pytest.mark.slow
 def test_a_task_that_failed_can_be_tried_again_in_a_new_session(served: Machine) -> None:
     repo = calc_repo(served, {".agent.yml": "limits: {max_reflexion_retries: 0}\n"})
     wrong = diff_step({"calc.py": CALC}, {"calc.py": CALC.replace("left - right", "left * right")})

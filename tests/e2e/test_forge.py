@@ -57,6 +57,7 @@ def test_the_forge_of_a_repository_is_not_asked_before_it_is_trusted(
     assert TOKEN not in refused.said
 
 
+@pytest.mark.slow
 def test_a_result_is_reported_once_after_a_kill_and_the_token_is_nowhere(
     machine: Machine, repo: Path, server: GiteaServer, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def rows(here: Site, statement: str) -> list[tuple[object, ...]]:
         return found.fetchall() if found.description else []
 
 
+@pytest.mark.slow
 def test_an_approval_in_the_journal_of_a_mere_worker_runs_nothing_elsewhere(
     sites: tuple[Site, Site], forger: Site
 ) -> None:
@@ -99,6 +100,7 @@ def test_an_approval_in_the_journal_of_a_mere_worker_runs_nothing_elsewhere(
     assert "passed" not in said
 
 
+@pytest.mark.slow
 def test_a_task_does_not_end_as_another_one_of_the_same_name_did(sites: tuple[Site, Site]) -> None:
     here, _ = sites
     named = here.user.root.parent / "greet.yaml"

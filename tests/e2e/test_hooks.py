@@ -11,6 +11,8 @@ from tests.e2e.calc import CALC, FINISH, GOOD, RIGHT, calc_repo, diff_step
 from tests.e2e.machine import Machine, bodies, journal_lines
 from tests.e2e.test_inbox import reference
 
+pytestmark = pytest.mark.slow
+
 RUN = ("run", "--task", "T-1", "--yes")
 TODO = RIGHT.replace("right", "right  # TODO")
 SETTINGS = """\

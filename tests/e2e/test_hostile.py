@@ -15,6 +15,8 @@ from tests.e2e.calc import calc_repo
 from tests.e2e.machine import Machine, write_files
 from tests.e2e.test_web import SIZE, screen_until, web_server
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = """\
 python: {trap}
 test_command: {trap}

@@ -48,6 +48,7 @@ def reference(machine: Machine, repo: Path, name: str = "T-1") -> str:
     return shown.out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_parked_task_is_brought_to_its_end_from_the_shell(served: Machine) -> None:
     repo = calc_repo(served)
     decided = []
@@ -72,6 +73,7 @@ def test_a_parked_task_is_brought_to_its_end_from_the_shell(served: Machine) -> 
     assert not list((served.state / "inbox").iterdir()), "what is recorded is removed"
 
 
+@pytest.mark.slow
 def test_a_rejection_reaches_the_model_before_any_policy(served: Machine) -> None:
     repo = calc_repo(served)
     assert served.scripted(SCRIPTS, *RUN, cwd=repo).code == 3
@@ -108,6 +110,7 @@ def test_what_is_wrong_with_a_decision_is_said(served: Machine) -> None:
     assert "(skipped, not recorded yet)" in served.agent("inbox", cwd=repo).out
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("pty")
 @pytest.mark.skipif(not HAS_TMUX, reason="machine lacks: tmux")
 def test_an_open_session_takes_decisions_up_at_once(tmp_path: Path) -> None:
@@ -132,6 +135,7 @@ def test_an_open_session_takes_decisions_up_at_once(tmp_path: Path) -> None:
     assert [body["via"].partition(":")[0] for body in by_user] == ["inbox", "inbox"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["served", "bare"])
 def test_a_command_decides_nothing(kind: str, request: pytest.FixtureRequest) -> None:
     machine: Machine = request.getfixturevalue(kind)
@@ -157,6 +161,7 @@ def test_a_command_decides_nothing(kind: str, request: pytest.FixtureRequest) ->
 TWO = PLAN.replace("python attack.py", "python test_calc.py")
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_what_was_decided_while_it_worked_on_another_task(served: Machine) -> None:
     repo = calc_repo(served, {"memory/plans/PLAN.yaml": TWO})
     shown = served.folder / "shown"

@@ -20,6 +20,8 @@ from agent_workbench.tui.environment import AppEnvironment
 from tests.e2e.keyboard import Keyboard
 from tests.fakes.scripted_session import FakeClock
 
+pytestmark = pytest.mark.slow
+
 REPO = Path(__file__).parents[2]
 CALCULATOR = REPO / "examples/skills/calculator"
 RUN = """\

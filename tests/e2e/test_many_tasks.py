@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.calc import FINISH, GOOD, calc_repo
 from tests.e2e.machine import Machine
+
+pytestmark = pytest.mark.slow
 
 PLAN = """\
 version: 1

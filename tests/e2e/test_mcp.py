@@ -99,6 +99,7 @@ async def told(talking: Any, name: str, **arguments: object) -> Any:
     return done.structured_content
 
 
+@pytest.mark.slow
 async def test_a_task_is_started_once_parked_and_told_of(served: Machine) -> None:
     repo = calc_repo(served)
     async with client(served, repo) as talking:
@@ -120,6 +121,7 @@ async def test_a_task_is_started_once_parked_and_told_of(served: Machine) -> Non
         assert "T-1" in page.text
 
 
+@pytest.mark.slow
 async def test_a_run_is_stopped_by_who_started_it_and_goes_on_later(served: Machine) -> None:
     repo = calc_repo(served)
     async with client(served, repo, halt="TaskStarted") as talking:
@@ -243,6 +245,7 @@ async def test_a_repo_without_trust_or_plan_is_served(machine: Machine) -> None:
         assert message.content.text.endswith("files: a.py")
 
 
+@pytest.mark.slow
 async def test_http_serves_who_has_the_token_few_at_a_time_and_ends_with_its_parent(machine: Machine) -> None:
     import httpx2
     from mcp import Client

@@ -20,6 +20,7 @@ SETTINGS = f"mcp_servers: {{fake: {{read: [{json.dumps(SERVER)}]}}}}\n"
 RUN = ("run", "--task", "T-1", "--yes")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_sandbox")
 def test_a_tool_of_a_repos_server_waits_until_a_rule_names_its_digest(served: Machine) -> None:
     repo = calc_repo(served, {".agent.yml": SETTINGS, ".mcp.json": json.dumps(SHARED)})

@@ -78,6 +78,7 @@ def test_an_answer_that_breaks_off_is_kept_and_never_executed(machine: Machine) 
     assert bodies(journal_lines(repo), "patch_applied") == []
 
 
+@pytest.mark.slow
 def test_a_server_of_ours_that_is_killed_mid_answer(machine: Machine, tiny_model_path: Path) -> None:
     environ = {"AGENT_MODEL__PATH": str(tiny_model_path)}
     repo = calc_repo(machine)
@@ -99,6 +100,7 @@ def test_a_server_of_ours_that_is_killed_mid_answer(machine: Machine, tiny_model
     assert done.code == 0, done.said
 
 
+@pytest.mark.slow
 def test_a_context_that_is_full(machine: Machine, tiny_model_path: Path) -> None:
     repo = calc_repo(machine)
     before = fingerprint(repo, ["memory"])
@@ -111,6 +113,7 @@ def test_a_context_that_is_full(machine: Machine, tiny_model_path: Path) -> None
     assert fingerprint(repo, ["memory"]) == before
 
 
+@pytest.mark.slow
 def test_what_needs_a_person_is_parked_until_it_is_let_through(served: Machine) -> None:
     repo = calc_repo(served)
     command = ("run", "--task", "T-1")
@@ -145,6 +148,7 @@ def test_what_a_policy_denies_is_never_done(served: Machine) -> None:
     assert "the policy does not allow this" in journal_path(repo).read_text()
 
 
+@pytest.mark.slow
 def test_a_served_model_is_told_how_to_reach_and_ends_with_its_signal(machine: Machine, tiny_model_path: Path) -> None:
     serving = machine.start("model", "serve", str(tiny_model_path), cwd=machine.home)
     serving.until(lambda: "api_key_env" in serving.out.read_text(), "its address")
@@ -163,6 +167,7 @@ def test_a_served_model_is_told_how_to_reach_and_ends_with_its_signal(machine: M
     assert len(serving.family) >= 2, "a supervisor and the server"
 
 
+@pytest.mark.slow
 def test_a_served_model_ends_when_whoever_serves_it_is_killed(machine: Machine, tiny_model_path: Path) -> None:
     serving = machine.start("model", "serve", str(tiny_model_path), cwd=calc_repo(machine))
     serving.until(lambda: "api_key_env" in serving.out.read_text(), "its address")
@@ -185,6 +190,7 @@ After: 1
 """
 
 
+@pytest.mark.slow
 def test_a_plan_made_from_words(served: Machine) -> None:
     repo = calc_repo(served)
     scripts = {"plan:planner": (PLANNED,)}

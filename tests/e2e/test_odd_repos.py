@@ -44,6 +44,7 @@ def with_a_branch_of_our_name(machine: Machine, repo: Path) -> Path:
     return repo
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [detached, shallow, linked_worktree, below_the_root, of_spaces, with_a_branch_of_our_name]
 )
@@ -72,6 +73,7 @@ def test_a_branch_named_agent_leaves_no_room_for_ours(served: Machine) -> None:
     assert (repo / "memory/plans/PLAN.yaml").read_text() == PLAN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["worktree", "state"])
 def test_what_is_deleted_meanwhile_is_made_again(served: Machine, what: str) -> None:
     repo = calc_repo(served)
@@ -88,6 +90,7 @@ def test_what_is_deleted_meanwhile_is_made_again(served: Machine, what: str) -> 
     assert "left + right" in served.git(repo, "show", f"{committed['branch']}:calc.py")
 
 
+@pytest.mark.slow
 def test_commits_of_the_user_meanwhile_stay_theirs(served: Machine) -> None:
     repo = calc_repo(served)
     running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="token")
@@ -104,6 +107,7 @@ def test_commits_of_the_user_meanwhile_stay_theirs(served: Machine) -> None:
     assert served.git(repo, "rev-parse", "agent/T-1~1") == served.git(repo, "rev-parse", "main")
 
 
+@pytest.mark.slow
 def test_a_plan_that_the_user_edits_meanwhile_keeps_the_edit(served: Machine) -> None:
     repo = calc_repo(served)
     running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="token")
@@ -118,6 +122,7 @@ def test_a_plan_that_the_user_edits_meanwhile_keeps_the_edit(served: Machine) ->
     assert text.count("status: done") == 1
 
 
+@pytest.mark.slow
 def test_two_tasks_are_worked_on_side_by_side(served: Machine) -> None:
     plan = PLAN + "  - id: T-2\n    description: Say how\n    accept_tests: [python -c 'import how']\n"
     repo = calc_repo(served, {"memory/plans/PLAN.yaml": plan})

@@ -24,6 +24,8 @@ from agent_workbench.core.session_request import OpenMode, SessionRequest, Unatt
 from agent_workbench.core.settings import Permission
 from tests.engine.front import Front
 
+pytestmark = pytest.mark.slow
+
 # The diff is parked: nobody is there to approve it.
 PARKING = {"approvals.check": "auto"}
 POLICY = {**PARKING, "approvals.diff": "auto", "approvals.commit": "auto"}

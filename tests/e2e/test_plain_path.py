@@ -16,6 +16,8 @@ from tests.e2e.keyboard import APPROVE, SEND, START, Keyboard
 from tests.fakes.scripted_session import FakeClock
 from tests.tui.driver import SMALL
 
+pytestmark = pytest.mark.slow
+
 MOST_KEYS = 6
 BASELINE = DIFF = COMMIT = MERGE = APPROVE
 

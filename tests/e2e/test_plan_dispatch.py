@@ -89,6 +89,7 @@ def shop(served: Machine) -> Shop:
     return Shop(served)
 
 
+@pytest.mark.slow
 def test_words_become_commits_with_a_trail(shop: Shop) -> None:
     before = (shop.repo / PLAN).read_text()
     asked = shop.agent("plan", "new", "make it right", "--json")
@@ -172,6 +173,7 @@ def test_what_no_machine_can_do_is_said_before_anything_is_queued(shop: Shop) ->
     assert not (shop.repo / "tasks").exists()
 
 
+@pytest.mark.slow
 def test_tasks_are_taken_back_and_the_rest_is_planned_anew(shop: Shop) -> None:
     shop.approved()
     names = {each["id"]: each["name"] for each in shop.told("plan", "dispatch")["tasks"]}
@@ -206,6 +208,7 @@ def test_a_first_plan_that_is_rejected_writes_nothing_and_keeps_the_reason(shop:
     assert len(shop.told("plan", "status")["tasks"]) == 3, "a repository without a plan gets its first one"
 
 
+@pytest.mark.slow
 def test_a_plan_goes_into_the_database_and_is_shown_while_that_is_away(served: Machine, migrated_url: str) -> None:
     served.environ["AGENT_DATABASE_URL"] = migrated_url
     shop = Shop(served, {".agent.yml": "database: {url_env: AGENT_DATABASE_URL}\n"})

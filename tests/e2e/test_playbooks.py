@@ -65,6 +65,7 @@ def approve(served: Machine, repo: Path) -> str:
     return shown.out
 
 
+@pytest.mark.slow
 def test_each_run_waits_for_a_person_and_no_password_is_kept(served: Machine, repo: Path) -> None:
     scripts = {"T-1": (step("check"), step("apply"), FINISH)}
     shown = []
@@ -96,6 +97,7 @@ def test_each_run_waits_for_a_person_and_no_password_is_kept(served: Machine, re
     assert served.agent("sessions", "verify", cwd=repo).code == 0
 
 
+@pytest.mark.slow
 def test_a_kill_of_the_workbench_ends_the_run(served: Machine, repo: Path) -> None:
     scripts = {"T-1": (step("check", "hangs.yml"),)}
     assert served.scripted(scripts, *RUN, cwd=repo).code == 3

@@ -36,6 +36,7 @@ def work(machine: Machine, repo: Path) -> tuple[int, str]:
     return done.code, done.said
 
 
+@pytest.mark.slow
 def test_edits_are_committed_with_a_result_and_a_journal_that_is_proved(machine: Machine, repo: Path) -> None:
     (repo / "add.yaml").write_text(ADD)
     added = machine.agent("worker", "add", "add.yaml", cwd=repo)
@@ -61,6 +62,7 @@ def test_edits_are_committed_with_a_result_and_a_journal_that_is_proved(machine:
     assert "add" not in [line.split()[0] for line in shown.out.splitlines()]
 
 
+@pytest.mark.slow
 def test_a_parked_task_is_taken_up_by_its_name_alone(machine: Machine, repo: Path) -> None:
     (repo / QUEUE).mkdir(parents=True)
     (repo / QUEUE / "add.yaml").write_text(ADD)
@@ -77,6 +79,7 @@ def test_a_parked_task_is_taken_up_by_its_name_alone(machine: Machine, repo: Pat
     assert (repo / QUEUE / "done/add.yaml").exists(), said
 
 
+@pytest.mark.slow
 def test_what_a_withdrawn_task_proposed_waits_for_nobody(machine: Machine, repo: Path) -> None:
     (repo / QUEUE).mkdir(parents=True)
     (repo / QUEUE / "add.yaml").write_text(ADD)

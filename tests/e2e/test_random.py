@@ -3,9 +3,13 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.adapters.git.fingerprint import fingerprint
 from tests.e2e.calc import calc_repo
 from tests.e2e.machine import WHOLE, Machine, bodies, journal_lines
+
+pytestmark = pytest.mark.slow
 
 STEPS = 50
 SETTINGS = """\

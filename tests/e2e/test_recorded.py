@@ -30,6 +30,7 @@ def test_a_recorded_session_is_what_it_was(machine: Machine, name: str) -> None:
     assert f"{expected['prompts']} prompts, {expected['prompts']} identical" in again.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name.startswith(("two-tasks", "summarised", "hunk"))])
 def test_a_recorded_session_is_forked(machine: Machine, name: str) -> None:
     repo, session = unpacked(machine, *name.split("/"))

@@ -30,6 +30,7 @@ def repo(served: Machine) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_chat_reads_the_skill_and_runs_a_script_with_it(served: Machine, repo: Path) -> None:
     words = shlex.split(block("calculator")[-1])[1:]
     asked = served.scripted({"chat:chat": SAYINGS}, *words, cwd=repo)

@@ -19,6 +19,8 @@ from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import Permission
 from tests.engine.front import Front
 
+pytestmark = pytest.mark.slow
+
 OPEN = {f"AGENT_APPROVALS__{kind}": "auto" for kind in ("DIFF", "CHECK", "COMMAND")} | {
     "AGENT_UI__REVIEW_CONTEXT": "false"
 }

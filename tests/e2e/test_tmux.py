@@ -44,6 +44,7 @@ def send(screen: Tmux, shop: Path) -> None:
     screen.until(pressed, "the first prompt")
 
 
+@pytest.mark.slow
 def test_a_session_lives_through_what_terminals_do(tmp_path: Path) -> None:
     machine, shop = Machine(tmp_path / "machine"), tmp_path / "shop"
     with tmux(machine, tmp_path) as screen:

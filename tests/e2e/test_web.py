@@ -11,10 +11,13 @@ from pathlib import Path
 
 import aiohttp
 import psutil
+import pytest
 from yarl import URL
 
 from tests.e2e.calc import calc_repo
 from tests.e2e.machine import WAIT_SECONDS, Machine
+
+pytestmark = pytest.mark.slow
 
 SIZE = "?width=100&height=30"
 

@@ -16,6 +16,8 @@ import agent_workbench
 if not agent_workbench.__file__.startswith(sys.argv[1]):
     sys.exit(f"this is {agent_workbench.__file__}")
 from agent_workbench.cli.main import main
+
+pytestmark = pytest.mark.slow
 sys.argv = ["agent", *sys.argv[2:]]
 main()
 """

@@ -97,6 +97,7 @@ def survive_all(folder: Path, share: int) -> tuple[int, int]:
     return effects, len(moments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
 def test_killed_at_every_effect(share: int, tmp_path: Path) -> None:
     # In a process of its own: one with threads must not be forked.

@@ -50,6 +50,7 @@ def test_cut_around_every_end_of_a_line_it_goes_on(tmp_path: Path) -> None:
         assert (aside.read_bytes() if aside.exists() else b"") == torn
 
 
+@pytest.mark.slow
 def test_changed_at_every_byte_it_is_red_and_names_the_line(tmp_path: Path) -> None:
     lines = write_quickly(tmp_path, SHORT_STORY)
     data = b"".join(lines)

@@ -61,6 +61,7 @@ def test_killed_after_each_acknowledgement(point: int, tmp_path: Path) -> None:
     expect_all_up_to(tmp_path, acknowledged)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_again_and_again(tmp_path: Path) -> None:
     # The same journal each time, so that what one death leaves behind is what the next life starts from.
     moments = random.Random(20260102)

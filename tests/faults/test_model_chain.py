@@ -93,6 +93,7 @@ async def run(stage: Stage) -> SessionEnd:
     return ending
 
 
+@pytest.mark.slow
 async def test_the_second_goes_on_where_the_first_was_killed(tiny_model_path: Path, tmp_path: Path) -> None:
     async with (
         serving(tiny_model_path, tmp_path / "one.log") as (server, first),

@@ -53,6 +53,7 @@ def small_disk(machine: Machine, repo: Path, kilobytes: int) -> Iterator[Callabl
         kept.rename(memory)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limited", "kilobytes"),
     [(small_files, 4), (small_files, 16), (small_disk, 8), (small_disk, 16), (small_disk, 24)],

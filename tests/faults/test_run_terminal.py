@@ -31,6 +31,7 @@ def close(terminal: Terminal) -> None:
     os.close(nowhere)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leave", [press_ctrl_c, close])
 def test_it_ends_at_once_and_goes_on_later(served: Machine, leave: object) -> None:
     assert callable(leave)

@@ -19,6 +19,8 @@ from tests.e2e.calc import calc_repo
 from tests.e2e.machine import WAIT_SECONDS, WHOLE, Machine, bodies, journal_lines
 from tests.e2e.terminal import Terminal, in_terminal
 
+pytestmark = pytest.mark.slow
+
 ENDED = 130
 PAGE_BYTES = 4096
 # An app that writes more than a terminal takes which nobody reads, changes, and ends when it is told to.

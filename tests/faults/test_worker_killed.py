@@ -13,6 +13,8 @@ from tests.e2e.calc import calc_repo
 from tests.e2e.conftest import machine
 from tests.e2e.machine import Machine, bodies, journal_lines, write_files
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["machine"]
 
 QUEUE = "tasks/queue/default"

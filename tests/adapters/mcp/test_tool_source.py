@@ -72,6 +72,7 @@ async def refused(asked: Awaitable[object]) -> str:
     return str(raised.value)
 
 
+@pytest.mark.slow
 async def test_a_server_has_what_its_entry_grants_and_nothing_else(bench: Bench) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
@@ -156,6 +157,7 @@ async def test_results_are_bounded_text_and_requests_of_a_server_are_refused(ben
         assert (failed.text, failed.failed) == ("no", True)
 
 
+@pytest.mark.slow
 async def test_a_server_that_breaks_is_reported_and_started_again_once(bench: Bench) -> None:
     async with bench.server() as server:
         await server.list_tools()

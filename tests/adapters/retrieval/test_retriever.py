@@ -292,6 +292,7 @@ async def test_preparing_what_is_not_there_is_told_by_the_search_alone(
     await retriever.close()
 
 
+@pytest.mark.slow
 async def test_a_search_that_is_cancelled_stops_soon_and_the_next_one_is_whole(tmp_path: Path) -> None:
     root = tmp_path / "large"
     for number in range(900):

@@ -117,6 +117,7 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Project(checkout, worktree, python, SandboxedShell(SandboxSettings(), str(checkout), dict(os.environ)))
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("editable")
 async def test_the_worktrees_code_is_imported(project: Project) -> None:
     environment = await WorktreeEnvironments("", str(project.checkout)).of(str(project.worktree))
@@ -128,6 +129,7 @@ async def test_the_worktrees_code_is_imported(project: Project) -> None:
     assert await project.say_where(linked, environment) == "worktree"
 
 
+@pytest.mark.slow
 async def test_pytest_of_the_venv_tests_the_worktree(tmp_path: Path) -> None:
     """The venv sees our pytest through a path file, as `--system-site-packages` would show the system's."""
     write_copy(tmp_path / "worktree", "", "src")

@@ -43,6 +43,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder.parent
 
 
+@pytest.mark.slow
 async def test_a_declared_package_is_shown_installed_and_imported(tmp_path: Path, index: Path) -> None:
     bench, _ = await asyncio.to_thread(make_bench, tmp_path)
     folder = bench.root / "skills" / "sums"

@@ -139,6 +139,7 @@ def problems(schema: object, value: object) -> list[str]:
     return [error.message for error in Draft202012Validator(schema, registry=Registry()).iter_errors(value)]  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @given(objects(SCHEMAS), st.integers())
 @settings(max_examples=60, deadline=None)
 def test_whatever_the_grammar_admits_the_schema_accepts(schema: dict[str, object], seed: int) -> None:
@@ -151,6 +152,7 @@ def test_whatever_the_grammar_admits_the_schema_accepts(schema: dict[str, object
         assert unheld or problems(schema, value) == []
 
 
+@pytest.mark.slow
 @given(objects(ODD_SCHEMAS), st.integers())
 @settings(max_examples=60, deadline=None)
 def test_what_the_grammar_cannot_hold_is_told(schema: dict[str, object], seed: int) -> None:

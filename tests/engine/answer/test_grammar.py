@@ -153,6 +153,7 @@ async def test_a_reflexion_is_one_bounded_paragraph(tmp_path: Path) -> None:
         assert await fits(server, reflexion_grammar(), f"Reflexion: {'x' * 900}")
 
 
+@pytest.mark.slow
 async def test_what_every_tool_takes_fits_alone_and_among_all(tmp_path: Path) -> None:
     assert set(RIGHT) == set(TOOLS) == set(builtin_tools())
     everything = [sentence for name in TOOLS for sentence in sentences_of(name)]
@@ -213,6 +214,7 @@ def test_what_the_grammar_admits_the_reader_takes(name: str) -> None:
         assert step.tool.name == name
 
 
+@pytest.mark.slow
 async def test_whatever_a_random_model_says_under_the_grammar_is_a_step(llama_server: LlamaServer) -> None:
     model = llama_server.model()
     grammar = step_grammar(TOOLS.values(), DIFFS)

@@ -4,6 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
+import pytest
+
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
@@ -47,6 +49,7 @@ async def asked(events: tuple[Recorded, ...], model: Model, trees: Repository) -
         await model.close()
 
 
+@pytest.mark.slow
 async def test_the_same_model_answers_the_same_and_another_does_not(tmp_path: Path, tiny_model_path: Path) -> None:
     log = tmp_path / "server.log"
     trees, journal = await recorded_with(tmp_path, embedded(tiny_model_path, log))

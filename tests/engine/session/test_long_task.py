@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
@@ -54,6 +55,7 @@ def answers_of(stage: Stage) -> list[tuple[Purpose, AnswerFigures]]:
     return found
 
 
+@pytest.mark.slow
 async def test_a_task_of_five_times_the_context_ends_well(tmp_path: Path, small_llama_server: LlamaServer) -> None:
     script = [*(reading(number) for number in range(READS)), change("wrong", "right"), FINISH]
     model = ScriptedModel(small_llama_server.model(), {"T-1": script, "T-1:summary": SUMMARIES})

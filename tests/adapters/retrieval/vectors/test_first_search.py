@@ -17,7 +17,7 @@ from agent_workbench.core.settings.models import ServingSettings
 from tests.fakes.folder_workspace import FolderWorkspace
 from tests.llama_fixtures import LlamaServer
 
-pytestmark = pytest.mark.xdist_group("embeddings")
+pytestmark = [pytest.mark.xdist_group("embeddings"), pytest.mark.slow]
 SECONDS = "agent_workbench.adapters.retrieval.retriever._VECTOR_SECONDS"
 
 
