@@ -37,6 +37,7 @@ from agent_workbench.engine.flow import (
     ReviewChange,
     RollBack,
     RunHook,
+    StartAfresh,
     Survey,
     TakePlan,
     Undo,
@@ -53,7 +54,7 @@ from agent_workbench.engine.task.model_step import ask
 from agent_workbench.engine.task.recovery import recover
 from agent_workbench.engine.task.task_end import close, roll_back
 from agent_workbench.engine.task.task_start import retrieve
-from agent_workbench.engine.task.undo import undo_diff
+from agent_workbench.engine.task.undo import start_afresh, undo_diff
 
 
 async def perform(session: SessionContext, move: Move) -> None:
@@ -79,6 +80,8 @@ async def _perform(session: SessionContext, move: Move) -> None:
             await recover(session, move.proposal)
         case Undo():
             await undo_diff(session, move.proposal)
+        case StartAfresh():
+            await start_afresh(session, move.proposal)
         case ProposeChecks():
             await propose_checks(session, move.purpose)
         case Retrieve():

@@ -5,11 +5,12 @@ from typing import assert_never
 from msgspec import Struct
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.events import TroubleMet
+from agent_workbench.core.events import FAILING_FIRST, TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.proposals import Proposal, ProposalStage
+from agent_workbench.core.proposals import Proposal, ProposalStage, is_person
 from agent_workbench.core.settings import Limits
+from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.note_offer import NoteOffer
 from agent_workbench.core.state.planning import Planning
@@ -35,6 +36,12 @@ class AwaitGo(Struct, frozen=True):
 
 class Undo(Struct, frozen=True):
     """Undo the applied diff of this proposal."""
+
+    proposal: ProposalId
+
+
+class StartAfresh(Struct, frozen=True):
+    """Undo the diffs of an attempt that failed, of which this one is the newest, and ask again from the beginning."""
 
     proposal: ProposalId
 
@@ -145,6 +152,7 @@ Move = (
     | AwaitRetry
     | AwaitGo
     | Undo
+    | StartAfresh
     | Decide
     | RunHook
     | Execute
@@ -258,7 +266,7 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
         case Phase.CHECKING:
             return RollBack(time_spent(run)) if seconds_left(run) == 0 else ProposeChecks(run.check_purpose)
         case Phase.REFLECTING:
-            return _step(run, limits, Purpose.REFLEXION)
+            return _afresh(run, limits) or _step(run, limits, Purpose.REFLEXION)
         case Phase.COMPACTING:
             return _step(run, limits, Purpose.SUMMARY)
         case Phase.COMMITTING if run.changed and run.reviewed != run.tree and _is_reviewed(run, limits):
@@ -284,6 +292,23 @@ def _edit(run: TaskRun, limits: Limits) -> Move:
         return ProposeEdits()
     # The checks were stopped.
     return ProposeChecks(CheckPurpose.FINAL) if run.checks else ProposeCommit()
+
+
+def _afresh(run: TaskRun, limits: Limits) -> Move | None:
+    """Return the move that gives up an attempt, None if a person has a part in it or the task ends.
+
+    Where a failing check alone is to pass, another attempt helps a small model more than the account of the last one.
+    """
+    if (
+        run.wording < FAILING_FIRST
+        or not run.failed_before
+        or run.answer is not None
+        or run.paused
+        or spent(run, limits)
+    ):
+        return None
+    applied = next(applied_diffs(run.history), None)
+    return None if applied is None or is_person(applied.by) else StartAfresh(applied.proposal.id)
 
 
 def _is_reviewed(run: TaskRun, limits: Limits) -> bool:

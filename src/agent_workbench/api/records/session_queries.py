@@ -171,7 +171,7 @@ async def take_over_sessions(invocation: Invocation, *, leave: bool) -> str:
     """
     from agent_workbench.bootstrap.repo_context import git_repository
 
-    await check_person(invocation)
+    await check_person()
     repository = await asyncio.to_thread(git_repository, invocation)
     return await repository.take_over(leave=leave)
 

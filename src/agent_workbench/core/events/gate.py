@@ -50,9 +50,13 @@ class AbortAsked(RecordedValue, frozen=True):
 
 
 class UndoAsked(RecordedValue, frozen=True):
-    """The user asked to undo this diff, the newest one. A waiting proposal is dropped."""
+    """The user asked to undo this diff, the newest one. A waiting proposal is dropped.
+
+    The workbench asks (`by`) where the model is to try again from the first prompt, because the checks fail.
+    """
 
     proposal_id: ProposalId
+    by: Author = Author.USER
 
 
 class PauseChanged(RecordedValue, frozen=True):

@@ -239,7 +239,7 @@ def _said_of_work(event: Event) -> str:
         case AbortAsked():
             return event.reason
         case UndoAsked():
-            return "the user undoes the last diff"
+            return "the user undoes the last diff" if event.by is Author.USER else "the attempt failed: begins again"
         case StepUndone():
             return f"undid the diff of step {event.step} ({', '.join(event.paths)})"
         case ModeChanged():

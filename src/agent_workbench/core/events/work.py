@@ -63,6 +63,7 @@ class StepUndone(RecordedValue, frozen=True):
     """The newest diff was undone: the workspace is at `tree`, as before that diff.
 
     `step` and `paths` are the diff's; `shown` are its lines with their context as they are again, for the prompt.
+    `afresh`: the next prompt is the first one again, without this attempt.
     """
 
     proposal_id: ProposalId
@@ -70,6 +71,7 @@ class StepUndone(RecordedValue, frozen=True):
     paths: tuple[str, ...]
     tree: str
     shown: tuple[Chunk, ...] = ()
+    afresh: bool = False
 
 
 class CheckpointTaken(RecordedValue, frozen=True):

@@ -117,7 +117,14 @@ def _applied(run: TaskRun, event: PatchApplied) -> TaskRun:
 
 
 def _undone(run: TaskRun, event: StepUndone) -> TaskRun:
-    """Return the run with the diff undone: the checks no longer count, nor do failures caused by it."""
+    """Return the run with the diff undone: the checks no longer count, nor do failures caused by it.
+
+    Where the model tries again afresh its failures count, and all diffs of the attempt are undone.
+    """
+    if event.afresh:
+        again = Phase.STEPPING if event.tree == run.workspace.tree else Phase.REFLECTING
+        fresh = replace(run, tree=event.tree, checked_tree="", results=None, phase=again, undoing=None)
+        return replace(fresh, prompt_parts=0, last_figures=None)
     return replace(
         run,
         tree=event.tree,

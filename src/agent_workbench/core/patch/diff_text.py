@@ -1,5 +1,6 @@
 """Text of a patch in git's form, and its size."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -16,6 +17,8 @@ from agent_workbench.core.patch.values import (
     Patch,
 )
 
+DIFF_BEGINS = re.compile(r"^(diff --git |--- \S[^\n]*\n\+\+\+ )", re.MULTILINE)
+"""The beginning of a diff with headers."""
 _EXECUTABLE, _PLAIN = 0o100755, 0o100644
 
 

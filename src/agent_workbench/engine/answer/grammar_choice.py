@@ -50,7 +50,7 @@ async def possible_steps_grammar(scope: TaskBounds, present: TaskFiles) -> str:
     choices = {spec.name: await tools[spec.name].choices(scope, present) for spec in specs if spec.name in tools}
     sensible = {name: found for name, found in choices.items() if found is not None}
     possible = [spec for spec in specs if spec.name in sensible or spec.name not in choices] or specs
-    offered, sensible = await useful_tools(scope, present, possible, sensible)
+    offered, useful = await useful_tools(scope, present, possible, sensible)
     diff: tuple[str, ...] = ()
     pieces: tuple[str, ...] = ()
     if any(spec.raw for spec in offered):
@@ -60,7 +60,7 @@ async def possible_steps_grammar(scope: TaskBounds, present: TaskFiles) -> str:
         if any(spec.fenced for spec in offered):
             standing = await standing_pieces(scope, present)
             pieces = await asyncio.to_thread(_piece_rules, scope.run, standing, edits)
-    return await asyncio.to_thread(step_grammar, offered, diff, sensible, pieces)
+    return await asyncio.to_thread(step_grammar, offered, diff, useful, pieces)
 
 
 def _piece_rules(run: TaskRun, pieces: Sequence[FilePiece], edits: EditScope) -> tuple[str, ...]:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from agent_workbench.core.patch.diff_text import DIFF_BEGINS
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.answer.step_repair import (
-    DIFF_BEGINS,
     LOOSE_ACTION,
     cut_made_up,
     repair_step,

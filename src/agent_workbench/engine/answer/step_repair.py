@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from agent_workbench.core.patch.diff_text import DIFF_BEGINS
 from agent_workbench.core.tools.arguments import properties_of
 from agent_workbench.core.tools.spec import ToolSpec
 
@@ -27,7 +28,6 @@ _MARK = re.compile(r"^[*_]{0,2}(?P<word>Observation|Thought|Action)[*_]{0,2}:", 
 _TOOL_CALL = "<tool_call>"
 _OPENED = re.compile(r"^`{3,}[^`\n]*+$", re.MULTILINE)
 _PIECE = re.compile(r"[#*\s]*(?:new file|piece)\b", re.IGNORECASE)
-DIFF_BEGINS = re.compile(r"^(diff --git |--- \S[^\n]*\n\+\+\+ )", re.MULTILINE)
 _CHANGES = re.compile(r"^(\+|-|@@)", re.MULTILINE)
 
 

@@ -109,8 +109,10 @@ class AttemptCollector:
                 self.left += self._left_of(event)
             case StepUndone():
                 self._tree, self._applied = event.tree, None
+                # The checks decided about an attempt that the workbench gave up.
                 self.found = [
-                    _taken_back(each) if each.proposal.id == event.proposal_id else each for each in self.found
+                    _taken_back(each) if not event.afresh and each.proposal.id == event.proposal_id else each
+                    for each in self.found
                 ]
             case UserSaid():
                 self.found = [replace(each, settled=False) for each in self.found]

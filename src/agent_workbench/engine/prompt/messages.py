@@ -20,6 +20,7 @@ from agent_workbench.core.events import (
     Recorded,
     ScratchpadChanged,
     SkillsChosen,
+    StepUndone,
 )
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by, pieces_shown_by
@@ -51,7 +52,7 @@ from agent_workbench.engine.prompt.reflexion import reflexion_request
 from agent_workbench.engine.prompt.step_history import steps_of
 from agent_workbench.engine.prompt.task_text import skill_changes
 
-NOTES = "scratchpad"
+NOTES, USER_WORDS = "scratchpad", "user"
 ABOUT_NOTES = (PromptBuilt, ModelAnswered, ModelInterrupted, ActionRejected, ActionDecided)
 """Events that no step's prompt tells while a summary of the notes is asked for, read and decided."""
 
@@ -117,6 +118,8 @@ class _Growth:
         self._added: set[str] = set()
         self._reviewed = self._wording >= LEAVES_OUT
         self._skills: SkillsChosen | None = None
+        # Parts and shown places of the first prompt since the last compaction.
+        self._opening: tuple[tuple[tuple[int, Part], ...], frozenset[str]] | None = None
 
     def take(self, number: int, recorded: Recorded) -> None:
         """Add the parts of the event at this index of the run's history."""
@@ -145,6 +148,7 @@ class _Growth:
                 if begins_prompts(event):
                     self._shown |= self._added
                     self._reviewed = False
+                    self._opening = self._opening or (tuple(self._parts), frozenset(self._shown))
                 self._parts += self._unseen
                 self._parts += ((seq, part) for part in self._question(event.purpose))
                 self._unseen, self._asked, self._sent = [], True, True
@@ -155,6 +159,8 @@ class _Growth:
             case ContextFilled() if event.through_seq >= 0:
                 self._parts = [(each, part) for each, part in self._parts if each <= event.through_seq]
                 self._unseen, self._asked = [], False
+            case StepUndone(afresh=True):
+                self._try_again()
             case ContextCompacted():
                 self._begin_anew(self._run.history[: number + 1], recorded, event)
             case _:
@@ -212,10 +218,16 @@ class _Growth:
         self._shown -= self._left_out
         self._left_out.clear()
 
+    def _try_again(self) -> None:
+        """Take the first prompt again, with what the user said since."""
+        first, shown = self._opening or ((), frozenset())
+        said = [each for each in self._parts[len(first) :] if each[1].label == USER_WORDS]
+        self._parts, self._unseen, self._asked, self._shown = [*first, *said], [], False, set(shown)
+
     def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
         compacted = compacted_parts(history, event, self._numbers)
         self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted)]
-        self._unseen, self._asked = [], False
+        self._unseen, self._asked, self._opening = [], False, None
         self._skills = newest_skills(history)
         newer = [each.event for each in steps_of(history) if each.seq > event.through_seq]
         self._shown = {chunk.place for each in (event, *newer) for chunk in chunks_shown_by(each)}

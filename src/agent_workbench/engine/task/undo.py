@@ -2,7 +2,7 @@
 
 from asyncio import to_thread
 
-from agent_workbench.core.events import StepUndone, UndoAsked
+from agent_workbench.core.events import Author, StepUndone, UndoAsked
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.values import Patch
@@ -50,6 +50,11 @@ async def ask_undo(session: SessionContext, wanted: ProposalId | None) -> Outcom
     return Accepted()
 
 
+async def start_afresh(session: SessionContext, proposal: ProposalId) -> None:
+    """Record that the newest diff is to be undone, so that the model tries again from its first prompt."""
+    await session.record(UndoAsked(proposal, Author.WORKBENCH))
+
+
 async def undo_diff(session: SessionContext, proposal: ProposalId) -> None:
     """Reset the files to the state before the diff of `proposal`. A crash anywhere in it is safe: it is repeated."""
     last = last_applied_diff(session.run)
@@ -67,8 +72,10 @@ async def undo_diff(session: SessionContext, proposal: ProposalId) -> None:
     await workspace.reset(last.before)
     # A lost worktree is rebuilt from the last checkpoint.
     await take_checkpoint(session)
-    shown = await to_thread(lambda: lines_before(last.proposal.patch))
-    await session.record(StepUndone(proposal, last.proposal.step, last.proposal.paths, last.before, shown))
+    asked = next((each.event for each in reversed(session.run.history) if isinstance(each.event, UndoAsked)), None)
+    afresh = asked is not None and asked.by is Author.WORKBENCH
+    shown = () if afresh else await to_thread(lambda: lines_before(last.proposal.patch))
+    await session.record(StepUndone(proposal, last.proposal.step, last.proposal.paths, last.before, shown, afresh))
 
 
 def lines_before(patch: Patch) -> tuple[Chunk, ...]:

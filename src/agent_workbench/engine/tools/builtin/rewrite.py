@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.patch.comparison import compare_contents
-from agent_workbench.core.patch.diff_text import render_patch
+from agent_workbench.core.patch.diff_text import DIFF_BEGINS, render_patch
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
 from agent_workbench.core.patch.rewrite.file_piece import (
@@ -24,10 +24,9 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.spec import REWRITE
-from agent_workbench.engine.answer.step_repair import DIFF_BEGINS
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin.write_diff import WriteDiff
+from agent_workbench.engine.tools.builtin.write_diff import WriteDiff, describe_applied
 
 
 class Rewrite(WriteDiff, frozen=True):
@@ -62,8 +61,8 @@ class Rewrite(WriteDiff, frozen=True):
         rewritten = await _rewritten(context, pieces, read_rewrites(proposal.text))
         result = await super().run(context, proposal)
         now = tuple(_chunk(piece) for _, file in rewritten.values() for piece in file.pieces)
-        effects = tuple(replace(each, shown=now) if isinstance(each, PatchApplied) else each for each in result.effects)
-        return replace(result, effects=effects)
+        (applied,) = (replace(each, shown=now) for each in result.effects if isinstance(each, PatchApplied))
+        return replace(result, observation=describe_applied(applied, proposal), effects=(applied,))
 
 
 def _named(pieces: OfferedPieces, written: RewrittenPiece) -> FilePiece:
