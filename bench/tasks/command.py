@@ -39,9 +39,12 @@ def main(arguments: Sequence[str]) -> int:
     for other in given.exclude_source or ():
         names = {exercise_name(case.id) for case in read_cases(other)[0]}
         cases = [case for case in cases if exercise_name(case.id) not in names]
-    if given.source.startswith("history:") or given.verify:
+    # Of commits nobody knows it before, and a sample has to be one of tasks.
+    if given.source.startswith("history:"):
         cases = possible_cases(cases, _check(given), given.out / "possible.json")
     chosen = select(cases, given.sample, given.seed, given.exclude_sample or (), given.task or ())
+    if given.verify:
+        chosen = possible_cases(chosen, _check(given), given.out / "possible.json")
     if given.list:
         print("\n".join(case.id for case in chosen))
         return 0

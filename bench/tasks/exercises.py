@@ -13,11 +13,15 @@ _INSTRUCTIONS = (".docs/introduction.md", ".docs/instructions.md", ".docs/instru
 
 
 class Runner(Struct, frozen=True):
-    """How the tests of a language run: the programs that it takes, and a command line with `{tests}` and `{name}`."""
+    """How the tests of a language run: the programs that it takes, and a command line with `{tests}` and `{name}`.
+
+    `nested`: the exercise is in a folder of its name, as its build file wants it.
+    """
 
     programs: tuple[str, ...]
     check: str
     ignored: bytes = b""
+    nested: bool = False
 
 
 _PYTHON = Runner((), "{python} -m pytest -q {tests}")
@@ -27,8 +31,9 @@ _RUNNERS: Mapping[str, Runner] = {
     "go": Runner(("go",), "go test ./..."),
     "cpp": Runner(
         ("cmake", "make", "c++"),
-        "cmake -S . -B build -DEXERCISM_RUN_ALL_TESTS=1 >build.log 2>&1 && cmake --build build 2>&1",
+        "cmake -S {name} -B build -DEXERCISM_RUN_ALL_TESTS=1 >build.log 2>&1 && cmake --build build",
         b"build/\nbuild.log\n",
+        nested=True,
     ),
 }
 
@@ -60,7 +65,8 @@ def _by_exercise(clone: Clone, folder: str) -> Iterator[tuple[str, dict[str, byt
 
 def _case(task: str, name: str, files: Mapping[str, bytes], runner: Runner) -> TaskCase:
     known = json.loads(files[".meta/config.json"])["files"]
-    edits, tests = tuple(known["solution"]), tuple(known["test"])
+    at = f"{name}/" if runner.nested else ""
+    edits, tests = (tuple(at + path for path in known[kind]) for kind in ("solution", "test"))
     told = [files[path].decode().strip() for path in _INSTRUCTIONS if path in files]
     work = (
         f"Implement this in {' and '.join(edits)}, so that the tests in {' and '.join(tests)} pass. The tests call "
@@ -70,10 +76,10 @@ def _case(task: str, name: str, files: Mapping[str, bytes], runner: Runner) -> T
     return TaskCase(
         id=task,
         words="\n\n".join([*told, work]),
-        files={path: text for path, text in files.items() if not path.startswith(_HIDDEN)}
+        files={at + path: text for path, text in files.items() if not path.startswith(_HIDDEN)}
         | {".gitignore": IGNORED + runner.ignored},
         edits=edits,
-        tests=(*tests, *(path for path in files if path == "CMakeLists.txt" or path.startswith("test/"))),
+        tests=(*tests, *(at + path for path in files if path == "CMakeLists.txt" or path.startswith("test/"))),
         check=runner.check.replace("{tests}", " ".join(tests)).replace("{name}", name),
         solution={
             target: files[path] for target, path in zip(edits, known.get("example", ()), strict=False) if path in files

@@ -128,7 +128,7 @@ def wilson(successes: int, trials: int, z: float = 1.959964) -> tuple[float, flo
 def mcnemar(only_first: int, only_second: int) -> float:
     """Return the two-sided p of the exact test of McNemar for the pairs in which one alone succeeded."""
     pairs = only_first + only_second
-    tail = sum(math.comb(pairs, number) for number in range(min(only_first, only_second) + 1)) / (1 << pairs)
+    tail: float = sum(math.comb(pairs, number) for number in range(min(only_first, only_second) + 1)) / 2**pairs
     return min(1.0, 2 * tail)
 
 
