@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -53,7 +54,10 @@ def main(arguments: Sequence[str]) -> int:
     agents = [_agent(name, given) for name in given.agents.split(",")]
     runs = {agent.name: _run_id(agent, given, commit) for agent in agents}
     if not given.report:
+        # So that neither the agent of the moment nor the server outlives this process.
+        before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         _attempt_all(given, chosen, agents, runs, store)
+        signal.signal(signal.SIGTERM, before)
     wanted = {case.id for case in chosen}
     rows = [row for row in store.rows() if row.run == runs.get(row.agent) and row.task in wanted]
     if given.json:
