@@ -40,7 +40,7 @@ class Change(Struct, frozen=True):
 
 
 class Attempt(Struct):
-    """What an agent did. Without `kept`, it took its last change back."""
+    """What an agent did. Without `kept`, it took its last change back; `repetitions` are answers that it stopped."""
 
     ended: Ended
     changes: list[Change] = field(default_factory=list)
@@ -48,6 +48,7 @@ class Attempt(Struct):
     answers: int = 0
     malformed: int = 0
     refused: int = 0
+    repetitions: int = 0
     kept: bool = True
     end: str = ""
 
@@ -119,7 +120,9 @@ def read_journal(journal: Path, attempt: Attempt) -> None:
         kind, body = event["kind"], event["body"]
         if kind in {"model_answered", "model_interrupted"}:
             attempt.answers += 1
-            attempt.malformed += kind == "model_interrupted"
+            attempt.repetitions += body.get("cause") == "repetition"
+            # What the end of the time interrupted was not finished, and not malformed.
+            attempt.malformed += kind == "model_interrupted" and body.get("cause") != "stopped"
         elif kind == "action_rejected":
             attempt.malformed += not body.get("empty_finish", False)
         elif kind == "patch_applied":

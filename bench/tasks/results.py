@@ -91,7 +91,7 @@ def reasons(attempt: Attempt) -> tuple[str, ...]:
         found.append(TIME)
     if any(each.overflowed for each in exchanges):
         found.append(CONTEXT_FULL)
-    if any(each.loops for each in exchanges):
+    if attempt.repetitions or any(each.loops for each in exchanges):
         found.append(LOOP)
     if attempt.changes:
         found.append(WRONG_EDIT)
