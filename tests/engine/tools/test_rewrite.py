@@ -1,0 +1,127 @@
+"""Tool `rewrite` in a session: numbered pieces in the prompt, the diff of an answer, and another attempt."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.events import ActionProposed, ActionRejected, PatchApplied, StepUndone, TaskStarted
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.plan import Task
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.state.file_pieces import offered_pieces
+from agent_workbench.engine.prompt.messages import build_parts
+from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.session.unattended import run_unattended
+from tests.engine.stage import OPEN, T1, Stage, a_stage, call
+from tests.fakes.ports import GivenChunks
+
+CART = "def total(prices):\n    return max(prices)\n"
+TEST = "grep -q 'sum(prices)' cart.py\n"
+FILES = {"cart.py": CART, "tests/test_cart.sh": TEST}
+ACCEPT = "sh tests/test_cart.sh"
+TASK = (Task(T1, "Mend the total of the cart", accept_tests=(ACCEPT,)),)
+CHUNKS = GivenChunks(
+    (Chunk("cart.py", 1, 2, CART.rstrip("\n"), 1.0), Chunk("tests/test_cart.sh", 1, 1, TEST.rstrip("\n"), 0.5))
+)
+
+
+def rewrite(body: str, head: str = "Piece 1") -> str:
+    return call("rewrite", f"{head}\n```python\n{body}\n```")
+
+
+RIGHT = rewrite("def total(prices):\n    return sum(prices)")
+WRONG = rewrite("def total(prices):\n    return min(prices)")
+
+
+async def run(stage: Stage) -> SessionEnd:
+    ending = await run_unattended(stage.session, stage.recorder, (T1,))
+    assert stage.read_back() == stage.state
+    assert {each.difference for each in rerun(stage.journal())} <= {None}
+    return ending
+
+
+async def test_a_rewritten_piece_is_applied_as_its_diff(tmp_path: Path) -> None:
+    async with a_stage(
+        tmp_path, [RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 1)
+        first = "\n".join(message.text for message in stage.model.requests[0].messages)
+        assert "Piece 1: cart.py:1-2\n```\ndef total" in first
+        assert "tests/test_cart.sh:1-1, read-only\n" in first
+        assert first.index("Piece 1: cart.py") < first.index("Before any change:") < first.index("Make it pass.")
+        (proposed,) = (
+            e.proposal for e in stage.events if isinstance(e, ActionProposed) and e.proposal.tool == "rewrite"
+        )
+        assert "-    return max(prices)\n+    return sum(prices)\n" in proposed.diff
+        assert stage.git("show", "agent/T-1:cart.py") == CART.replace("max", "sum").rstrip("\n")
+
+
+async def test_an_attempt_that_fails_twice_begins_again_from_the_first_prompt(tmp_path: Path) -> None:
+    worse = rewrite("def total(prices):\n    return len(prices)")
+    said = [WRONG, worse, RIGHT]
+    async with a_stage(
+        tmp_path, said, tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 3)
+        first, second, third = (request.messages for request in stage.model.requests)
+        assert second[: len(first)] == first
+        assert third == first
+        assert {request.purpose for request in stage.model.requests} == {Purpose.EXECUTOR}
+        assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True, True]
+
+
+async def test_a_rewritten_piece_keeps_its_number(tmp_path: Path) -> None:
+    async with a_stage(
+        tmp_path, [WRONG, RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        ending = await run(stage)
+        assert ending.exit_code is ExitCode.DONE
+        applied = [event for event in stage.events if isinstance(event, PatchApplied)]
+        assert [chunk.text for event in applied for chunk in event.shown] == [
+            "def total(prices):\n    return min(prices)",
+            "def total(prices):\n    return sum(prices)",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (rewrite("x = 1", "Piece 2"), "there is no piece 2"),
+        (rewrite("true", "New file tests/test_cart.sh"), "exists"),
+        (rewrite(CART.rstrip("\n")), "the same as the old one"),
+        (rewrite("def total(prices):\n    # ... rest unchanged"), "leaves text out"),
+        (rewrite("import sys", "New file conftest.py"), ""),
+    ],
+)
+async def test_what_is_not_offered_is_refused_with_its_reason(tmp_path: Path, answer: str, reason: str) -> None:
+    async with a_stage(
+        tmp_path, [answer, RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        await run(stage)
+        refused = [event.reason for event in stage.events if isinstance(event, ActionRejected)]
+        assert not reason or (refused and reason in refused[0])
+        assert stage.git("show", "agent/T-1:tests/test_cart.sh") == TEST.rstrip("\n")
+
+
+async def test_an_older_version_offers_no_pieces(tmp_path: Path) -> None:
+    async with a_stage(
+        tmp_path, [RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        await run(stage)
+        assert stage.state.run is not None
+        assert offered_pieces(stage.state.run).pieces
+        older = [
+            replace(each, event=replace(each.event, wording=3)) if isinstance(each.event, TaskStarted) else each
+            for each in stage.journal()
+        ]
+        state = fold_all(older)
+        assert state.run is not None
+        assert not offered_pieces(state.run).pieces
+        shown = [part.text for part in build_parts(state, Purpose.EXECUTOR) if part.label.startswith("code")]
+        assert not any("Piece 1" in text for text in shown)
