@@ -1,5 +1,6 @@
 """The next move of a session, as a pure function of its state: after a crash it continues exactly where it was."""
 
+from itertools import islice
 from typing import assert_never
 
 from msgspec import Struct
@@ -18,6 +19,9 @@ from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.engine.runtime.budget import seconds_left, spent, time_spent
 from agent_workbench.engine.runtime.given_edits import why_given_up
+
+MOST_DIFFS = 2
+"""Number of diffs of one attempt whose checks fail before the model begins again."""
 
 
 class Idle(Struct, frozen=True):
@@ -297,18 +301,18 @@ def _edit(run: TaskRun, limits: Limits) -> Move:
 def _afresh(run: TaskRun, limits: Limits) -> Move | None:
     """Return the move that gives up an attempt, None if a person has a part in it or the task ends.
 
-    Where a failing check alone is to pass, another attempt helps a small model more than the account of the last one.
+    A first diff that fails leads to a reflexion. Where a second one fails too, and a failing check alone is to pass,
+    another attempt helps a small model more than one more account of its mistakes.
     """
-    if (
-        run.wording < FAILING_FIRST
-        or not run.failed_before
-        or run.answer is not None
-        or run.paused
-        or spent(run, limits)
-    ):
+    if run.wording < FAILING_FIRST or not run.failed_before or run.answer is not None:
         return None
-    applied = next(applied_diffs(run.history), None)
-    return None if applied is None or is_person(applied.by) else StartAfresh(applied.proposal.id)
+    if run.paused or spent(run, limits):
+        return None
+    newest = tuple(islice(applied_diffs(run.history), MOST_DIFFS))
+    undoing = run.results is None  # An undo of this attempt came before.
+    if not newest or (len(newest) < MOST_DIFFS and not undoing) or any(is_person(each.by) for each in newest):
+        return None
+    return StartAfresh(newest[0].proposal.id)
 
 
 def _is_reviewed(run: TaskRun, limits: Limits) -> bool:

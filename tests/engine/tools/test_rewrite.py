@@ -16,7 +16,7 @@ from agent_workbench.core.state.file_pieces import offered_pieces
 from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
-from tests.engine.stage import OPEN, T1, Stage, a_stage, call
+from tests.engine.stage import OPEN, T1, Stage, a_stage, call, reflexion
 from tests.fakes.ports import GivenChunks
 
 CART = "def total(prices):\n    return max(prices)\n"
@@ -63,22 +63,21 @@ async def test_a_rewritten_piece_is_applied_as_its_diff(tmp_path: Path) -> None:
 
 async def test_an_attempt_that_fails_twice_begins_again_from_the_first_prompt(tmp_path: Path) -> None:
     worse = rewrite("def total(prices):\n    return len(prices)")
-    said = [WRONG, worse, RIGHT]
+    said = [WRONG, reflexion(), worse, RIGHT]
     async with a_stage(
         tmp_path, said, tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
     ) as stage:
         ending = await run(stage)
-        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 3)
-        first, second, third = (request.messages for request in stage.model.requests)
-        assert second[: len(first)] == first
-        assert third == first
-        assert {request.purpose for request in stage.model.requests} == {Purpose.EXECUTOR}
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 4)
+        first, *more, last = (request.messages for request in stage.model.requests)
+        assert all(each[: len(first)] == first and each != first for each in more)
+        assert last == first
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True, True]
 
 
 async def test_a_rewritten_piece_keeps_its_number(tmp_path: Path) -> None:
     async with a_stage(
-        tmp_path, [WRONG, RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+        tmp_path, [WRONG, reflexion(), RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
     ) as stage:
         ending = await run(stage)
         assert ending.exit_code is ExitCode.DONE

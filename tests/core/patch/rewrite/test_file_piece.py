@@ -127,7 +127,7 @@ def test_a_piece_is_found_where_it_moved_to_and_refused_where_it_is_gone_or_twic
     twice = f"{moved}\n\nclass Other:\n" + "\n".join(part.lines) + "\n"
     for gone in (twice, CART.replace("return 2", "return 4")):
         assert locate(part, gone.split("\n")) is None
-        with pytest.raises(PatchError, match="not in .* any more"):
+        with pytest.raises(PatchError, match=r"not in .* any more"):
             rewritten(gone, (part, "    def price(self):\n        return 3"))
 
 
