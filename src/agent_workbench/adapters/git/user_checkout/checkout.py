@@ -1,18 +1,13 @@
 """The user's own checkout, read without running a program that it configures and without changing it."""
 
 import os
-import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from agent_workbench.adapters.git.commands.discovery import RepoPaths
 from agent_workbench.adapters.git.commands.objects import (
-    EXECUTABLE,
     GITLINK,
-    LINK,
-    MAX_FILE_BYTES,
-    REGULAR,
     WORKBENCH,
     GitObjects,
     TreeDifference,
@@ -21,7 +16,8 @@ from agent_workbench.adapters.git.commands.objects import (
 )
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import Refs
-from agent_workbench.adapters.git.file_access.folders import link_target, status_below
+from agent_workbench.adapters.git.file_access.folders import status_below
+from agent_workbench.adapters.git.user_checkout.file_entries import FileEntries
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.repo.workspace import RepoFacts
@@ -36,6 +32,7 @@ class Checkout:
     def __init__(self, paths: RepoPaths, plumbing: Plumbing, objects: GitObjects, refs: Refs) -> None:
         self.paths = paths
         self.plumbing, self._objects, self._refs = plumbing, objects, refs
+        self._entries = FileEntries(paths.root, plumbing, objects)
 
     def head(self) -> CommitId:
         """Return the commit of HEAD; raise `RepoError` if there is none yet."""
@@ -165,9 +162,9 @@ class Checkout:
         for each in parse_raw(self._files("diff-files", *_RAW, "--ignore-submodules=dirty", "--")):
             found[each.path] = each.after.mode if each.after else ""
             same_kind = each.before and each.after and each.before.mode == each.after.mode
-            if same_kind and each.before and each.before.is_regular and self._is_readable(each.path):
+            if same_kind and each.before and each.before.is_regular and self._entries.is_readable(each.path):
                 doubtful[each.path] = each.before.oid
-        oids = self._hash(doubtful)
+        oids = self._entries.hash(doubtful)
         return {path: mode for path, mode in found.items() if path not in doubtful or oids.get(path) != doubtful[path]}
 
     def overlooked_edits(self, entries: Mapping[str, TreeEntry]) -> dict[str, str]:
@@ -179,7 +176,7 @@ class Checkout:
         for tag, _, path in (line.partition(" ") for line in paths_in(self._files("ls-files", "-z", "-v"))):
             if path in entries and entries[path].mode != GITLINK and (tag == "S" or tag.islower()):
                 flags[path] = "skip-worktree" if tag in {"S", "s"} else "assume-unchanged"
-        there = self.entries_on_disk(flags)
+        there = self._entries.read(flags)
         return {
             path: flag
             for path, flag in flags.items()
@@ -188,53 +185,6 @@ class Checkout:
 
     def _is_skipped(self, path: str, flag: str) -> bool:
         return flag == "skip-worktree" and status_below(self.paths.root, path) is None
-
-    def entries_on_disk(self, paths: Iterable[str], *, store: bool = False) -> dict[str, TreeEntry]:
-        """Return files and links as git would store them, without filters; with `store` they are stored.
-
-        An object id of zeros stands for content that cannot be read. Other kinds of files are left out.
-        """
-        found, regular = {}, {}
-        for path in paths:
-            status = status_below(self.paths.root, path)
-            if status is None:
-                continue
-            if stat.S_ISREG(status.st_mode):
-                regular[path] = EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR
-            elif stat.S_ISLNK(status.st_mode):
-                found[path] = TreeEntry(LINK, self._link_oid(path, store=store))
-        readable = [path for path in regular if store or self._is_readable(path)]
-        oids = self._hash(readable, store=store)
-        return found | {
-            path: TreeEntry(mode, oids.get(path, self._objects.no_object)) for path, mode in regular.items()
-        }
-
-    def _link_oid(self, path: str, *, store: bool) -> str:
-        target = link_target(self.paths.root, path)
-        if not store:
-            return self._objects.hash(target)
-        return self.plumbing.run("hash-object", "-w", "--no-filters", "--stdin", stdin=target).decode().strip()
-
-    def _is_readable(self, path: str) -> bool:
-        """Return True for a file that may be read in full; git would block on a pipe."""
-        status = status_below(self.paths.root, path)
-        return status is None or (stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES)
-
-    def _hash(self, paths: Iterable[str], *, store: bool = False) -> dict[str, str]:
-        """Return blob ids of the readable files, with configured line endings and without filters."""
-        names = list(paths)
-        if not names:
-            return {}
-        result = self.plumbing.attempt(
-            *("hash-object", *(["-w"] if store else []), "--stdin-paths"),
-            stdin=b"".join(_quoted(name) for name in names),
-            work_tree=self.paths.root,
-        )
-        if not result.status:
-            return dict(zip(names, result.out.decode().split(), strict=True))
-        # git stops at the first file that it cannot read.
-        alone = (self._hash([name], store=store) for name in names) if len(names) > 1 else ()
-        return {name: oid for each in alone for name, oid in each.items()}
 
     def _files(self, *arguments: str) -> bytes:
         return self.plumbing.run(*arguments, work_tree=self.paths.root)
@@ -257,7 +207,7 @@ class Checkout:
         """Return the uncommitted and untracked paths with their stored content, None for a removed one."""
         staged, edited = self._staged(), self._modified()
         paths = {*staged, *edited, *(path for path in self.untracked() if not path.endswith("/"))}
-        there = self.entries_on_disk(sorted(paths), store=True)
+        there = self._entries.read(sorted(paths), store=True)
         if any(entry.oid == self._objects.no_object for entry in there.values()):
             raise RepoError(
                 f"uncommitted changes in {self.paths.root} could not be read",
@@ -294,11 +244,3 @@ def parse_raw(out: bytes) -> list[TreeDifference]:
             )
         )
     return found
-
-
-def _quoted(path: str) -> bytes:
-    """Return the path as an input line; git reads a line that begins with a quote as escaped."""
-    raw = os.fsencode(path)
-    if raw.startswith(b'"') or b"\n" in raw:
-        raw = b'"%s"' % raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
-    return raw + b"\n"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from agent_workbench.adapters.git.commands.discovery import RepoPaths
 from agent_workbench.adapters.git.commands.objects import MAX_FILE_BYTES, GitObjects, TreeDifference, TreeEntry
 from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing, failure
 from agent_workbench.adapters.git.file_access.folders import (
@@ -17,7 +18,7 @@ from agent_workbench.adapters.git.file_access.folders import (
     remove_empty,
     status_below,
 )
-from agent_workbench.adapters.git.user_checkout.checkout import Checkout
+from agent_workbench.adapters.git.user_checkout.file_entries import FileEntries
 from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.system.command_bounds import check_record
@@ -31,15 +32,16 @@ _MOST_NAMED = 20
 class FileSwitch:
     """Switches of one checkout. Blocking. A file that the switch did not write is never changed or removed."""
 
-    def __init__(self, checkout: Checkout, plumbing: Plumbing, objects: GitObjects) -> None:
-        self._checkout, self._plumbing, self._objects = checkout, plumbing, objects
-        self._root = checkout.paths.root
+    def __init__(self, paths: RepoPaths, plumbing: Plumbing, objects: GitObjects) -> None:
+        self._paths, self._plumbing, self._objects = paths, plumbing, objects
+        self._root = paths.root
+        self._entries = FileEntries(paths.root, plumbing, objects)
 
     def refusal(self, before: str, after: str) -> str:
         """Return git's reason to refuse the switch, empty if there is none. Nothing is changed."""
         with _scratch_index() as index:
             with suppress(FileNotFoundError):
-                shutil.copyfile(f"{self._checkout.paths.git_dir}/index", index)
+                shutil.copyfile(f"{self._paths.git_dir}/index", index)
             self._plumbing.attempt(*_REFRESH, work_tree=self._root, index=index)
             result = self._plumbing.attempt(*_SWITCH, "--dry-run", before, after, work_tree=self._root, index=index)
         return _reason(result) if result.status else ""
@@ -54,7 +56,7 @@ class FileSwitch:
         Raises `WorkspaceError` or `StorageError`, and names files that could not be restored; `TrustError` in a command
         of the agent.
         """
-        for own in (self._root, self._checkout.paths.common_dir):
+        for own in (self._root, self._paths.common_dir):
             check_record(own)  # before anything that would have to be restored
         # Outside of a sparse checkout a tracked path has no file, and must not get one.
         restorable = [each for each in changed if each.before is None or self._is_there(each.path)]
@@ -92,7 +94,7 @@ class FileSwitch:
 
     def _written(self, changed: Sequence[TreeDifference]) -> list[str]:
         """Return the paths whose file is what the switch writes, in whole or up to where git stopped."""
-        there = self._checkout.entries_on_disk(each.path for each in changed if each.after is not None)
+        there = self._entries.read(each.path for each in changed if each.after is not None)
         found = []
         for each in changed:
             entry, before, after = there.get(each.path), each.before, each.after
@@ -108,7 +110,7 @@ class FileSwitch:
 
     def _differing(self, entries: Mapping[str, TreeEntry]) -> list[str]:
         """Return the paths whose file is missing or differs from its entry."""
-        there = self._checkout.entries_on_disk(entries)
+        there = self._entries.read(entries)
         return [path for path, entry in entries.items() if path not in there or there[path].oid != entry.oid]
 
     def _is_part(self, path: str, entry: TreeEntry) -> bool:

@@ -55,7 +55,7 @@ class CheckoutMerge:
         self._checkout, self._plumbing, self._objects, self._refs = checkout, plumbing, objects, refs
         self._repo_paths = checkout.paths
         self._results = MergeResults(checkout.paths, plumbing, objects)
-        self._switch = FileSwitch(checkout, plumbing, objects)
+        self._switch = FileSwitch(checkout.paths, plumbing, objects)
 
     def preview(self, commit: str, method: MergeMethod | None = None) -> MergePreview:
         """Return a preview of the merge into the checked-out branch; None is git's own choice of the method."""
