@@ -85,7 +85,7 @@ class Repository:
         return replace(facts, copy_of=self._standing.copy_of, left=self._standing.left)
 
     async def list_tracked(self) -> tuple[str, ...]:
-        return await asyncio.to_thread(self._list_tracked)
+        return await asyncio.to_thread(lambda: self._now().tracked())
 
     async def checkout_files(self) -> CheckoutFiles:
         return await asyncio.to_thread(lambda: CheckoutFiles(lambda: self._now().checkout))
@@ -106,11 +106,11 @@ class Repository:
 
     async def leftovers(self, facts: SessionFacts, links: Sequence[str]) -> tuple[Leftover, ...]:
         """Return the branches, worktrees and checkpoints that the workbench made."""
-        return await asyncio.to_thread(lambda: self._leftovers().find(facts, links))
+        return await asyncio.to_thread(lambda: self._now().leftovers(self._has_begun).find(facts, links))
 
     async def remove_leftover(self, leftover: Leftover, facts: SessionFacts, links: Sequence[str]) -> None:
         """Remove one of them as it was listed; raise `LockedError` or `WorkspaceError`."""
-        await asyncio.to_thread(lambda: self._leftovers().remove(leftover, facts, links))
+        await asyncio.to_thread(lambda: self._now().leftovers(self._has_begun).remove(leftover, facts, links))
 
     async def taken(self, tasks: Sequence[TaskId], session: SessionId) -> Mapping[TaskId, str]:
         return await asyncio.to_thread(self._taken, tasks, session)
@@ -137,13 +137,13 @@ class Repository:
 
     async def changes_between(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the changes between two trees or commits; raise `WorkspaceError` if one is missing."""
-        return await asyncio.to_thread(self._changes_between, before, after)
+        return await asyncio.to_thread(lambda: self._now().changes_between(before, after))
 
     async def task_commit(self, task: TaskId) -> CommitId | None:
-        found = await asyncio.to_thread(lambda: _task_commit(self._now(), task))
+        found = await asyncio.to_thread(lambda: self._now().task_commit(task))
         if found is not None or self._bring is None or not await self._bring(task):
             return found
-        return await asyncio.to_thread(lambda: _task_commit(self._now(), task))
+        return await asyncio.to_thread(lambda: self._now().task_commit(task))
 
     async def merge(
         self, commit: CommitId, message: str, target: MergeTarget, method: MergeMethod | None = None
@@ -159,14 +159,14 @@ class Repository:
 
     def session_refs(self, remote: str, signatures: Signatures, worker: str) -> GitSessionRefs:
         """Return the refs of sessions at the git remote `remote`; nothing is read before the first call."""
-        return GitSessionRefs(lambda: _remote_tools(self._now(), remote), signatures, worker)
+        return GitSessionRefs(lambda: self._now().remote(remote), signatures, worker)
 
     async def snapshot_checkout(self, session: SessionId) -> CommitId:
         """Return a commit on HEAD with the user's uncommitted and untracked files, or HEAD if there are none.
 
         The checkout does not change. The commit is kept under `refs/agent/<session>/base`.
         """
-        return await asyncio.to_thread(self._snapshot, session)
+        return await asyncio.to_thread(lambda: self._now().snapshot(session))
 
     async def take_over(self, *, leave: bool = False) -> str:
         """Continue the work of a repository that is gone and had the same id; with `leave`, never ask for it again.
@@ -206,21 +206,10 @@ class Repository:
         """Return the git tools for the current configuration of the repository."""
         return _Tools(*self._find(), self._folder())
 
-    def _list_tracked(self) -> tuple[str, ...]:
-        tools = self._now()
-        entries = tools.worktrees.objects.entries(tools.checkout.head())
-        return tuple(sorted(path for path, entry in entries.items() if entry.is_regular))
-
     def _taken(self, tasks: Sequence[TaskId], session: SessionId) -> Mapping[TaskId, str]:
         folder = self._folder()
         holders = ((task, lock_holder(lock_path(folder, task))) for task in tasks)
         return {task: holder for task, holder in holders if holder and not holder.startswith(_held_by(session))}
-
-    def _leftovers(self) -> GitLeftovers:
-        tools = self._now()
-        return GitLeftovers(
-            tools.worktrees, tools.checkout, tools.merging, tools.orphans(self._has_begun), tools.folder
-        )
 
     def _remove_orphans(self, tools: "_Tools", task: TaskId, session: SessionId) -> None:
         with suppress(LockedError):  # the holder of the lock has begun the task, or will
@@ -256,29 +245,7 @@ class Repository:
     ) -> tuple[WorkspaceFacts, Checkpoint]:
         tools = self._now()
         self.remember()
-        tools.refs.check_room()
-        objects, base = tools.worktrees.objects, tools.refs.known_commit(request.base)
-        commit = CommitId(objects.commit(objects.tree_of(tree), [base], message, WORKBENCH))
-        ref = f"refs/agent/{request.session}/{seq}"
-        tools.refs.move(ref, commit, "", "fork")
-        # Opening the fork rebuilds its worktree from this ref, as for any session whose folder is gone.
-        tools.refs.set(position_ref(request), commit)
-        folder = str(worktree_paths(tools.folder, request.branch).tree)
-        facts = WorkspaceFacts(folder, request.branch, base, objects.tree_of(base))
-        return facts, Checkpoint(ref, commit, objects.tree_of(tree))
-
-    def _changes_between(self, before: str, after: str) -> tuple[FileChange, ...]:
-        objects = self._now().worktrees.objects
-        return changes_between(objects, *objects.trees_of(before, after))
-
-    def _snapshot(self, session: SessionId) -> CommitId:
-        tools = self._now()
-        scratch = tools.folder / "private"
-        try:
-            make_directories(scratch)
-        except OSError as error:
-            raise storage_error(f"{scratch} cannot be created", error) from error
-        return tools.checkout.snapshot(session, scratch)
+        return tools.branch_off(request, tree, seq, message)
 
 
 class _Tools:
@@ -296,27 +263,65 @@ class _Tools:
         """Return the finder of worktrees, and of those that no session owns."""
         return Orphans(self.worktrees, self.folder, self.checkout.paths.root, has_begun)
 
+    def leftovers(self, has_begun: HasBegun) -> GitLeftovers:
+        """Return the finder of what the workbench made."""
+        return GitLeftovers(self.worktrees, self.checkout, self.merging, self.orphans(has_begun), self.folder)
 
-def _remote_tools(tools: _Tools, remote: str) -> RemoteTools:
-    transport = Transport(tools.checkout.paths, tools.plumbing, tools.folder / "remote", remote)
-    lock = partial(_holding, tools.folder)
-    local = LocalRefs(tools.worktrees, tools.checkout, tools.orphans(), tools.folder, lock)
-    return RemoteTools(transport, local, tools.worktrees.objects)
+    def remote(self, remote: str) -> RemoteTools:
+        """Return the tools for the refs of sessions at a git remote."""
+        transport = Transport(self.checkout.paths, self.plumbing, self.folder / "remote", remote)
+        lock = partial(_holding, self.folder)
+        local = LocalRefs(self.worktrees, self.checkout, self.orphans(), self.folder, lock)
+        return RemoteTools(transport, local, self.worktrees.objects)
+
+    def tracked(self) -> tuple[str, ...]:
+        """Return the regular files of HEAD, sorted."""
+        entries = self.worktrees.objects.entries(self.checkout.head())
+        return tuple(sorted(path for path, entry in entries.items() if entry.is_regular))
+
+    def changes_between(self, before: str, after: str) -> tuple[FileChange, ...]:
+        """Return the changes between two trees or commits; raise `WorkspaceError` if one is missing."""
+        objects = self.worktrees.objects
+        return changes_between(objects, *objects.trees_of(before, after))
+
+    def task_commit(self, task: TaskId) -> CommitId | None:
+        """Return the newest commit of a task that HEAD does not contain, None if there is none."""
+        head = self.checkout.head()
+        for branch, tip in self.refs.task_branches(task):
+            record = worktree_paths(self.folder, branch).record()
+            elsewhere = record is not None and (record.task != task or record.base == tip)
+            if not elsewhere and not self.refs.is_ancestor(tip, head) and not self.merging.is_carried(tip, head):
+                return tip
+        return None
+
+    def branch_off(
+        self, request: WorkspaceRequest, tree: str, seq: int, message: str
+    ) -> tuple[WorkspaceFacts, Checkpoint]:
+        """Keep `tree` as the checkpoint that a fork begins with; return it and the facts of the fork's worktree."""
+        self.refs.check_room()
+        objects, base = self.worktrees.objects, self.refs.known_commit(request.base)
+        commit = CommitId(objects.commit(objects.tree_of(tree), [base], message, WORKBENCH))
+        ref = f"refs/agent/{request.session}/{seq}"
+        self.refs.move(ref, commit, "", "fork")
+        # Opening the fork rebuilds its worktree from this ref, as for any session whose folder is gone.
+        self.refs.set(position_ref(request), commit)
+        folder = str(worktree_paths(self.folder, request.branch).tree)
+        facts = WorkspaceFacts(folder, request.branch, base, objects.tree_of(base))
+        return facts, Checkpoint(ref, commit, objects.tree_of(tree))
+
+    def snapshot(self, session: SessionId) -> CommitId:
+        """Return a commit on HEAD with the user's uncommitted and untracked files, or HEAD if there are none."""
+        scratch = self.folder / "private"
+        try:
+            make_directories(scratch)
+        except OSError as error:
+            raise storage_error(f"{scratch} cannot be created", error) from error
+        return self.checkout.snapshot(session, scratch)
 
 
 def _held_by(session: SessionId) -> str:
     """Return the beginning of a lock's holder text for this session."""
     return f"session {session}, "
-
-
-def _task_commit(tools: _Tools, task: TaskId) -> CommitId | None:
-    head = tools.checkout.head()
-    for branch, tip in tools.refs.task_branches(task):
-        record = worktree_paths(tools.folder, branch).record()
-        elsewhere = record is not None and (record.task != task or record.base == tip)
-        if not elsewhere and not tools.refs.is_ancestor(tip, head) and not tools.merging.is_carried(tip, head):
-            return tip
-    return None
 
 
 @contextmanager
