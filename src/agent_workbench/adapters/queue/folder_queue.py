@@ -15,8 +15,6 @@ from agent_workbench.adapters.queue.leases import QueueLeases
 from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_names import (
     SUFFIXES,
-    folded,
-    key_of,
     name_problem,
     shown_name,
     stem_of,
@@ -90,7 +88,7 @@ class FolderQueue:
 
     async def resume(self, task: str) -> QueueState:
         def resume() -> QueueState:
-            record = self._called(task) or self._past(task)
+            record = self._waiting.named(task) or self._records.named(task)
             if record is None:
                 raise _unknown(task, self.path)
             if record.state is not QueueState.PARKED:
@@ -156,10 +154,8 @@ class FolderQueue:
     def _put(self, task: QueuedTask) -> bool:
         definition = _checked(task)
         task = replace(task, id=self._waiting.facts(task.definition, f"{task.id}{SUFFIXES[0]}").id or task.id)
-        names = {key_of(name) for name in self._files.names()}
-        names |= {folded(record.id) for record, problem in self._waiting.all() if not problem}
         taken = self._records.find(task.id)
-        if folded(task.id) in names or self._files.has_any(task.id) or (taken is not None and not is_draft(taken)):
+        if self._waiting.has(task.id) or self._files.has_any(task.id) or (taken is not None and not is_draft(taken)):
             return False
         named = (task.id, task.id + SUFFIXES[0], task.definition, task.origin, task.priority)
         record = QueueRecord(*named, depends_on=task.depends_on)
@@ -182,20 +178,20 @@ class FolderQueue:
         for record, problem, before in doubtful:
             if before == self._files.fingerprint(record.name):
                 self._put_aside(record, problem)
-        ready = (each for each in free if each.session or all(map(self._is_done, each.depends_on)))
+        ready = (each for each in free if each.session or all(map(self._records.is_done, each.depends_on)))
         first = min(ready, key=_rank, default=None)
         if first is None:
             return None
-        needed = tuple(past.id if (past := self._past(each)) else each for each in first.depends_on)
+        needed = tuple(past.id if (past := self._records.named(each)) else each for each in first.depends_on)
         claimed = {"state": QueueState.CLAIMED, "worker": worker, "fence": first.fence + 1, "reason": ""}
         taken = replace(first, depends_on=needed, **claimed)
         self._records.save(self._leases.leased(taken, lease_seconds))
         return TaskClaim(_task_of(taken), worker, taken.fence)
 
     def _withdraw(self, task: str, reason: str) -> bool:
-        record = self._called(task)
+        record = self._waiting.named(task)
         if record is None:
-            if self._past(task) or self._files.has_any(task):
+            if self._records.named(task) or self._files.has_any(task):
                 return False
             raise _unknown(task, self.path)
         self._files.remove(record.name)  # first: a task without its file counts as withdrawn
@@ -210,25 +206,11 @@ class FolderQueue:
             found[record.id] = _withdrawn(record) if gone else replace(record, reason=problem or record.reason)
         return tuple(map(_task_of, sorted(found.values(), key=_rank)))
 
-    def _called(self, task: str) -> QueueRecord | None:
-        """Return the task that has not ended and has this id or, if there is none, whose file has this name."""
-        waiting = [record for record, _ in self._waiting.all()]
-        named = (each for each in waiting if stem_of(each.name) == task)
-        return next((each for each in waiting if each.id == task), None) or next(named, None)
-
-    def _past(self, task: str) -> QueueRecord | None:
-        """Return the newest record of the task with this id or, if there is none, of that whose file has this name."""
-        return self._records.find(task) or self._records.find_file(task)
-
     def _is_withdrawn(self, record: QueueRecord) -> bool:
         """Return True if a task's file was removed and nobody works on it now."""
         if has_no_file(record) or self._files.fingerprint(record.name) or not self._files.exists():
             return False
         return record.state is not QueueState.CLAIMED or self._leases.is_over(record)
-
-    def _is_done(self, task: str) -> bool:
-        """Return True if a task is done that others name by its id or its file's name."""
-        return (record := self._past(task)) is not None and record.state is QueueState.DONE
 
     def _put_aside(self, record: QueueRecord, problem: str) -> None:
         """Move what is no task to `failed/`, with the problem; without one the task was withdrawn."""

@@ -120,10 +120,19 @@ class QueueRecords:
         name = _file_name(task)
         return _read(self.folder / name) or _read(self._settled / name)
 
-    def find_file(self, stem: str) -> QueueRecord | None:
-        """Return the record of the task with another id whose file has this name: an open one, else the last ended."""
-        found = next((each for each in self.open() if stem_of(each.name) == stem), None)
-        return found or _read(self._settled / _file_name(f"/{stem}"))
+    def named(self, task: str) -> QueueRecord | None:
+        """Return the newest record of the task with this id or, if there is none, of that whose file has this name.
+
+        Of the tasks of a file, an open one goes before the last ended.
+        """
+        if (found := self.find(task)) is not None:
+            return found
+        named = (each for each in self.open() if stem_of(each.name) == task)
+        return next(named, None) or _read(self._settled / _file_name(f"/{task}"))
+
+    def is_done(self, task: str) -> bool:
+        """Return True if a task is done that others name by its id or its file's name."""
+        return (record := self.named(task)) is not None and record.state is QueueState.DONE
 
     def save(self, record: QueueRecord) -> None:
         """Write a record durably."""

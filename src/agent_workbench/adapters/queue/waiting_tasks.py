@@ -87,6 +87,18 @@ class WaitingTasks:
             elif not is_draft(record):
                 yield record, ""
 
+    def named(self, task: str) -> QueueRecord | None:
+        """Return the task that has not ended and has this id or, if there is none, whose file has this name."""
+        waiting = [record for record, _ in self.all()]
+        named = (each for each in waiting if stem_of(each.name) == task)
+        return next((each for each in waiting if each.id == task), None) or next(named, None)
+
+    def has(self, task: str) -> bool:
+        """Return True if a queued file has this name or a task that has not ended this id, in whatever spelling."""
+        names = {key_of(name) for name in self._files.names()}
+        names |= {folded(record.id) for record, problem in self.all() if not problem}
+        return folded(task) in names
+
     def facts(self, definition: str, name: str) -> TaskFacts:
         """Return the facts in a definition; those of a text that is no task are empty."""
         try:
