@@ -58,7 +58,7 @@ class LocalSessionHost:
     async def open(self, request: SessionRequest) -> LocalSession:
         """Open a session. For one that is not attended, an error that prevents its opening is raised here."""
         if request.chat:
-            return await self._open_chat(request)
+            return await self._open_attended(await _chat_query(self.invocation, request), request)
         if request.unattended is not None:
             query = SessionQuery(request.session, request.mode is OpenMode.NEW, request.unattended.tasks)
             return await self.open_unattended(await self.repo(), query)
@@ -78,16 +78,6 @@ class LocalSessionHost:
                 return await self._open_attended(SessionQuery(fresh=True, new_id=_new_id(request)), request)
             case OpenMode.RESUME:
                 return await self._open_attended(SessionQuery(request.session, plans=True), request)
-
-    async def _open_chat(self, request: SessionRequest) -> LocalSession:
-        """Open a chat; raise `UsageError` for a session that is none."""
-        if request.mode is OpenMode.RESUME:
-            from agent_workbench.api.records.session_queries import named_chat
-
-            query = SessionQuery(await named_chat(self.invocation, request.session), chat=True)
-        else:
-            query = SessionQuery(fresh=True, chat=True, new_id=_new_id(request))
-        return await self._open_attended(query, request)
 
     async def _open_attended(self, query: SessionQuery, request: SessionRequest) -> LocalSession:
         if request.preflight:
@@ -243,6 +233,15 @@ async def _replay(invocation: Invocation, request: SessionRequest) -> LocalSessi
 
     at = request.at or 0
     return await replayed_session(await replayed_events(invocation, request.session, at), at=at)
+
+
+async def _chat_query(invocation: Invocation, request: SessionRequest) -> SessionQuery:
+    """Return the query of a new chat or of an earlier one; raise `UsageError` for a session that is none."""
+    if request.mode is not OpenMode.RESUME:
+        return SessionQuery(fresh=True, chat=True, new_id=_new_id(request))
+    from agent_workbench.api.records.session_queries import named_chat
+
+    return SessionQuery(await named_chat(invocation, request.session), chat=True)
 
 
 def _new_id(request: SessionRequest) -> SessionId:
