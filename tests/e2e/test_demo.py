@@ -174,7 +174,7 @@ def test_the_receipt_is_a_table_for_people(demo: Demo) -> None:
     lines = done.out.splitlines()
     assert lines[0].startswith("Prompt 9 of 9")
     assert " · 0 re-read · " in lines[2]
-    assert [line.split()[-1] for line in (lines[6], lines[8])] == ["rules", "task"]
+    assert [line.split()[-1] for line in (lines[6], lines[7])] == ["rules", "task"]
     assert lines[7].endswith(" skill test-driven-development  (test)")
     assert lines[-1].startswith("a summary of the steps frees up to ")
 

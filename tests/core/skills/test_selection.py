@@ -54,10 +54,10 @@ def test_a_filter_needs_one_match_and_named_skills_pass_it(query: SkillQuery, ex
 
 
 def test_words_order_and_a_weak_match_is_told() -> None:
-    hits = (SkillHit("tdd", 9.0, ("test",)), SkillHit("yaml", 1.0, ("ci",)), SkillHit("review", 20.0))
-    found = find_candidates(ALL, hits, SkillQuery(words="test in ci"))
+    hits = (SkillHit("tdd", 9.0, ("test", "first")), SkillHit("yaml", 1.0, ("ci",)), SkillHit("review", 20.0))
+    found = find_candidates(ALL, hits, SkillQuery(words="test first in ci"))
     assert [(each.entry.name, each.reason, each.weak) for each in found] == [
-        ("tdd", "test", False),
+        ("tdd", "test, first", False),
         ("yaml", "ci", True),
     ]
 

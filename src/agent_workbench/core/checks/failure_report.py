@@ -13,8 +13,6 @@ BEFORE, AFTER = 8, 4
 SUMMARY_LINES = 40
 SHORT_LINES = 6
 MAX_LINE_CHARS = 400
-BRIEF_CHARS = 1_300
-"""Room in which the errors are not told twice: the first failures stand with their lines, the others by name."""
 _MIN_CHARS = 200
 _SAID_LINES = 40
 _FRAMES = 20
@@ -32,21 +30,22 @@ _TELLING = re.compile(
 )
 
 
-def report_failure(output: str, limit_chars: int) -> str:
+def report_failure(output: str, limit_chars: int, *, brief: bool = False) -> str:
     """Return the most useful part of `output` in about `limit_chars` characters, each cut stated.
 
     The first line of each distinct error comes first, then the runner's summary, then the lines that explain a failure,
     with their context, in order. If no such line is found: the beginning and the end. Equal failures and repeated lines
-    are told once. An output that fits is returned whole.
+    are told once. An output that fits is returned whole. A `brief` report tells no error twice: the first failures with
+    their lines, then the names of others.
     """
     text = COLOUR.sub("", output).strip("\n")
     lines = [shorten_line(_last_written(line)) for line in text.split("\n")]
     errors = distinct_errors(lines)
     lines = without_repeated_groups(without_equal_failures(lines))
     head = _heading(errors, lines)
-    if limit_chars <= BRIEF_CHARS:
+    if brief:
         head, lines = [], [_ADDRESS.sub(" at 0x…", line) for line in lines]
-    return "\n".join([*head, _excerpt(lines, limit_chars - sum(len(line) + 1 for line in head))])
+    return "\n".join([*head, _excerpt(lines, limit_chars - sum(len(line) + 1 for line in head), brief=brief)])
 
 
 def report_hang(output: str, limit_chars: int) -> str:
@@ -99,17 +98,16 @@ def _heading(errors: Sequence[str], lines: Sequence[str]) -> list[str]:
     return ["Errors:", *(f"- {error}" for error in errors), ""] if errors and len(lines) > SHORT_LINES else []
 
 
-def _excerpt(lines: Sequence[str], limit_chars: int) -> str:
+def _excerpt(lines: Sequence[str], limit_chars: int, *, brief: bool) -> str:
     if sum(len(line) + 1 for line in lines) <= limit_chars + 1:
         return "\n".join(lines)
     start = _summary_start(lines)
-    summary = lines[start:][: SUMMARY_LINES if limit_chars > BRIEF_CHARS else SHORT_LINES]
+    summary = lines[start:][: SHORT_LINES if brief else SUMMARY_LINES]
     room = max(_MIN_CHARS, limit_chars - sum(len(line) + 1 for line in summary))
     kept = _kept(lines[:start], room)
     if not kept:
         return _ends(lines, limit_chars)
     around = list(_with_cuts(lines[:start], kept))
-    brief = limit_chars <= BRIEF_CHARS
     return "\n".join([*around, *summary] if brief else [*summary, "", *around] if summary else around)
 
 

@@ -21,8 +21,8 @@ from agent_workbench.engine.prompt.repeated_lines import without_repeated
 from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
-OUTPUT_CHARS = 6_000
-"""Characters of a failed command's output that a prompt shows, of versions before `FAILING_FIRST`."""
+OUTPUT_CHARS, BRIEF_CHARS = 6_000, 1_300
+"""Characters of a failed command's output that a prompt shows: before `FAILING_FIRST`, and since."""
 HANG_CHARS = 4_500
 NAMED_TESTS = 10
 NAMED_PATHS = 50
@@ -116,18 +116,23 @@ async def _check(context: ToolContext, line: str, used: float) -> CheckResult:
     )
 
 
+def _report(output: str, *, brief: bool) -> str:
+    return report_failure(output, BRIEF_CHARS, brief=True) if brief else report_failure(output, OUTPUT_CHARS)
+
+
 def describe_checks(
     finished: TestsFinished,
     baseline: Sequence[CheckResult] | None = None,
     shown: Collection[str] = (),
     root: str = "",
-    limit_chars: int = OUTPUT_CHARS,
+    *,
+    brief: bool = False,
 ) -> str:
     """Return the observation of a check run: results, comparison with the baseline, and the output of failures.
 
     `baseline` has the results before any change (None: unknown, or this is that run). `shown` are lines of the change
     that the prompt shows elsewhere, and that test runners print again. Paths below `root`, the folder in which the
-    checks ran, are told as the repository's. Of each failed command's output about `limit_chars` are told.
+    checks ran, are told as the repository's. `brief`: a short report of each failed command's output.
     """
     lines = [f"{_verdict(result)}  {result.command}" for result in finished.results]
     lines += _compared(finished.results, baseline or ())
@@ -136,7 +141,7 @@ def describe_checks(
     for result in finished.results:
         if not result.passed:
             output = result.output.replace(f"{root}/", "") if root else result.output
-            report = without_repeated(report_failure(output, limit_chars), shown)
+            report = without_repeated(_report(output, brief=brief), shown)
             lines.append(f"\nOutput of {result.command}:\n{report}")
     head = "All checks passed." if all_passed(finished.results) else "Checks failed."
     return "\n".join([head, *lines]) if finished.results else "There are no checks to run."

@@ -2,7 +2,6 @@
 
 from asyncio import to_thread
 
-from agent_workbench.core.checks.failure_report import BRIEF_CHARS
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import FAILING_FIRST
 from agent_workbench.core.events.output_digests import digest_results
@@ -13,7 +12,7 @@ from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
-from agent_workbench.engine.tools.check_runs import OUTPUT_CHARS, describe_checks, run_checks
+from agent_workbench.engine.tools.check_runs import describe_checks, run_checks
 from agent_workbench.engine.tools.failure_search import code_for_failure, code_text
 
 HEADINGS = {CheckPurpose.BASELINE: "Before any change:\n", CheckPurpose.FINAL: "The final checks:\n"}
@@ -30,8 +29,8 @@ class Checks(BuiltinTool, frozen=True):
         # The journal gets the whole output; the observation is made from the digest that a session keeps.
         kept = await to_thread(digest_results, finished)
         root = context.workspace.facts.path
-        limit = BRIEF_CHARS if context.run.wording >= FAILING_FIRST else OUTPUT_CHARS
-        described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history), root, limit))
+        brief = context.run.wording >= FAILING_FIRST
+        described = await to_thread(lambda: describe_checks(kept, baseline, change_shown(history), root, brief=brief))
         told = HEADINGS.get(finished.purpose, "") + described
         if await to_thread(wants_these_failures, context.run, kept):
             told += f"\n\n{WANTED}"
