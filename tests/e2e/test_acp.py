@@ -88,7 +88,7 @@ async def test_a_rejection_a_decision_elsewhere_and_the_death_of_the_editor(serv
         assert "Make add() add in @calc.py" in window.said("user_message_chunk")
         assert "It has to add." in str([each.raw_output for each in window.of_kind("tool_call_update")])
         titles = [str(each.title).partition(":")[0] for each in window.of_kind("tool_call")]
-        assert titles[:7] == ["checks", "diff", "diff", "checks", "finish", "commit", "fast-forward"]
+        assert titles[:6] == ["checks", "diff", "diff", "checks", "commit", "fast-forward"]
         assert window.of_kind("plan")[-1].entries[-1].status == "completed"
 
 

@@ -17,6 +17,7 @@ from agent_workbench.core.state.note_offer import NoteOffer
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
+from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.engine.runtime.budget import seconds_left, spent, time_spent
 from agent_workbench.engine.runtime.given_edits import why_given_up
 
@@ -302,7 +303,8 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
     """Return the move that gives up an attempt, None if a person has a part in it or the task ends.
 
     A first diff that fails leads to a reflexion. Where a second one fails too, and a failing check alone is to pass,
-    another attempt helps a small model more than one more account of its mistakes.
+    another attempt helps a small model more than one more account of its mistakes. Diffs that a model wrote itself stay:
+    who can write them builds on them.
     """
     if run.wording < FAILING_FIRST or not run.failed_before or run.answer is not None:
         return None
@@ -310,7 +312,9 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
         return None
     newest = tuple(islice(applied_diffs(run.history), MOST_DIFFS))
     undoing = run.results is None  # An undo of this attempt came before.
-    if not newest or (len(newest) < MOST_DIFFS and not undoing) or any(is_person(each.by) for each in newest):
+    if not newest or (len(newest) < MOST_DIFFS and not undoing):
+        return None
+    if any(is_person(each.by) or each.proposal.tool != REWRITE for each in newest):
         return None
     return StartAfresh(newest[0].proposal.id)
 

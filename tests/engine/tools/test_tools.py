@@ -210,7 +210,8 @@ def test_a_tool_is_what_its_module_says() -> None:
         assert name == tool.spec.name
         assert tool.spec.summary
         assert tool.spec.builtin
-        assert tool.spec.raw == (name == "write_diff")
+        assert tool.spec.raw == (name in {"rewrite", "write_diff"})
+        assert tool.spec.fenced == (name == "rewrite")
     assert set(DEFAULT_TOOLS) <= set(builtin_tools())
 
 
