@@ -303,8 +303,8 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
     """Return the move that gives up an attempt, None if a person has a part in it or the task ends.
 
     A first diff that fails leads to a reflexion. Where a second one fails too, and a failing check alone is to pass,
-    another attempt helps a small model more than one more account of its mistakes. Diffs that a model wrote itself stay:
-    who can write them builds on them.
+    another attempt helps a small model more than one more account of its mistakes. Diffs that a model wrote itself
+    stay: who can write them builds on them.
     """
     if run.wording < FAILING_FIRST or not run.failed_before or run.answer is not None:
         return None
