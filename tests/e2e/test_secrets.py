@@ -3,9 +3,13 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.calc import CALC, GOOD, PLAN, RIGHT, calc_repo, diff_step
 from tests.e2e.machine import Machine, bodies, journal_lines, journal_path
 from tests.e2e.serving import listening, saying
+
+pytestmark = pytest.mark.slow
 
 SECRETS = {
     "GITHUB_TOKEN": "ghp_planted0123456789abcdef",
@@ -23,8 +27,6 @@ VALUES = (*SECRETS.values(), "plantedInUrl42", "plantedAsUser", "glpat-planted01
 # Tries all the ways a check has to what the workbench was started with, and prints it.
 NOSY = """\
 import glob, os, pathlib, subprocess, sys
-
-pytestmark = pytest.mark.slow
 print(sorted(os.environ), dict(os.environ), flush=True)
 for path in ["/proc/self/environ", f"/proc/{os.getppid()}/environ", *glob.glob("/proc/[0-9]*/environ")]:
     try:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.e2e.machine import CHECKOUT, Done, Machine
 
+pytestmark = pytest.mark.slow
+
 # The package is imported from where the wheel was put, and the libraries from where they are installed.
 CALL = """
 import sys
@@ -16,8 +18,6 @@ import agent_workbench
 if not agent_workbench.__file__.startswith(sys.argv[1]):
     sys.exit(f"this is {agent_workbench.__file__}")
 from agent_workbench.cli.main import main
-
-pytestmark = pytest.mark.slow
 sys.argv = ["agent", *sys.argv[2:]]
 main()
 """

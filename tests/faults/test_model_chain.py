@@ -102,7 +102,11 @@ async def test_the_second_goes_on_where_the_first_was_killed(tiny_model_path: Pa
         status_relay = StatusRelay(lambda _: None)
         links = (ChainLink("one", Doomed(first, server), status_relay), ChainLink("two", second, status_relay))
         # So long that it cannot have been sent before its server dies.
-        script = (LOOK, call("write_diff", diff("wrong", "right"), "I change it. " * 300), FINISH)
+        script = (
+            LOOK,
+            call("write_diff", diff("wrong", "right"), " ".join(f"I change it {n}." for n in range(300))),
+            FINISH,
+        )
         model = ScriptedModel(ChainedModel({Purpose.EXECUTOR: links}, lambda _: None), {"T-1": script})
         async with a_stage(tmp_path, model=model, approvals=OPEN, headless=True) as stage:
             ending = await run(stage)

@@ -10,7 +10,7 @@ from agent_workbench.adapters.inbox.local_inbox import LocalInbox
 from agent_workbench.core.errors import TrustError
 from agent_workbench.system.command_bounds import COMMAND_MARK, bounds_text, check_record
 from agent_workbench.system.user_dirs import describe_user
-from tests.adapters.git.user import User
+from tests.adapters.git.user import make_repo
 from tests.adapters.shell.conftest import Bench, bench, confined, make_bench, unconfined, until
 from tests.contracts.test_inbox import SESSION, decision
 
@@ -201,10 +201,7 @@ EFFECTS = (
 
 
 def test_git_changes_no_repository_of_others_for_a_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    user = User(tmp_path / "repo")
-    user.git("init", "--quiet")
-    user.write("a.txt", "a\n")
-    user.commit("a")
+    user = make_repo(tmp_path / "repo", {"a.txt": "a\n"})
     git_dir = str(user.root / ".git")
     # A git directory of the command's own that has its refs elsewhere.
     own = tmp_path / "own/git"

@@ -77,7 +77,7 @@ async def test_a_server_has_what_its_entry_grants_and_nothing_else(bench: Bench)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     paths = [str(each) for each in (bench.repo, bench.home, bench.own, bench.granted)]
-    env = (("A", "x ${API_TOKEN}"), ("LD_PRELOAD", "/nowhere.so"), ("AGENT_WORKBENCH_COMMAND", ""))
+    env = (("A", "x ${API_TOKEN}"), ("LD_PRELOAD", "/nowhere.so"), ("AGENT_WORKBENCH_COMMAND", '["/"]'))
     async with bench.server(env=env) as server:
         specs = await server.list_tools()
         assert [spec.name for spec in specs][:2] == ["mcp__fake__echo", "mcp__fake__parts"]
@@ -87,7 +87,7 @@ async def test_a_server_has_what_its_entry_grants_and_nothing_else(bench: Bench)
         assert done == [f"read {bench.granted}: ['secret', 'tools.json']", f"wrote {bench.granted}"]
         environment = json.loads(await called(server, "environment"))
         assert environment.pop("A") == "x s3cret-token-value"
-        assert environment.pop("AGENT_WORKBENCH_COMMAND") == "1"
+        assert environment.pop("AGENT_WORKBENCH_COMMAND") == ""
         assert environment.pop("HOME") == "/tmp/home"
         assert set(environment) <= {"LANG", "PATH", "TMPDIR", "LD_PRELOAD", "PWD"}
     async with bench.server(read=(str(bench.home), "."), network=True) as server:

@@ -176,7 +176,8 @@ async def test_its_time_is_limited_and_its_output_kept(tmp_path: Path) -> None:
     answer = await running
     told = json.loads(answer.structured)
     assert (told["timed_out"], told["returncode"]) == (True, None)
-    assert (told["stdout"], told["stderr"]) == ("before\n", "still\n")
+    assert told["stdout"] == "before\n"
+    assert told["stderr"].startswith("still\nFatal Python error: Aborted\n"), "Python says where it hung"
     assert answer.text.startswith("stopped after 1.5 s, the limit for scripts; its output until then:\nstdout:\nbefore")
     assert not _at_work_in(bench.root)
 

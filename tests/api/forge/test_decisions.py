@@ -240,11 +240,12 @@ async def test_a_decision_that_was_recorded_before_its_answer_is_answered_as_wha
     assert [each[0] for each in answers(server)] == ["✓"]
 
 
-async def test_a_command_of_the_agent_cannot_decide_through_the_forge(scene: Scene, server: GiteaServer) -> None:
+async def test_a_command_of_the_agent_cannot_decide_through_the_forge(
+    scene: Scene, server: GiteaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     item = await scene.parked()
     server.say(7, "ada", f"/approve {item.reference}")
-    marked = {**scene.repo.invocation.environ, "AGENT_WORKBENCH_COMMAND": "1"}
-    scene.repo.invocation = replace(scene.repo.invocation, environ=marked)
+    monkeypatch.setenv("AGENT_WORKBENCH_COMMAND", "[]")
     await refused(scene, server, item.session, "a command that the agent runs cannot decide")
 
 

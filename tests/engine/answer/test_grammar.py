@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.demo import scripted_answers as script
 from agent_workbench.adapters.demo.sample_repo import FILES as FILES_OF_DEMO
@@ -14,6 +15,8 @@ from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
+from agent_workbench.core.patch.rewrite.file_piece import FilePiece
+from agent_workbench.core.patch.rewrite.piece_grammar import piece_rules
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import PathScope, Task
 from agent_workbench.core.settings import DEFAULT_TOOLS, PLAYBOOK_TOOLS, RetrievalSettings
@@ -27,6 +30,7 @@ from agent_workbench.engine.tools.registry import builtin_specs, builtin_tools
 from tests.adapters.llama_cpp.answers import collect
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 from tests.engine.stage import OPEN, a_stage
+from tests.fakes.ports import FACTS
 from tests.llama_fixtures import LlamaServer
 
 TOOLS = by_name(builtin_specs((*DEFAULT_TOOLS, "run_command", "consult", *PLAYBOOK_TOOLS)))
@@ -39,6 +43,7 @@ FILES = (
     EditableFile("old.py", ("x",), frozenset({0})),
     EditableFile("x", ("", "\tb", "c"), frozenset({0, 1, 2})),
 )
+PIECES = piece_rules((FilePiece(3, "x.py", 1, (("a", "b"),)),), (), ())
 DIFFS = diff_rules(EditScope(FILES, ("x.py", "old.py", "x"), PatchBounds()))
 RIGHT = {
     "read_file": [
@@ -50,6 +55,7 @@ RIGHT = {
     "list_files": ["{}", '{"glob": "src/**"}'],
     "grep": ['{"text": "def \\"x\\""}', '{"text": "x", "glob": "**"}'],
     "search_code": ['{"query": "größe 😀"}'],
+    "rewrite": ["Piece 3\n```python\na\n\n``x``\n```", "Piece 3\n```\n```"],
     "write_diff": [
         DIFF,
         "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n",
@@ -127,6 +133,7 @@ async def demo_grammars(folder: Path) -> dict[str, str]:
     async with a_stage(
         folder, sayings, tasks=tasks, approvals=OPEN, headless=True, retriever=retriever, start=FILES_OF_DEMO
     ) as stage:
+        stage.model.facts = replace(FACTS, scripted=True)
         assert (await run_unattended(stage.session, stage.recorder, None)).exit_code is ExitCode.DONE
         return dict(zip(sayings, (request.grammar for request in stage.model.requests), strict=True))
 
@@ -158,9 +165,9 @@ async def test_what_every_tool_takes_fits_alone_and_among_all(tmp_path: Path) ->
     assert set(RIGHT) == set(TOOLS) == set(builtin_tools())
     everything = [sentence for name in TOOLS for sentence in sentences_of(name)]
     async with grammar_oracle(tmp_path, everything) as server:
-        together = step_grammar(TOOLS.values(), DIFFS)
+        together = step_grammar(TOOLS.values(), DIFFS, pieces=PIECES)
         for name, tool in TOOLS.items():
-            alone = step_grammar([tool], DIFFS)
+            alone = step_grammar([tool], DIFFS, pieces=PIECES)
             for sentence in everything:
                 assert await fits(server, alone, sentence) == (sentence in sentences_of(name)), (name, sentence)
         for sentence in everything:
@@ -196,7 +203,9 @@ async def test_the_examples_of_the_prompt_fit_the_grammar_and_apply(tmp_path: Pa
 
 
 def test_only_tools_that_take_a_diff_are_shown_the_examples() -> None:
-    assert rules(TOOLS.values()).endswith(EXAMPLES[1].rstrip("\n"))
+    diffs = [spec for spec in TOOLS.values() if spec.name != "rewrite"]
+    assert rules(diffs).endswith(EXAMPLES[1].rstrip("\n"))
+    assert not any(example in rules(TOOLS.values()) for example in EXAMPLES)
     assert "@@" not in rules([TOOLS["read_file"], TOOLS["finish"]])
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent_workbench.core.events import FAILING_FIRST
 from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.state.file_pieces import offered_pieces
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.tools.arguments import Choices
 from agent_workbench.core.tools.spec import FINISH, NOTE, REMEMBER, ToolSpec
@@ -42,7 +43,7 @@ async def useful_tools(
 
 def _useless(run: TaskRun) -> Iterable[str]:
     unchanged = not run.changed
-    if unchanged and run.failed_before:
+    if unchanged and run.failed_before and offered_pieces(run).pieces:
         # The first thing to do is a change of the code that the prompt shows.
         yield from (NOTE, REMEMBER, FINISH, "run_tests", "static_analyze", "write_diff")
     elif run.results is not None and run.checked_tree == run.tree:

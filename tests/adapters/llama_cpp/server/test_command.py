@@ -20,7 +20,8 @@ def test_the_built_in_server_gets_what_was_computed() -> None:
 
 def test_ones_own_server_gets_what_was_computed_and_no_key_in_its_arguments() -> None:
     made = command(COMPUTED, "sh")
-    assert made.argv[-10:] == ("--alias", "m.gguf", "-t", "6", "-ngl", "20", "-ctk", "q8_0", "-ctv", "q8_0")
+    computed = ("-t", "6", "-ngl", "20", "-ctk", "q8_0", "-ctv", "q8_0")
+    assert made.argv[-12:] == ("--alias", "m.gguf", *computed, "-b", "512")
     assert made.environment["LLAMA_API_KEY"] == "k"
     assert "k" not in made.argv
 

@@ -18,6 +18,8 @@ from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
 from agent_workbench.system.locks import FileLock, lock_holder
 from tests.adapters.retrieval.vectors.fakes import FileReader, TopicModel, contents_of, topic_files
 
+pytestmark = pytest.mark.slow
+
 
 async def update(vectors: RepoVectors, contents: IndexedContents, read: FileReader) -> FileVectors | None:
     got: list[FileVectors] = []
@@ -220,8 +222,6 @@ async def test_closing_ends_the_store_in_the_middle_of_its_work(tmp_path: Path) 
 SESSION = """
 import os, sys
 from agent_workbench.adapters.retrieval.worker_processes.process import WorkerProcess
-
-pytestmark = pytest.mark.slow
 arguments = ["-m", "agent_workbench.adapters.retrieval.vectors.store_worker", sys.argv[1], "model"]
 print(WorkerProcess(arguments, os.environ).pid, flush=True)
 sys.stdin.read()

@@ -42,8 +42,10 @@ def test_nothing_is_installed_without_a_yes(machine: Machine, repo: Path) -> Non
 
 
 def test_a_command_of_the_agent_sets_nothing_up(machine: Machine, repo: Path) -> None:
-    refused = machine.agent("skills", "setup", "sums", "--yes", cwd=repo, environ={"AGENT_WORKBENCH_COMMAND": "1"})
-    assert refused.code == 4, refused.said
+    (repo / "skills" / "sums" / "requirements.txt").write_text("shout>=1\n")
+    assert machine.agent("trust", "--yes", cwd=repo).code == 0
+    refused = machine.agent("skills", "setup", "sums", "--yes", cwd=repo, environ={"AGENT_WORKBENCH_COMMAND": "[]"})
+    assert (refused.code, "a command that the agent runs cannot" in refused.err) == (4, True), refused.said
 
 
 def test_a_skill_with_an_environment_stops_no_verb(machine: Machine, repo: Path) -> None:
