@@ -1,4 +1,4 @@
-"""What each test of the screen shares: style sheets that are read once, and no frames that nobody looks at."""
+"""What every test of the screen leaves behind is taken away; the style sheets are read for the first of them only."""
 
 from collections.abc import Iterator
 
@@ -7,9 +7,6 @@ from textual._styles_cache import StylesCache
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
-from textual.screen import Screen
-
-from tests.tui.driver import draw
 
 _parse_rules = Stylesheet._parse_rules
 _rules: dict[tuple[object, ...], list[RuleSet]] = {}
@@ -34,21 +31,6 @@ def _parse_once(
 def styles_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the rules of the style sheets from one app to the next."""
     monkeypatch.setattr(Stylesheet, "_parse_rules", _parse_once)
-
-
-@pytest.fixture(autouse=True)
-def frames_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw no frame but those that a driver looks at: no terminal shows the others, and they take a third of a test."""
-    monkeypatch.setattr(Screen, "_compositor_refresh", _put_off)
-
-
-def _put_off(screen: Screen[object]) -> None:
-    """Leave what is to be drawn for the next frame that is drawn."""
-    if screen is screen.app.screen:
-        screen._dirty_widgets.clear()
-        screen.app._update_mouse_over(screen)
-    else:
-        draw(screen)
 
 
 @pytest.fixture(autouse=True)

@@ -25,8 +25,6 @@ from tests.tui.parts import Diff, Gate, PlanPart, Replay, Steps
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 32), (200, 50)
 ROUNDS = 400
-# Draws the newest frame of a screen; `tests/tui/conftest.py` has Textual draw none by itself.
-draw = Screen._compositor_refresh
 AnyWidget = TypeVar("AnyWidget", bound=Widget)
 
 
@@ -58,8 +56,6 @@ class Driver:
         else:
             raise AssertionError("the newest update was never shown")
         await self.pilot.pause()
-        if self.app.return_value is None:
-            draw(self.app.screen)
         return self
 
     def _shows_newest(self) -> bool:

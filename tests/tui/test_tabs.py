@@ -22,7 +22,6 @@ from agent_workbench.tui.terminal.notifier import terminal_notification
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedHost, ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving
-from tests.tui.driver import draw as draw_frame
 from tests.tui.test_pictures import LARGER, Compare, draw_screen
 
 ANSWERED, DIFF = runs.diff_step(3, runs.RIGHT)
@@ -145,8 +144,7 @@ class SlowHost(ScriptedHost):
         return await super().open(request)
 
 
-async def test_the_first_frame_shows_the_panes_and_keys_wait_for_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Screen, "_compositor_refresh", draw_frame)
+async def test_the_first_frame_shows_the_panes_and_keys_wait_for_the_session() -> None:
     host = SlowHost(ScriptedSession(*runs.up_to_reflexion()))
     app = WorkbenchApp(host, SessionRequest(), clock=FakeClock())
     drawn: list[str] = []
