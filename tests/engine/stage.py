@@ -31,7 +31,7 @@ from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.tools import ToolSource
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.workspace import WorkspaceRequest
-from agent_workbench.core.settings import Approval, Approvals, Settings
+from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, Settings
 from agent_workbench.core.settings.hooks import configured
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.recorder import Recorder
@@ -84,6 +84,8 @@ def change(before: str, after: str, path: str = ANSWER) -> str:
     return call("write_diff", diff(before, after, path))
 
 
+WRITES_DIFFS = Settings(tools_allowed=tuple(name for name in DEFAULT_TOOLS if name != "rewrite"))
+"""Settings of a model that writes diffs: its prompts have the long rules, with their example."""
 FINISH = call("finish", '{"summary": "the answer is right"}')
 
 

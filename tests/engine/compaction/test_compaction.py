@@ -30,7 +30,7 @@ from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
-from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, kinds, reflexion, reopened
+from tests.engine.stage import FINISH, OPEN, T1, WRITES_DIFFS, Stage, a_stage, call, change, kinds, reflexion, reopened
 from tests.engine.test_executor import run
 from tests.fakes.ports import FACTS, Break, Cut, GivenChunks, Hang, Saying, words
 
@@ -77,7 +77,7 @@ def purposes(stage: Stage) -> list[Purpose]:
 
 async def test_unattended_the_policy_takes_the_models_summary(tmp_path: Path) -> None:
     sayings = [*READS, SUMMARY, RIGHT, FINISH]
-    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True) as stage:
+    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True, settings=WRITES_DIFFS) as stage:
         add_long_files(stage)
         assert (await run(stage)).reason == "T-1 done: committed"
         story = kinds(stage.events)
@@ -109,7 +109,7 @@ async def test_unattended_the_policy_takes_the_models_summary(tmp_path: Path) ->
 
 
 async def test_the_user_reads_edits_and_lets_it_through(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [*READS, SUMMARY, RIGHT, FINISH], approvals=OPEN) as stage:
+    async with a_stage(tmp_path, [*READS, SUMMARY, RIGHT, FINISH], approvals=OPEN, settings=WRITES_DIFFS) as stage:
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
@@ -124,7 +124,7 @@ async def test_the_user_reads_edits_and_lets_it_through(tmp_path: Path) -> None:
 
 
 async def test_what_is_told_at_the_gate_is_what_comes_of_it(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [*READS, SUMMARY, RIGHT, FINISH], approvals=OPEN) as stage:
+    async with a_stage(tmp_path, [*READS, SUMMARY, RIGHT, FINISH], approvals=OPEN, settings=WRITES_DIFFS) as stage:
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
@@ -147,7 +147,7 @@ async def test_what_is_told_at_the_gate_is_what_comes_of_it(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("text", ["  \n", "too long " * 400])
 async def test_a_summary_that_cannot_be_is_refused_and_the_old_one_waits(tmp_path: Path, text: str) -> None:
-    async with a_stage(tmp_path, [*READS, SUMMARY], approvals=OPEN) as stage:
+    async with a_stage(tmp_path, [*READS, SUMMARY], approvals=OPEN, settings=WRITES_DIFFS) as stage:
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
@@ -158,7 +158,9 @@ async def test_a_summary_that_cannot_be_is_refused_and_the_old_one_waits(tmp_pat
 
 async def test_a_refused_summary_is_written_again_and_at_last_by_us(tmp_path: Path) -> None:
     more = [f"Summary: another account of all that was done, number {number}" for number in (2, 3)]
-    async with a_stage(tmp_path, [*READS, SUMMARY, *more, RIGHT, FINISH], approvals=OPEN) as stage:
+    async with a_stage(
+        tmp_path, [*READS, SUMMARY, *more, RIGHT, FINISH], approvals=OPEN, settings=WRITES_DIFFS
+    ) as stage:
         add_long_files(stage, 78)
         stage.model.facts = replace(FACTS, context_tokens=2_400)
         async with in_front_of(stage) as front:
@@ -185,7 +187,9 @@ async def test_a_refused_summary_is_written_again_and_at_last_by_us(tmp_path: Pa
 
 
 async def test_passing_over_the_models_summary_takes_ours(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [*READS, SUMMARY, Hang("Thought: hm")], approvals=OPEN) as stage:
+    async with a_stage(
+        tmp_path, [*READS, SUMMARY, Hang("Thought: hm")], approvals=OPEN, settings=WRITES_DIFFS
+    ) as stage:
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
@@ -200,7 +204,7 @@ async def test_passing_over_the_models_summary_takes_ours(tmp_path: Path) -> Non
 async def test_the_settings_decide(tmp_path: Path, rule: Approval) -> None:
     summaries = [SUMMARY] if rule is Approval.AUTO else []
     sayings = [*READS, *summaries, RIGHT, FINISH]
-    async with a_stage(tmp_path, sayings, approvals=replace(OPEN, summary=rule)) as stage:
+    async with a_stage(tmp_path, sayings, approvals=replace(OPEN, summary=rule), settings=WRITES_DIFFS) as stage:
         add_long_files(stage)
         async with in_front_of(stage) as front:
             await front.start()
@@ -239,7 +243,7 @@ async def test_where_the_model_cannot_sum_up_the_workbench_does(tmp_path: Path, 
 async def test_a_server_that_refuses_the_prompt_as_too_long_is_asked_for_a_summary(tmp_path: Path) -> None:
     full = ContextOverflow("too long", prompt_tokens=1_100, context_tokens=1_000)
     sayings: list[Saying] = [reading("long1.txt"), full, SUMMARY, RIGHT, FINISH]
-    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True) as stage:
+    async with a_stage(tmp_path, sayings, approvals=OPEN, headless=True, settings=WRITES_DIFFS) as stage:
         add_long_files(stage, 5)
         stage.model.facts = FACTS
         assert (await run(stage)).reason == "T-1 done: committed"
@@ -256,7 +260,9 @@ async def test_a_server_that_refuses_the_prompt_as_too_long_is_asked_for_a_summa
 async def test_a_server_that_says_nothing_of_its_size_is_believed(tmp_path: Path) -> None:
     facts = replace(FACTS, context_tokens=0)
     sayings: list[Saying] = [reading("long1.txt"), ContextOverflow("the server answered with nothing"), SUMMARY]
-    async with a_stage(tmp_path, [*sayings, RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
+    async with a_stage(
+        tmp_path, [*sayings, RIGHT, FINISH], approvals=OPEN, headless=True, settings=WRITES_DIFFS
+    ) as stage:
         add_long_files(stage, 5)
         stage.model.facts = facts
         assert (await run(stage)).reason == "T-1 done: committed"
@@ -265,7 +271,7 @@ async def test_a_server_that_says_nothing_of_its_size_is_believed(tmp_path: Path
 
 async def test_one_observation_larger_than_the_context_ends_in_no_loop(tmp_path: Path) -> None:
     async with a_stage(
-        tmp_path, [reading("long1.txt"), SUMMARY, RIGHT, FINISH], approvals=OPEN, headless=True
+        tmp_path, [reading("long1.txt"), SUMMARY, RIGHT, FINISH], approvals=OPEN, headless=True, settings=WRITES_DIFFS
     ) as stage:
         add_long_files(stage, 300)
         assert (await run(stage)).reason == "T-1 done: committed"
@@ -283,7 +289,9 @@ async def test_found_code_that_does_not_fit_is_left_out_of_the_first_prompt(tmp_
     lines = "\n".join(f"line {line} of a long piece of code" for line in range(40))
     found = tuple(Chunk(f"code{number}.py", 1, 40, lines, 1.0) for number in range(4))
     retriever = GivenChunks(found)
-    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=OPEN, headless=True, retriever=retriever) as stage:
+    async with a_stage(
+        tmp_path, [RIGHT, FINISH], approvals=OPEN, headless=True, retriever=retriever, settings=WRITES_DIFFS
+    ) as stage:
         for chunk in found:
             stage.user.write(chunk.path, chunk.text + "\n")
         stage.user.commit("Add code")
@@ -306,7 +314,9 @@ async def test_what_stays_stays_as_it_is_now(tmp_path: Path) -> None:
         FINISH,
     ]
     retriever = GivenChunks(found)
-    async with a_stage(tmp_path, sayings, approvals=replace(OPEN, summary=Approval.ASK), retriever=retriever) as stage:
+    async with a_stage(
+        tmp_path, sayings, approvals=replace(OPEN, summary=Approval.ASK), retriever=retriever, settings=WRITES_DIFFS
+    ) as stage:
         add_long_files(stage)
         stage.user.write("kept.py", "one\ntwo\nthree\nfour\n")
         stage.user.write("gone.py", "gone\n")
@@ -335,7 +345,12 @@ async def test_no_secret_is_sent_not_even_to_be_counted(tmp_path: Path) -> None:
     sayings = [*READS, f"Summary: the key in kept.py reads {secret}, and nothing else matters", RIGHT, FINISH]
     approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.ASK)
     async with a_stage(
-        tmp_path, sayings, approvals=approvals, retriever=GivenChunks(found), secrets={"MY_TOKEN": secret}
+        tmp_path,
+        sayings,
+        approvals=approvals,
+        retriever=GivenChunks(found),
+        secrets={"MY_TOKEN": secret},
+        settings=WRITES_DIFFS,
     ) as stage:
         add_long_files(stage)
         stage.user.write("kept.py", f"one\n{secret}\nthree\n")
@@ -366,7 +381,7 @@ async def test_no_secret_is_sent_not_even_to_be_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("skips", [True, False])
 async def test_the_user_may_want_a_summary_and_do_without_it(tmp_path: Path, *, skips: bool) -> None:
     sayings = [READS[0], RIGHT, SUMMARY, FINISH]
-    async with a_stage(tmp_path, sayings, approvals=replace(OPEN, diff=Approval.ASK)) as stage:
+    async with a_stage(tmp_path, sayings, approvals=replace(OPEN, diff=Approval.ASK), settings=WRITES_DIFFS) as stage:
         add_long_files(stage)
         stage.model.facts = FACTS
         async with in_front_of(stage) as front:
@@ -389,7 +404,7 @@ async def test_a_summary_that_is_wanted_of_a_server_of_unknown_size_leaves_what_
     retriever = GivenChunks((Chunk("code.py", 1, 60, lines, 1.0),))
     sayings = [*READS, RIGHT, SUMMARY, FINISH]
     approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
-    async with a_stage(tmp_path, sayings, approvals=approvals, retriever=retriever) as stage:
+    async with a_stage(tmp_path, sayings, approvals=approvals, retriever=retriever, settings=WRITES_DIFFS) as stage:
         add_long_files(stage)
         stage.user.write("code.py", lines + "\n")
         stage.user.commit("Add code")
@@ -477,7 +492,10 @@ async def test_what_stays_fills_the_room_that_there_is_and_no_more(tmp_path: Pat
 
 
 async def test_there_is_nothing_to_sum_up_before_the_first_step(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [Hang("Thought: hm")], approvals=OPEN) as stage, in_front_of(stage) as front:
+    async with (
+        a_stage(tmp_path, [Hang("Thought: hm")], approvals=OPEN, settings=WRITES_DIFFS) as stage,
+        in_front_of(stage) as front,
+    ):
         assert "no task" in await front.notice(CompactContext())
         await front.start()
         await front.until(lambda it: it.live.streaming and it.live.streaming.text)
@@ -486,7 +504,9 @@ async def test_there_is_nothing_to_sum_up_before_the_first_step(tmp_path: Path) 
 
 async def test_a_server_swapped_for_one_with_a_smaller_context(tmp_path: Path) -> None:
     sayings = [*READS, RIGHT, FINISH]
-    async with a_stage(tmp_path, sayings, approvals=replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)) as stage:
+    async with a_stage(
+        tmp_path, sayings, approvals=replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO), settings=WRITES_DIFFS
+    ) as stage:
         add_long_files(stage)
         stage.model.facts = FACTS
         async with in_front_of(stage) as front:
@@ -503,7 +523,7 @@ async def test_a_server_swapped_for_one_with_a_smaller_context(tmp_path: Path) -
 
 
 async def test_compactions_in_a_row_end_in_trouble_with_figures(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [READS[0]], approvals=OPEN) as stage:
+    async with a_stage(tmp_path, [READS[0]], approvals=OPEN, settings=WRITES_DIFFS) as stage:
         add_long_files(stage, 5)
         stage.model.facts = FACTS
         async with in_front_of(stage) as front:
@@ -534,7 +554,9 @@ async def test_compactions_in_a_row_end_in_trouble_with_figures(tmp_path: Path) 
 async def test_killed_between_any_two_events_of_a_compaction_it_goes_on(
     tmp_path: Path, kind: type[e.Event], number: int, *, before: bool
 ) -> None:
-    async with a_stage(tmp_path, [*READS, SUMMARY, RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
+    async with a_stage(
+        tmp_path, [*READS, SUMMARY, RIGHT, FINISH], approvals=OPEN, headless=True, settings=WRITES_DIFFS
+    ) as stage:
         add_long_files(stage)
         await run_until_killed(stage, kind, number, before=before)
         assert of(stage, e.ContextFilled) or (kind is e.ContextFilled and before)

@@ -17,7 +17,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission, Settings
 from tests.engine.compaction.test_compaction import READS, RIGHT, SUMMARY, add_long_files, compacted, of, text_of
 from tests.engine.front import in_front_of
-from tests.engine.stage import FINISH, OPEN, a_stage, call, kinds, task
+from tests.engine.stage import FINISH, OPEN, WRITES_DIFFS, a_stage, call, kinds, task
 from tests.engine.test_executor import run
 from tests.fakes.ports import FACTS, GivenChunks, Hang
 from tests.llama_fixtures import SMALL_CONTEXT_TOKENS, LlamaServer
@@ -28,7 +28,7 @@ FEW_TOOLS = Settings(tools_allowed=("read_file", "write_diff", "finish"))
 async def test_the_next_endpoint_is_asked_where_one_fails(tmp_path: Path) -> None:
     gone = ModelUnavailable("nobody there", partial="Thought: I was")
     gone.another = True
-    async with a_stage(tmp_path, [gone, RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
+    async with a_stage(tmp_path, [gone, RIGHT, FINISH], approvals=OPEN, headless=True, settings=WRITES_DIFFS) as stage:
         assert (await run(stage)).reason == "T-1 done: committed"
         (passed,) = of(stage, e.EndpointPassed)
         assert passed == e.EndpointPassed(Purpose.EXECUTOR, "http://fake", "nobody there")
@@ -41,7 +41,9 @@ async def test_the_next_endpoint_is_asked_where_one_fails(tmp_path: Path) -> Non
 async def test_the_next_endpoint_is_asked_for_a_summary_too(tmp_path: Path) -> None:
     gone = ModelUnavailable("nobody there")
     gone.another = True
-    async with a_stage(tmp_path, [*READS, gone, SUMMARY, RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
+    async with a_stage(
+        tmp_path, [*READS, gone, SUMMARY, RIGHT, FINISH], approvals=OPEN, headless=True, settings=WRITES_DIFFS
+    ) as stage:
         add_long_files(stage)
         assert (await run(stage)).reason == "T-1 done: committed"
         assert compacted(stage).by is e.Author.MODEL
@@ -49,7 +51,7 @@ async def test_the_next_endpoint_is_asked_for_a_summary_too(tmp_path: Path) -> N
 
 
 async def test_an_answer_is_no_longer_than_the_budget_lets_it(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [call("list_files")], approvals=OPEN, headless=True) as stage:
+    async with a_stage(tmp_path, [call("list_files")], approvals=OPEN, headless=True, settings=WRITES_DIFFS) as stage:
         stage.plan.plan = replace(stage.plan.plan, tasks=(replace(task(), budget=Budget(tokens=600)),))
         ending = await run(stage, "T-1")
         assert ending.exit_code is ExitCode.FAILED
@@ -62,7 +64,7 @@ async def test_an_answer_is_no_longer_than_the_budget_lets_it(tmp_path: Path) ->
 
 
 async def test_a_budget_is_kept_where_nobody_counts_a_prompt(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [call("list_files")], approvals=OPEN, headless=True) as stage:
+    async with a_stage(tmp_path, [call("list_files")], approvals=OPEN, headless=True, settings=WRITES_DIFFS) as stage:
         stage.model.facts = replace(FACTS, context_tokens=0, counts_tokens=False)
         stage.plan.plan = replace(stage.plan.plan, tasks=(replace(task(), budget=Budget(tokens=1_400)),))
         ending = await run(stage, "T-1")
@@ -72,7 +74,7 @@ async def test_a_budget_is_kept_where_nobody_counts_a_prompt(tmp_path: Path) -> 
 
 
 async def test_a_word_that_comes_while_the_prompt_is_made_is_in_it(tmp_path: Path) -> None:
-    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=OPEN, headless=True) as stage:
+    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=OPEN, headless=True, settings=WRITES_DIFFS) as stage:
         count, said = stage.model.count_tokens, False
 
         async def counting(texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
@@ -164,7 +166,9 @@ async def test_a_real_server_swapped_for_one_with_a_quarter_of_its_context(
 
 async def test_only_what_was_shown_can_be_pinned_or_dropped(tmp_path: Path) -> None:
     retriever = GivenChunks((Chunk("answer.txt", 1, 1, "wrong", 1.0),))
-    async with a_stage(tmp_path, [Hang("Thought: hm")], approvals=OPEN, retriever=retriever) as stage:
+    async with a_stage(
+        tmp_path, [Hang("Thought: hm")], approvals=OPEN, retriever=retriever, settings=WRITES_DIFFS
+    ) as stage:
         async with in_front_of(stage) as front:
             for intent in (SayToModel("hello"), PinChunk("answer.txt:1-1"), DropChunk("answer.txt:1-1")):
                 assert "no task is being worked on" in await front.notice(intent)
