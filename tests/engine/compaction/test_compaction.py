@@ -229,7 +229,7 @@ async def test_the_settings_decide(tmp_path: Path, rule: Approval) -> None:
 )
 async def test_where_the_model_cannot_sum_up_the_workbench_does(tmp_path: Path, vain: Saying) -> None:
     limits = Limits(consecutive_failure_threshold=1, max_tool_calls_per_task=4)
-    settings = Settings(limits=limits)
+    settings = replace(WRITES_DIFFS, limits=limits)
     sayings = [*READS, vain, RIGHT, FINISH]
     async with a_stage(tmp_path, sayings, settings=settings, approvals=OPEN, headless=True) as stage:
         add_long_files(stage)

@@ -70,7 +70,10 @@ async def test_a_place_is_pinned_and_told_once_at_the_end_of_the_prompt(tmp_path
         first, last = text_of(stage, 0), text_of(stage, -1)
         assert last.startswith(first)
         assert last.count("def total():\n    return 0") == 1
-        assert "The user pinned long.txt:7-9: it matters, keep to it.\nline 7\nline 8\nline 9" in last
+        assert (
+            "The user pinned long.txt:7-9: it matters, keep to it.\nPiece 2: long.txt:7-9\n```\nline 7\nline 8\nline 9"
+            in last
+        )
         assert "The user says that long.txt:7-9 does not matter" in last
 
 

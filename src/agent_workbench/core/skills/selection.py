@@ -19,7 +19,7 @@ MOST_CONSIDERED = 20
 LEAST_SHARE = 0.35
 """A skill with a smaller share of the best one's score is not relevant."""
 LEAST_WORDS = 2
-"""A skill that shares fewer words with the task is not relevant, however little the others fit."""
+"""A bundled skill that shares fewer words with the task is not relevant, however little the others fit."""
 ANY_LANGUAGE = "any"
 WILD = frozenset("*?[")
 """Characters that make a pattern a glob for paths."""
@@ -102,7 +102,9 @@ def find_candidates(
         hit, matched = scored.get(entry.name), _matched_paths(entry, query.paths)
         if reason := _reason(entry, query, hit, matched):
             score = max(hit.score if hit is not None else 0.0, best if matched else 0.0)
-            strong = matched or not query.words or (hit is not None and len(hit.words) >= LEAST_WORDS)
+            floor = LEAST_WORDS if entry.origin is SkillOrigin.PACKAGE else 1
+            shared = sum(len(each.split()) for each in hit.words) if hit is not None else 0
+            strong = matched or not query.words or shared >= floor
             weak = not strong or score < best * LEAST_SHARE
             found.append((-score, entry.name, SkillCandidate(entry, reason, weak=weak)))
     return (*named, *(candidate for _, _, candidate in sorted(found, key=lambda each: each[:2])))

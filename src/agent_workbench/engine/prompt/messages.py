@@ -24,7 +24,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by, pieces_shown_by
-from agent_workbench.core.state.file_pieces import offered_pieces
+from agent_workbench.core.state.file_pieces import offered_pieces, offers_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.prompt.attempts import AttemptCollector
 from agent_workbench.engine.prompt.parts import (
@@ -103,7 +103,7 @@ class _Growth:
         self._run = run
         self._wording = wording_version(run.history)
         self.tried = AttemptCollector()
-        self._numbers = offered_pieces(run).numbers
+        self._numbers = offered_pieces(run).numbers if offers_pieces(run) else None
         # What failed before any change comes last in the first prompt.
         self._before: list[tuple[int, Part]] = []
         self._rules = Part(Role.SYSTEM, "rules", rules(run.specs, self._wording))

@@ -1,7 +1,6 @@
 """Parts of a prompt, made from events. `prompt_text` has their words; `messages` joins parts to chat messages."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -49,8 +48,8 @@ from agent_workbench.engine.runtime.text_limits import clip
 
 CODE, PINNED, SKILL, KNOWLEDGE = "code", "pinned", "skill", "knowledge"
 """Names of the parts with found and pinned code, skills and found notes; each goes on with its place or name."""
-PieceNumbers = Mapping[tuple[int, int], int]
-NO_NUMBERS: PieceNumbers = MappingProxyType({})
+PieceNumbers = Mapping[tuple[int, int], int] | None
+"""Numbers of the pieces by the event's `seq` and the index of the chunk; None where the model rewrites no pieces."""
 MOST_WORDS = 12
 """Number of the user's newest messages that survive a compaction."""
 
@@ -69,9 +68,7 @@ def wording_version(history: Sequence[Recorded]) -> int:
     return started.wording if isinstance(started, TaskStarted) else 0
 
 
-def parts_of(
-    recorded: Recorded, shown: Collection[str], wording: int, numbers: PieceNumbers = NO_NUMBERS
-) -> Iterator[Part]:
+def parts_of(recorded: Recorded, shown: Collection[str], wording: int, numbers: PieceNumbers = None) -> Iterator[Part]:
     """Yield the parts that an event adds. Code at the locations `shown` is in the prompt already.
 
     `numbers` are those of the pieces that the model may rewrite (`core.state.file_pieces`).
@@ -90,11 +87,11 @@ def parts_of(
         case CodeRetrieved():
             if event.map is not None and not (wording >= FAILING_FIRST and _shows_all(event.map, event.chunks)):
                 yield Part(Role.USER, "map", map_text(event.map))
-            yield from _found(event.chunks, wording, _numbers_of(recorded.seq, numbers))
+            yield from _found(event.chunks, _numbers_of(recorded.seq, numbers))
         case ChunkPinned(pinned=True, chunk=chunk):
             named = f"The user pinned {chunk.place}: it matters, keep to it."
             name = f"{PINNED} {chunk.place}" if wording >= LEAVES_OUT else PINNED
-            text = chunk.text if wording < FAILING_FIRST else piece_text(chunk, numbers.get((recorded.seq, 0)))
+            text = chunk.text if numbers is None else piece_text(chunk, numbers.get((recorded.seq, 0)))
             yield Part(Role.USER, name, named if chunk.place in shown else f"{named}\n{text}")
         case ActionFinished() if offered := _numbers_of(recorded.seq, numbers):
             places = ", ".join(f"piece {number} is {event.shown[at].place}" for at, number in offered.items())
@@ -105,7 +102,7 @@ def parts_of(
 
 
 def compacted_parts(
-    history: Sequence[Recorded], event: ContextCompacted, numbers: PieceNumbers = NO_NUMBERS
+    history: Sequence[Recorded], event: ContextCompacted, numbers: PieceNumbers = None
 ) -> Iterator[Part]:
     """Yield the parts of a compacted prompt after the rules; `event` is the compaction, the last of `history`.
 
@@ -124,11 +121,11 @@ def compacted_parts(
     if notes := notes_of(history):
         yield Part(Role.USER, "scratchpad", notes_text(_bounded(notes, event.notes_chars or bound)))
     for at, chunk in enumerate(event.pinned):
-        text = chunk.shown if wording < FAILING_FIRST else piece_text(chunk, found.get(at))
+        text = chunk.shown if found is None else piece_text(chunk, found.get(at))
         yield Part(Role.USER, f"{PINNED} {chunk.place}", f"The user pinned {text}")
     if event.code:
-        offered = {at - len(event.pinned): each for at, each in found.items() if at >= len(event.pinned)}
-        yield from _found(event.code, wording, offered)
+        offered = None if found is None else {at - len(event.pinned): each for at, each in found.items()}
+        yield from _found(event.code, offered)
     if words := _words(history, event.through_seq):
         said = "\n".join(quoted(_bounded(word, bound)) for word in words)
         yield Part(Role.USER, "user", f"What the user said meanwhile:\n{said}")
@@ -166,10 +163,10 @@ def _map_of(history: Sequence[Recorded]) -> RepoMap | None:
     return next((search.map for search in searches), None)
 
 
-def _found(chunks: Sequence[Chunk], wording: int, numbers: Mapping[int, int] = MappingProxyType({})) -> Iterator[Part]:
+def _found(chunks: Sequence[Chunk], numbers: Mapping[int, int] | None) -> Iterator[Part]:
     yield Part(Role.USER, CODE, FOUND if chunks else FOUND_NOTHING)
     for at, chunk in enumerate(chunks):
-        text = chunk.shown if wording < FAILING_FIRST else piece_text(chunk, numbers.get(at))
+        text = chunk.shown if numbers is None else piece_text(chunk, numbers.get(at))
         yield Part(Role.USER, f"{CODE} {chunk.place}", text)
 
 
@@ -178,8 +175,10 @@ def _shows_all(found: RepoMap, chunks: Sequence[Chunk]) -> bool:
     return found.files <= len({chunk.path for chunk in chunks})
 
 
-def _numbers_of(seq: int, numbers: PieceNumbers) -> dict[int, int]:
+def _numbers_of(seq: int, numbers: PieceNumbers) -> dict[int, int] | None:
     """Return the numbers of an event's pieces by the index of the chunk."""
+    if numbers is None:
+        return None
     return {at: number for (each, at), number in numbers.items() if each == seq}
 
 
