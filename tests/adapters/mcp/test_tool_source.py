@@ -74,29 +74,28 @@ async def refused(asked: Awaitable[object]) -> str:
 
 @pytest.mark.slow
 async def test_a_server_has_what_its_entry_grants_and_nothing_else(bench: Bench) -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
-    paths = [str(each) for each in (bench.repo, bench.home, bench.own, bench.granted)]
-    env = (("A", "x ${API_TOKEN}"), ("LD_PRELOAD", "/nowhere.so"), ("AGENT_WORKBENCH_COMMAND", '["/"]'))
-    async with bench.server(env=env) as server:
-        specs = await server.list_tools()
-        assert [spec.name for spec in specs][:2] == ["mcp__fake__echo", "mcp__fake__parts"]
-        assert {(spec.source, spec.permission.value) for spec in specs} == {("mcp:fake", "external")}
-        assert server.about == "fake ]0;x 1, protocol 2025-11-25"
-        done = (await called(server, "reach", paths=paths, port=port)).splitlines()
-        assert done == [f"read {bench.granted}: ['secret', 'tools.json']", f"wrote {bench.granted}"]
-        environment = json.loads(await called(server, "environment"))
-        assert environment.pop("A") == "x s3cret-token-value"
-        assert environment.pop("AGENT_WORKBENCH_COMMAND") == ""
-        assert environment.pop("HOME") == "/tmp/home"
-        assert set(environment) <= {"LANG", "PATH", "TMPDIR", "LD_PRELOAD", "PWD"}
-    async with bench.server(read=(str(bench.home), "."), network=True) as server:
-        await server.list_tools()
-        done = (await called(server, "reach", paths=paths, port=port)).splitlines()
-        assert done[:2] == [f"read {bench.repo}: ['secret']", f"read {bench.home}: ['secret']"]
-        assert done[-1] == "network"
-        assert not any(line.startswith((f"wrote {bench.repo}", f"wrote {bench.home}")) for line in done)
-    listener.close()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        paths = [str(each) for each in (bench.repo, bench.home, bench.own, bench.granted)]
+        env = (("A", "x ${API_TOKEN}"), ("LD_PRELOAD", "/nowhere.so"), ("AGENT_WORKBENCH_COMMAND", '["/"]'))
+        async with bench.server(env=env) as server:
+            specs = await server.list_tools()
+            assert [spec.name for spec in specs][:2] == ["mcp__fake__echo", "mcp__fake__parts"]
+            assert {(spec.source, spec.permission.value) for spec in specs} == {("mcp:fake", "external")}
+            assert server.about == "fake ]0;x 1, protocol 2025-11-25"
+            done = (await called(server, "reach", paths=paths, port=port)).splitlines()
+            assert done == [f"read {bench.granted}: ['secret', 'tools.json']", f"wrote {bench.granted}"]
+            environment = json.loads(await called(server, "environment"))
+            assert environment.pop("A") == "x s3cret-token-value"
+            assert environment.pop("AGENT_WORKBENCH_COMMAND") == ""
+            assert environment.pop("HOME") == "/tmp/home"
+            assert set(environment) <= {"LANG", "PATH", "TMPDIR", "LD_PRELOAD", "PWD"}
+        async with bench.server(read=(str(bench.home), "."), network=True) as server:
+            await server.list_tools()
+            done = (await called(server, "reach", paths=paths, port=port)).splitlines()
+            assert done[:2] == [f"read {bench.repo}: ['secret']", f"read {bench.home}: ['secret']"]
+            assert done[-1] == "network"
+            assert not any(line.startswith((f"wrote {bench.repo}", f"wrote {bench.home}")) for line in done)
 
 
 async def test_no_grant_to_write_leads_into_the_repo_or_the_workbench(bench: Bench) -> None:
