@@ -7,6 +7,7 @@ from agent_workbench.api.forge.rounds import repo_rounds
 from agent_workbench.bootstrap.stores import local_inbox
 from agent_workbench.bootstrap.task_queue import task_queue
 from agent_workbench.core import events as e
+from agent_workbench.core.errors import TrustError
 from agent_workbench.core.events import Author
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Task, TaskOrigin
@@ -246,7 +247,14 @@ async def test_a_command_of_the_agent_cannot_decide_through_the_forge(
     item = await scene.parked()
     server.say(7, "ada", f"/approve {item.reference}")
     monkeypatch.setenv("AGENT_WORKBENCH_COMMAND", "[]")
-    await refused(scene, server, item.session, "a command that the agent runs cannot decide")
+    outcome = await (rounds := await scene.rounds()).round()
+    await rounds.close()
+    assert isinstance(outcome.problem, TrustError)
+    assert "a command that the agent runs cannot decide" in str(outcome.problem)
+    assert outcome.done == ()
+    monkeypatch.delenv("AGENT_WORKBENCH_COMMAND")
+    assert await scene.decisions(item.session) == ()
+    assert answers(server) == []
 
 
 async def test_a_secret_of_the_environment_is_not_sent_and_what_holds_it_is_not_decided(
