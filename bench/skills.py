@@ -65,5 +65,5 @@ def _write(root: Path, name: str, subject: str, body: str, times: int = 1) -> No
     file = root / "skills" / name / "SKILL.md"
     file.parent.mkdir(parents=True)
     head = f"name: {name}\ndescription: How to work on a {subject} in this project, step by step.\n"
-    metadata = f"metadata:\n  domains: [{subject}]\n  languages: [any]\n  patterns: [{subject}, {name}]\n"
+    metadata = f"metadata:\n  domains: [{subject}]\n  languages: [any]\n  patterns: [{subject}, validate, {name}]\n"
     file.write_text(f"---\n{head}{metadata}---\n" + body * times)
