@@ -131,6 +131,11 @@ def test_a_piece_is_found_where_it_moved_to_and_refused_where_it_is_gone_or_twic
             rewritten(gone, (part, "    def price(self):\n        return 3"))
 
 
+def test_a_head_of_many_blanks_is_read_at_once() -> None:
+    (read,) = read_rewrites(f"{' *' * 100_000}\n```\na\n```")
+    assert (read.number, read.lines) == (0, ("a",))
+
+
 def test_an_answer_is_read_up_to_the_next_step() -> None:
     body = "Piece 2\n```python\na = 1\n```\n### New file `b.py`\n````\n```\n````\nThought: and\nPiece 3\n```\nc\n```"
     assert [(each.number, each.path, each.lines) for each in read_rewrites(body)] == [

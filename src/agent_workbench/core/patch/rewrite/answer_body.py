@@ -14,6 +14,7 @@ from agent_workbench.core.patch.paths import shown
 
 MOST_REWRITES = 8
 """Number of pieces that one answer may rewrite."""
+MOST_HEAD_CHARS = 500
 PIECE, NEW_FILE = "Piece", "New file"
 _FENCE = re.compile(r"(?P<ticks>`{3,})(?P<word>[^`\n]*)")
 _HEAD = re.compile(r"[#*\s]*(?:piece|file)?[\s*#:]*(?P<number>[0-9]{1,4})\b[^\n]{0,300}", re.IGNORECASE)
@@ -77,6 +78,9 @@ def _closing(lines: Sequence[str], start: int, ticks: str) -> int | None:
 
 
 def _named(head: str, lines: tuple[str, ...]) -> RewrittenPiece:
+    # A head is short; what a model writes in place of one may be long and all blanks, which the patterns read slowly.
+    if len(head) > MOST_HEAD_CHARS:
+        return RewrittenPiece(lines)
     if new := _NEW.fullmatch(head):
         return RewrittenPiece(lines, path=new["path"].strip())
     if old := _HEAD.fullmatch(head):
