@@ -86,6 +86,15 @@ async def test_nothing_is_sent_before_the_user_sends_it_and_then_exactly_what_wa
         assert not resumed.paused
 
 
+async def test_dropped_code_takes_no_number_from_the_pieces_after_it(tmp_path: Path) -> None:
+    async with reviewing(tmp_path, RIGHT) as (stage, front):
+        await front.outcome(DropChunk(FOUND.place))
+        await front.outcome(PauseTask(paused=False))
+        await front.gate(Permission.DIFF)
+        assert f"Piece 1: {OTHER.place}\n" in sent(stage)
+        assert FOUND.place not in sent(stage)
+
+
 async def test_dropped_code_is_not_sent_and_its_lines_are_not_offered(tmp_path: Path) -> None:
     async with reviewing(tmp_path, RIGHT) as (stage, front):
         before = await preview(front)

@@ -8,14 +8,17 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionProposed, ActionRejected, PatchApplied, StepUndone, TaskStarted
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.file_pieces import offered_pieces
 from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
+from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, T1, Stage, a_stage, call, reflexion
 from tests.fakes.ports import GivenChunks
 
@@ -33,6 +36,7 @@ def rewrite(body: str, head: str = "Piece 1") -> str:
     return call("rewrite", f"{head}\n```python\n{body}\n```")
 
 
+SUMMARY = "Summary: the cart adds up its prices in cart.py, which is all there is."
 RIGHT = rewrite("def total(prices):\n    return sum(prices)")
 WRONG = rewrite("def total(prices):\n    return min(prices)")
 
@@ -106,6 +110,30 @@ async def test_what_is_not_offered_is_refused_with_its_reason(tmp_path: Path, an
         refused = [event.reason for event in stage.events if isinstance(event, ActionRejected)]
         assert not reason or (refused and reason in refused[0])
         assert stage.git("show", "agent/T-1:tests/test_cart.sh") == TEST.rstrip("\n")
+
+
+async def test_a_compaction_leaves_a_piece_that_the_newest_step_rewrote(tmp_path: Path) -> None:
+    said = [WRONG, SUMMARY, reflexion(), RIGHT]
+    approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
+    async with (
+        a_stage(tmp_path, said, tasks=TASK, start=FILES, approvals=approvals, retriever=CHUNKS) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.gate(Permission.DIFF)
+        await front.submit(CompactContext())
+        await front.approve(Permission.DIFF)
+        await front.gate(Permission.DIFF)
+        told = "\n".join(message.text for message in stage.model.requests[-1].messages)
+        assert SUMMARY.removeprefix("Summary: ") in told
+        assert WRONG in told
+        assert "Piece 1: cart.py" not in told
+        run_ = stage.state.run
+        assert run_ is not None
+        assert [piece.place for piece in offered_pieces(run_).pieces] == ["cart.py:1-2"]
+        proposal = run_.proposal
+        assert proposal is not None
+        assert "-    return min(prices)\n+    return sum(prices)\n" in proposal.diff
 
 
 async def test_an_older_version_offers_no_pieces(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Pieces of files that the prompt of a run offers for rewriting, each under a number: a fold of its history."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -11,6 +11,8 @@ from agent_workbench.core.events import (
     ActionFinished,
     ActionProposed,
     ContextCompacted,
+    Event,
+    ModelAnswered,
     PatchApplied,
     ProposalReplaced,
     StepUndone,
@@ -21,7 +23,7 @@ from agent_workbench.core.patch.rewrite.answer_body import read_rewrites
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import sent_chunks
+from agent_workbench.core.state.event_chunks import chunks_shown_by, sent_chunks
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.tools.spec import REWRITE
 
@@ -63,6 +65,10 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
     pieces: dict[int, FilePiece] = {}
     numbers: dict[tuple[int, int], int] = {}
     proposals: dict[ProposalId, Proposal] = {}
+    # The newest event that shows a piece, and the newest answer that rewrote it.
+    shown: dict[int, int] = {}
+    rewrote: dict[int, int] = {}
+    answered = -1
     judges = run.judges
     for recorded, chunks in sent_chunks(run.history):
         match recorded.event:
@@ -71,29 +77,51 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
                 continue
             case PatchApplied(proposal_id=applied):
                 if applied in proposals:
-                    _rewritten(pieces, proposals[applied], chunks)
+                    rewrote |= dict.fromkeys(_rewritten(pieces, proposals[applied], chunks), answered)
                 continue
             case StepUndone():
                 continue
-            case ContextCompacted():
-                pieces.clear()
+            case ModelAnswered():
+                answered = recorded.seq
+                continue
+            case ContextCompacted() as compacted:
+                kept = _kept_numbers(compacted, shown, rewrote)
+                pieces = {number: piece for number, piece in pieces.items() if number in kept}
+                numbers = {at: number for at, number in numbers.items() if number in kept}
             case _:
                 pass
         least = LEAST_LINES if isinstance(recorded.event, ActionFinished) else 1
-        for index, chunk in enumerate(chunks):
+        for index, chunk in enumerate(_whole_chunks(recorded.event)):
+            if chunk not in chunks:
+                continue
             closed = not _is_open(run, chunk.path) or judges.protection(chunk.path) is not None
             if closed or _lines_of(chunk) < least:
                 continue
             key = (chunk.path, chunk.first_line, chunk.text)
             number = known.setdefault(key, len(known) + 1)
             numbers[recorded.seq, index] = number
+            shown[number] = recorded.seq
             if number not in pieces:
                 pieces[number] = FilePiece(number, chunk.path, chunk.first_line, (_text(chunk),))
     return OfferedPieces(tuple(pieces.values()), numbers)
 
 
-def _rewritten(pieces: dict[int, FilePiece], proposal: Proposal, now: Sequence[Chunk]) -> None:
-    """Give the pieces that an applied answer rewrote their new text, if it was applied as it was written."""
+def _kept_numbers(compacted: ContextCompacted, shown: Mapping[int, int], rewrote: Mapping[int, int]) -> frozenset[int]:
+    """Return the numbers of the pieces that the steps beside a compaction show whole."""
+    if compacted.piece_chars:
+        return frozenset()
+    # Only where these steps have the newest changes do their answers stand whole.
+    told = (*shown.items(), *(rewrote.items() if compacted.newest_apart else ()))
+    return frozenset(number for number, seq in told if seq > compacted.through_seq)
+
+
+def _whole_chunks(event: Event) -> tuple[Chunk, ...]:
+    """Return the chunks of an event that the prompt shows as such, and not as lines of a diff."""
+    return (*event.pinned, *event.code) if isinstance(event, ContextCompacted) else chunks_shown_by(event)
+
+
+def _rewritten(pieces: dict[int, FilePiece], proposal: Proposal, now: Sequence[Chunk]) -> Iterator[int]:
+    """Give the pieces that an answer rewrote their new text, if it was applied as written; yield their numbers."""
     if proposal.tool != REWRITE or proposal.edited or proposal.hunks:
         return
     try:
@@ -107,6 +135,7 @@ def _rewritten(pieces: dict[int, FilePiece], proposal: Proposal, now: Sequence[C
         if piece is not None and piece.path == chunk.path:
             versions = (*piece.versions, _text(chunk))
             pieces[piece.number] = replace(piece, first_line=chunk.first_line, versions=versions)
+            yield piece.number
 
 
 def _is_open(run: TaskRun, path: str) -> bool:
