@@ -173,7 +173,7 @@ async def test_what_a_notice_covers_is_not_seen_and_the_key_that_shows_more_take
         assert 0 < covered < 12
         await bench.press("a")
         assert bench.session.intents == []
-        await bench.until(lambda: not bench.diff.unseen)
+        await bench.until(lambda: bool(bench.text()) and not bench.diff.unseen)
         await bench.look()
         await bench.press("a")
         assert len(bench.session.intents) == 1

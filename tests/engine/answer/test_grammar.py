@@ -12,7 +12,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Message, ModelRequest, Role, StopCause
 from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
-from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
+from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules, new_file_rules
 from agent_workbench.core.patch.grammar.editable_file import EditableFile
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
@@ -43,8 +43,11 @@ FILES = (
     EditableFile("old.py", ("x",), frozenset({0})),
     EditableFile("x", ("", "\tb", "c"), frozenset({0, 1, 2})),
 )
-PIECES = piece_rules((FilePiece(3, "x.py", 1, (("a", "b"),)),), (), ())
 DIFFS = diff_rules(EditScope(FILES, ("x.py", "old.py", "x"), PatchBounds()))
+PIECES = piece_rules(
+    (FilePiece(1, "x.py", 1, (("a", "b"),)), FilePiece(2, "x.md", 1, (("```", "b", "```"),))),
+    *new_file_rules(("x.py", "old.py", "x"), PatchBounds(), ("",)),
+)
 RIGHT = {
     "read_file": [
         '{"path": "src/a b.py"}',
@@ -55,7 +58,6 @@ RIGHT = {
     "list_files": ["{}", '{"glob": "src/**"}'],
     "grep": ['{"text": "def \\"x\\""}', '{"text": "x", "glob": "**"}'],
     "search_code": ['{"query": "größe 😀"}'],
-    "rewrite": ["Piece 3\n```python\na\n\n``x``\n```", "Piece 3\n```\n```"],
     "write_diff": [
         DIFF,
         "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n",
@@ -63,6 +65,12 @@ RIGHT = {
         "--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n" + DIFF,
         "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n\n-\tb\n+\n",
         "--- a/x\n+++ b/x\n@@\n-\tb\n--- a/old.py\n+++ /dev/null\n@@\n-x\n--- /dev/null\n+++ b/new.py\n@@\n+x\n",
+    ],
+    "rewrite": [
+        "Piece 1\n```python\na\nc\n```",
+        "Piece 1\n```\n```",
+        "Piece 2\n````\n```\nx\n```\n\n````",
+        "New file new.py\n```\nx\n```",
     ],
     "run_tests": ["{}"],
     "static_analyze": ["{}"],
@@ -109,6 +117,14 @@ WRONG = [
     f"{HEAD}write_diff\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n",
     f"{HEAD}write_diff\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-A\n+b\n",
     f"{HEAD}write_diff\n--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-a\n+b\n",
+    f"{HEAD}rewrite\n",
+    f"{HEAD}rewrite\nPiece 3\n```\nx\n```",
+    f"{HEAD}rewrite\nPiece 1\nx\n",
+    f"{HEAD}rewrite\nPiece 1\n```\nx\n",
+    f"{HEAD}rewrite\nPiece 2\n```\nx\n```",
+    f"{HEAD}rewrite\nPiece 1\n```\nx\n```\nDone.",
+    f"{HEAD}rewrite\nPiece 1\n```\nx\n```\nPiece 2\n````\nx\n````",
+    f"{HEAD}rewrite\nNew file x.py\n```\nx\n```",
     "Thought: one\ntwo\nAction: run_tests\n{}",
     "Thought: \nAction: run_tests\n{}",
     f"{'Thought: ' + 'x' * 601}\nAction: run_tests\n{{}}",
@@ -211,7 +227,7 @@ def test_only_tools_that_take_a_diff_are_shown_the_examples() -> None:
 
 async def test_what_is_no_step_does_not_fit(tmp_path: Path) -> None:
     async with grammar_oracle(tmp_path, WRONG) as server:
-        grammar = step_grammar(TOOLS.values(), DIFFS)
+        grammar = step_grammar(TOOLS.values(), DIFFS, pieces=PIECES)
         assert [sentence for sentence in WRONG if await fits(server, grammar, sentence)] == []
 
 
@@ -226,7 +242,7 @@ def test_what_the_grammar_admits_the_reader_takes(name: str) -> None:
 @pytest.mark.slow
 async def test_whatever_a_random_model_says_under_the_grammar_is_a_step(llama_server: LlamaServer) -> None:
     model = llama_server.model()
-    grammar = step_grammar(TOOLS.values(), DIFFS)
+    grammar = step_grammar(TOOLS.values(), DIFFS, pieces=PIECES)
     ended = 0
     used = set()
     for number in range(30):

@@ -11,6 +11,7 @@ LEAST_LINES, GROWTH = 60, 2
 """An answer may have this many lines more than this multiple of the piece that it rewrites."""
 NEW_LINES = 200
 MOST_OFFERED = 40
+USUAL_FENCE = 3
 
 
 def piece_rules(pieces: Sequence[FilePiece], names: Sequence[str], name_rules: Sequence[str]) -> tuple[str, ...]:
@@ -47,8 +48,12 @@ def _fenced(rules: GrammarRules, fence: str, most: int) -> str:
     """Return the expression of at most `most` lines between fences, of which none closes them."""
     char = rules.shared(r"[^\x00-\x08\x0A-\x1F\x7F]")
     plain = rules.shared(r"[^\x00-\x08\x0A-\x1F\x7F`]")
-    # A line may begin with fewer back-ticks than the fence has, but not with nearly as many: that is a fence misspelt.
-    starts = [f"{plain} {char}*", *(f'"{"`" * count}" {plain} {char}*' for count in range(1, len(fence) - 1))]
+    # A line may begin with fewer back-ticks than the fence has. Two alone are a fence of three misspelt; a longer fence
+    # is there because lines of the text begin with nearly as many, such as the fences of a Markdown file.
+    usual = len(fence) == USUAL_FENCE
+    rest = f"{plain} {char}*" if usual else f"({plain} {char}*)?"
+    most_ticks = len(fence) - (2 if usual else 1)
+    starts = [f"{plain} {char}*", *(f'"{"`" * count}" {rest}' for count in range(1, most_ticks + 1))]
     line = rules.shared("(" + " | ".join(starts) + r')? "\n"')
     word = rules.shared("[a-z+#]")
     return f'"{fence}" {word}{{0,12}} "\\n" {line}{{0,{most}}} "{fence}"'
