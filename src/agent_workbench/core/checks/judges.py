@@ -52,7 +52,7 @@ SECTIONS = {
 
 
 class Protection(StrEnum):
-    """Who may change a judge: nobody, or a person who approves exactly that."""
+    """Protection of a judge: read-only, or open to a change that a person approves."""
 
     READ_ONLY = "read_only"
     PERSON = "person"

@@ -44,7 +44,7 @@ class CheckoutRecord(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """How a checkout relates to known ones: `copy_of` another that exists, or possibly a `left` one that is gone."""
+    """Relation of a checkout to known ones: `copy_of` another that exists, or possibly a `left` one that is gone."""
 
     copy_of: str = ""
     left: str = ""
