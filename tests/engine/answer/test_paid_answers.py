@@ -33,7 +33,7 @@ BUDGET = 2.2
 USAGE = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) + event(
     {"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 10}}
 )
-SAID = "Thought: " + "so it is. " * 90
+SAID = "Thought: " + " ".join(f"point {each} is so." for each in range(40))
 
 
 async def test_a_stopped_answer_counts_against_the_budget_after_a_new_start(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome, MergeTarget, WorkspaceRequest
 from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
-from agent_workbench.engine.runtime.uninterrupted import uninterrupted
+from agent_workbench.core.uninterrupted import uninterrupted
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import FINISH, T1, Stage, a_stage, change, hold_worktrees, reopened, task
 

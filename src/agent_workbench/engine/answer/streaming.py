@@ -22,9 +22,9 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
+from agent_workbench.core.uninterrupted import uninterrupted
 from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 
 NEVER_WRITTEN = "it holds the value of a secret environment variable, which is never written anywhere"
 OUT_OF_TIME = "stopped: the task has used its time"

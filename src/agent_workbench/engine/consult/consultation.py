@@ -31,6 +31,7 @@ from agent_workbench.core.errors import (
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
 from agent_workbench.core.events.codec import change_texts
 from agent_workbench.core.text.chat_markers import without_chat_markers
+from agent_workbench.core.uninterrupted import uninterrupted
 from agent_workbench.engine.consult.attempts import Answering, TakenAnswer, ask_endpoints, stopped_attempt
 from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.consult.endpoints import chain_of, model_label
@@ -38,7 +39,6 @@ from agent_workbench.engine.consult.judged_files import JudgedFile, files_block,
 from agent_workbench.engine.consult.prompt import VERSION
 from agent_workbench.engine.consult.traced_code import read_traced
 from agent_workbench.engine.knowledge.search import find_knowledge, knowledge_text
-from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 
 MOST_NOTES = 3
 MOST_CONTENT_CHARS = 60_000

@@ -29,6 +29,7 @@ from agent_workbench.core.plan import TaskStatus, is_queued
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
+from agent_workbench.core.uninterrupted import uninterrupted
 from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.approval.mode_change import leave_mode
 from agent_workbench.engine.approval.policy import ruling
@@ -57,7 +58,6 @@ from agent_workbench.engine.runtime.progress import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.submission import Submission
 from agent_workbench.engine.runtime.tool import REFUSALS
-from agent_workbench.engine.runtime.uninterrupted import uninterrupted
 from agent_workbench.engine.session.check_request import CheckedStart
 from agent_workbench.engine.session.intents import Question, carry_out, look_up
 from agent_workbench.engine.session.intents.gate import record_pending, watch_inbox

@@ -13,6 +13,7 @@ from agent_workbench.adapters.llama_cpp.routing.priced_model import CostCapExcee
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import FILE, LocalSpending, SpendingLedger
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import AnswerCost, ModelRequest, TextDelta
+from agent_workbench.core.ports.spending import Reservation
 from agent_workbench.core.settings.models import TokenPrice
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.fakes.faulty_server import DONE, FaultyServer, as_json, delta, error, event, stream
@@ -60,6 +61,49 @@ async def test_an_answer_has_its_price(tmp_path: Path) -> None:
         assert got.end.figures.dollars == pytest.approx(0.1 + 0.02)
         assert await till.spent() == pytest.approx(0.12)
         await till.model.close()
+
+
+class _HeldSpending(LocalSpending):
+    """Spending whose next call of one name waits until it is let go."""
+
+    def __init__(self, ledger: SpendingLedger, held: str) -> None:
+        super().__init__(ledger)
+        self._held = held
+        self.reached, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def reserve(self, endpoint: str, dollars: float, cap: float) -> Reservation:
+        reserved = await super().reserve(endpoint, dollars, cap)
+        await self._wait("reserve")
+        return reserved
+
+    async def settle(self, reservation: Reservation, dollars: float) -> None:
+        await self._wait("settle")
+        await super().settle(reservation, dollars)
+
+    async def _wait(self, call: str) -> None:
+        if call == self._held:
+            self.reached.set()
+            await self.goes_on.wait()
+
+
+@pytest.mark.parametrize(("held", "dollars"), [("reserve", 0.0), ("settle", 0.12)])
+async def test_an_answer_stopped_while_its_cost_is_written_leaves_no_worst_case(
+    tmp_path: Path, held: str, dollars: float
+) -> None:
+    async with told() as server:
+        till = Till(server, tmp_path)
+        spending = _HeldSpending(till.ledger, held)
+        model = PricedModel(LlamaCppModel(server.url), "big", PRICE, 10.0, spending, till.said.append)
+        answering = asyncio.create_task(collect(model, request()))
+        await spending.reached.wait()
+        answering.cancel()
+        await asyncio.sleep(0)
+        spending.goes_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await answering
+        assert await till.spent() == pytest.approx(dollars)
+        await till.model.close()
+        await model.close()
 
 
 async def test_a_cap_of_nothing_contacts_nobody(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Model with a price: asked only if the worst case fits the spending caps, and charged for what came."""
 
+import asyncio
 import contextlib
 import math
 from collections.abc import AsyncGenerator, Sequence
@@ -23,6 +24,7 @@ from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.spending import Reservation, Spending, SpendingCapReached
 from agent_workbench.core.settings.models import TokenPrice
+from agent_workbench.core.uninterrupted import uninterrupted
 
 # Tokens are seldom shorter, so this estimate is rather too high.
 _BYTES_PER_TOKEN = 3
@@ -70,7 +72,13 @@ class PricedModel:
         return facts
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
-        reservation = await self._reserve(request)
+        reserving = asyncio.ensure_future(self._reserve(request))
+        try:
+            reservation = await uninterrupted(reserving)
+        except asyncio.CancelledError:
+            if not reserving.cancelled() and reserving.exception() is None:
+                await uninterrupted(self._settle(reserving.result(), 0.0))
+            raise
         spent = _RunningCost(self._price, prompt_tokens_of(request))
         try:
             yield AnswerCost(spent.dollars)
@@ -89,7 +97,8 @@ class PricedModel:
             error.dollars = spent.dollars
             raise
         finally:
-            await self._settle(reservation, spent.dollars)
+            # Whoever stops an answer, at whatever moment, must not leave its worst case counted.
+            await uninterrupted(self._settle(reservation, spent.dollars))
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         return await self._inner.count_tokens(texts, purpose)

@@ -1,7 +1,7 @@
 """Work that a cancellation does not interrupt."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -10,7 +10,7 @@ MOST_SECONDS = 60.0
 """Seconds to wait after a cancellation before the work is cancelled too."""
 
 
-async def uninterrupted(doing: Coroutine[None, None, T], most_seconds: float = MOST_SECONDS) -> T:
+async def uninterrupted(doing: Awaitable[T], most_seconds: float = MOST_SECONDS) -> T:
     """Return the result of `doing`. A cancellation takes effect when `doing` has ended."""
     task = asyncio.ensure_future(doing)
     try:
