@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from bench.tasks.cases import IGNORED, Clone, TaskCase
 
-_HIDDEN = (".meta/", ".docs/")
+_HIDDEN = (".meta/", ".docs/", ".approaches/", ".articles/")
 _INSTRUCTIONS = (".docs/introduction.md", ".docs/instructions.md", ".docs/instructions.append.md")
 
 

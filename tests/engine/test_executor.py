@@ -489,7 +489,7 @@ async def test_a_command_is_bounded_in_time(tmp_path: Path) -> None:
         await front.start()
         await front.until(lambda _: stage.model.requests)
         told = stage.model.requests[0].messages[-1].text
-        assert "did not end  echo asked; sleep 1000" in told
+        assert "did not end\nasked" in told
         assert "asked\ntimed out" in told
 
 

@@ -10,6 +10,7 @@ WorkbenchError
 ├── WorkspaceError        worktree, branch, checkpoint, commit, merge               exit 4
 │   └── TargetMoved       the target branch of a merge changed since it was shown   exit 4
 ├── PatchError            a refused diff                                            exit 1
+│   ├── VainChange        a change of nothing, or one that failed before            exit 1
 │   └── JudgeTouched      a diff of files that decide whether its task is done      exit 1
 ├── ShellError            a command that could not be started                       exit 4
 │   └── SandboxError      no sandbox holds                                          exit 4
@@ -135,6 +136,10 @@ class PatchError(WorkbenchError):
     """A diff was refused; nothing of it was applied."""
 
     exit_code = ExitCode.FAILED
+
+
+class VainChange(PatchError):
+    """A change that leaves everything as it is, or that failed before on the same files."""
 
 
 class JudgeTouched(PatchError):

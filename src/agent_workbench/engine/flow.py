@@ -1,16 +1,15 @@
 """The next move of a session, as a pure function of its state: after a crash it continues exactly where it was."""
 
-from itertools import islice
 from typing import assert_never
 
 from msgspec import Struct
 
-from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.events import FAILING_FIRST, TroubleMet
+from agent_workbench.core.checks.results import CheckPurpose, nearly_pass
+from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, ProposalStage, is_person
-from agent_workbench.core.settings import Limits
+from agent_workbench.core.settings import Limits, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.note_offer import NoteOffer
@@ -20,9 +19,6 @@ from agent_workbench.core.state.session_state import Phase, SessionState, TaskRu
 from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.engine.runtime.budget import seconds_left, spent, time_spent
 from agent_workbench.engine.runtime.given_edits import why_given_up
-
-MOST_DIFFS = 2
-"""Number of diffs of one attempt whose checks fail before the model begins again."""
 
 
 class Idle(Struct, frozen=True):
@@ -302,21 +298,18 @@ def _edit(run: TaskRun, limits: Limits) -> Move:
 def _afresh(run: TaskRun, limits: Limits) -> Move | None:
     """Return the move that gives up an attempt, None if a person has a part in it or the task ends.
 
-    A first diff that fails leads to a reflexion. Where a second one fails too, and a failing check alone is to pass,
-    another attempt helps a small model more than one more account of its mistakes. Diffs that a model wrote itself
-    stay: who can write them builds on them.
+    Where a failing check alone is to pass, another attempt helps a small model more than an account of its mistakes.
+    A first diff after which nearly all passes leads to a reflexion. Diffs that a model wrote itself stay: who can write
+    them builds on them.
     """
-    if run.wording < FAILING_FIRST or not run.failed_before or run.answer is not None:
+    if not run.retried or run.answer is not None or run.paused or spent(run, limits):
         return None
-    if run.paused or spent(run, limits):
+    diffs = tuple(applied_diffs(run.history))
+    if not diffs or is_person(diffs[0].by) or diffs[0].proposal.tool != REWRITE:
         return None
-    newest = tuple(islice(applied_diffs(run.history), MOST_DIFFS))
-    undoing = run.results is None  # An undo of this attempt came before.
-    if not newest or (len(newest) < MOST_DIFFS and not undoing):
+    if len(diffs) == 1 and nearly_pass(run.baseline or (), run.results or ()):
         return None
-    if any(is_person(each.by) or each.proposal.tool != REWRITE for each in newest):
-        return None
-    return StartAfresh(newest[0].proposal.id)
+    return StartAfresh(diffs[0].proposal.id)
 
 
 def _is_reviewed(run: TaskRun, limits: Limits) -> bool:
@@ -331,5 +324,11 @@ def _step(run: TaskRun, limits: Limits, purpose: Purpose) -> Move:
     if run.paused:
         return AwaitGo()
     if reason := spent(run, limits):
-        return RollBack(reason)
+        return ProposeCommit() if _is_ready(run) else RollBack(reason)
     return Ask(purpose)
+
+
+def _is_ready(run: TaskRun) -> bool:
+    """Return True if a change makes the failing acceptance pass, and its commit was not refused: it is no failure."""
+    refused = run.proposal is not None and run.proposal.kind is Permission.COMMIT
+    return run.retried and run.changed and run.shown_to_pass and not refused

@@ -9,7 +9,7 @@ from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import Message, ModelFacts, ModelRequest, Role, StopCause, TextDelta, ThoughtDelta
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.answer_guard import AnswerGuard, AnswerStop
-from agent_workbench.engine.prompt.prompt_text import REPEATED
+from agent_workbench.engine.prompt.prompt_text import LOOPED
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.tools.registry import builtin_specs
 from tests.engine.stage import ANSWER, FINISH, OPEN, a_stage, call, change
@@ -53,7 +53,7 @@ async def test_an_answer_in_a_loop_is_stopped_and_not_executed_and_the_model_is_
     assert cut.partial.count("def area") == 1
     assert begun.startswith(cut.partial)
     assert cut.figures.answer_tokens < len(begun) / 40
-    assert told.endswith(REPEATED)
+    assert told.endswith(LOOPED)
 
 
 @pytest.mark.parametrize("grammar", ["", "root ::= [^x]*"])

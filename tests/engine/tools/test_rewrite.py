@@ -16,6 +16,7 @@ from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.file_pieces import offered_pieces
 from agent_workbench.engine.prompt.messages import build_parts
+from agent_workbench.engine.prompt.prompt_text import LOOPED
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
@@ -65,18 +66,38 @@ async def test_a_rewritten_piece_is_applied_as_its_diff(tmp_path: Path) -> None:
         assert stage.git("show", "agent/T-1:cart.py") == CART.replace("max", "sum").rstrip("\n")
 
 
-async def test_an_attempt_that_fails_twice_begins_again_from_the_first_prompt(tmp_path: Path) -> None:
-    worse = rewrite("def total(prices):\n    return len(prices)")
-    said = [WRONG, reflexion(), worse, RIGHT]
+async def test_an_attempt_that_fails_or_changes_nothing_is_made_again_from_the_same_prompt(tmp_path: Path) -> None:
+    same = rewrite(CART.rstrip("\n"))
+    said = [WRONG, same, WRONG, RIGHT]
     async with a_stage(
         tmp_path, said, tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
     ) as stage:
         ending = await run(stage)
         assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 4)
-        first, *more, last = (request.messages for request in stage.model.requests)
-        assert all(each[: len(first)] == first and each != first for each in more)
-        assert last == first
-        assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True, True]
+        first, *more = (request.messages for request in stage.model.requests)
+        assert all(each == first for each in more)
+        assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
+
+
+async def test_a_loop_is_told_and_not_read_again(tmp_path: Path) -> None:
+    loop = call("rewrite", "Piece 1\n```python\ndef total(prices):\n" + "    prices = prices or []\n" * 200)
+    async with a_stage(
+        tmp_path, [loop, loop, RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        ending = await run(stage)
+        assert ending.exit_code is ExitCode.DONE
+        first, *more = (request.messages for request in stage.model.requests)
+        told = replace(first[-1], text=f"{first[-1].text}\n\n{LOOPED}")
+        assert more == [(*first[:-1], told)] * 2
+
+
+async def test_a_right_change_is_committed_where_the_model_has_nothing_more_to_say(tmp_path: Path) -> None:
+    task = replace(TASK[0], goal="Also update the readme.")
+    async with a_stage(
+        tmp_path, [RIGHT, RIGHT], tasks=(task,), start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 2)
 
 
 async def test_a_rewritten_piece_keeps_its_number(tmp_path: Path) -> None:

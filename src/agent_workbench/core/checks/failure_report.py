@@ -11,6 +11,7 @@ from agent_workbench.core.checks.repeated_output import (
 
 BEFORE, AFTER = 8, 4
 SUMMARY_LINES = 40
+BRIEF_LINES = 3
 SHORT_LINES = 6
 MAX_LINE_CHARS = 400
 _MIN_CHARS = 200
@@ -102,7 +103,7 @@ def _excerpt(lines: Sequence[str], limit_chars: int, *, brief: bool) -> str:
     if sum(len(line) + 1 for line in lines) <= limit_chars + 1:
         return "\n".join(lines)
     start = _summary_start(lines)
-    summary = lines[start:][: SHORT_LINES if brief else SUMMARY_LINES]
+    summary = lines[start:][: BRIEF_LINES if brief else SUMMARY_LINES]
     room = max(_MIN_CHARS, limit_chars - sum(len(line) + 1 for line in summary))
     kept = _kept(lines[:start], room)
     if not kept:

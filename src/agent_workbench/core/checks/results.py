@@ -1,9 +1,12 @@
 """Results of tests and lint, and the comparison of two runs."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from agent_workbench.core.recorded_value import RecordedValue
+
+NEARLY = 0.25
+"""Share of the tests that failed before; with no more left, a change is worth going on with."""
 
 
 class CheckPurpose(StrEnum):
@@ -54,6 +57,12 @@ def acceptable(
         return all_passed(results)
     must_pass = tuple(each for each in results[:required] if each.command not in excused or not each.failed_tests)
     return all_passed(must_pass) and not regressions(baseline, results)
+
+
+def nearly_pass(before: Sequence[CheckResult], after: Sequence[CheckResult]) -> bool:
+    """Return True if of the failed tests `before` at most `NEARLY` still fail, and no other test does."""
+    old, new = ({test for each in results for test in each.failed_tests} for results in (before, after))
+    return bool(new) and new < old and len(new) <= NEARLY * len(old)
 
 
 def regressions(before: tuple[CheckResult, ...], after: tuple[CheckResult, ...]) -> tuple[str, ...]:

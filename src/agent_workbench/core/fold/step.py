@@ -13,6 +13,7 @@ from agent_workbench.core.events import (
     CompactionAsked,
     ContextCompacted,
     ContextFilled,
+    InterruptCause,
     KnowledgeFound,
     ModelAnswered,
     ModelInterrupted,
@@ -49,6 +50,8 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             return replace(state, figures=event.figures, run=replace(costed, answer=event, answered_step=event.step))
         case ModelInterrupted():
             costed = _costed(state, run, event)
+            if event.cause is InterruptCause.REPETITION and run.retried:
+                costed = replace(costed, prompt_parts=0, last_figures=None)
             # The workbench replaces a summary that got too long; it is no step of the task.
             blamed = int(event.cut and run.phase is not Phase.COMPACTING)
             return replace(
@@ -94,6 +97,10 @@ def _retrieved(run: TaskRun, *, waits: bool) -> TaskRun:
 
 def _rejected(run: TaskRun, event: ActionRejected) -> TaskRun:
     counted = int(run.phase is not Phase.COMPACTING)
+    if event.again:
+        # Who changes nothing where all passes has nothing more to do.
+        done = run.changed and run.shown_to_pass
+        run = replace(run, prompt_parts=0, last_figures=None, phase=Phase.COMMITTING if done else run.phase)
     return replace(
         run,
         answer=None,

@@ -37,9 +37,13 @@ def asks_for_test(task: Task) -> bool:
 
 
 def wants_only_checks(task: Task) -> bool:
-    """Return True if the words state nothing besides a defect that the task's checks show."""
-    own = f"{task.description}\n{task.suggested_approach}"
-    return not (stated_goal(task) or _WANTS.search(own) or _MORE.search(own))
+    """Return True if the task states nothing besides what its checks show.
+
+    The goal of a task in words is the rest of its words; a goal that a plan states is more than its checks.
+    """
+    in_words = not task.goal or _DRAFTED.search(task.goal) is not None
+    own = f"{task.description}\n{stated_goal(task)}\n{task.suggested_approach}"
+    return in_words and not (_WANTS.search(own) or _MORE.search(own))
 
 
 def is_about_failures(task: Task) -> bool:

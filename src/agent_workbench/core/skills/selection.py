@@ -18,8 +18,8 @@ MOST_CONSIDERED = 20
 """Number of found skills that are read and counted; the others are named as left out."""
 LEAST_SHARE = 0.35
 """A skill with a smaller share of the best one's score is not relevant."""
-LEAST_WORDS = 2
-"""A bundled skill that shares fewer words with the task is not relevant, however little the others fit."""
+LEAST_WORDS = 3
+"""A bundled skill whose name, patterns and languages share fewer words with the task is not relevant."""
 ANY_LANGUAGE = "any"
 WILD = frozenset("*?[")
 """Characters that make a pattern a glob for paths."""
@@ -103,7 +103,8 @@ def find_candidates(
         if reason := _reason(entry, query, hit, matched):
             score = max(hit.score if hit is not None else 0.0, best if matched else 0.0)
             floor = LEAST_WORDS if entry.origin is SkillOrigin.PACKAGE else 1
-            shared = sum(len(each.split()) for each in hit.words) if hit is not None else 0
+            said = set(hit.words if hit is not None else ()) - set(entry.domains)
+            shared = sum(len(each.split()) for each in said)
             strong = matched or not query.words or shared >= floor
             weak = not strong or score < best * LEAST_SHARE
             found.append((-score, entry.name, SkillCandidate(entry, reason, weak=weak)))

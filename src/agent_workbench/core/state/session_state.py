@@ -161,6 +161,11 @@ class TaskRun(Struct, frozen=True):
         return any(each.command in self.checks[: self.required] and not each.passed for each in baseline)
 
     @property
+    def retried(self) -> bool:
+        """True if an attempt that fails is given up, and the model asked again: a failing check alone is to pass."""
+        return self.wording >= FAILING_FIRST and self.failed_before
+
+    @property
     def waiting(self) -> Proposal | None:
         """The proposal that waits at the gate, None if there is none."""
         return self.proposal if self.proposal is not None and self.stage is ProposalStage.WAITING else None

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
-from agent_workbench.core.events import FAILING_FIRST
+from agent_workbench.core.events import FAILING_FIRST, ActionProposed, Recorded
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.file_pieces import offered_pieces
 from agent_workbench.core.state.session_state import TaskRun
@@ -30,6 +31,8 @@ async def useful_tools(
     if run.wording < FAILING_FIRST or (facts is not None and facts.scripted):
         return tuple(specs), choices
     useless = set(_useless(run))
+    if _looks_again(run.history):
+        useless |= LOOKUPS
     readable = [path for path in await present.list_files() if scope.may_read(path)]
     whole = await _shown_whole(run, present, readable)
     if whole and whole.issuperset(readable):
@@ -50,6 +53,13 @@ def _useless(run: TaskRun) -> Iterable[str]:
         yield "run_tests"
         if not run.passes:
             yield FINISH
+
+
+def _looks_again(history: Sequence[Recorded]) -> bool:
+    """Return True if the newest two calls are the same look into files: a third would tell nothing either."""
+    calls = (each.event.proposal for each in reversed(history) if isinstance(each.event, ActionProposed))
+    newest = tuple((call.tool, call.text) for call in islice(calls, 2))
+    return len(newest) == 2 and newest[0] == newest[1] and newest[0][0] in LOOKUPS
 
 
 async def _shown_whole(run: TaskRun, present: TaskFiles, readable: Sequence[str]) -> frozenset[str]:

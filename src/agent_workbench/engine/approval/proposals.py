@@ -5,7 +5,7 @@ from asyncio import to_thread
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.errors import JudgeTouched, PatchError, UsageError, error_text
+from agent_workbench.core.errors import JudgeTouched, PatchError, UsageError, VainChange, error_text
 from agent_workbench.core.events import (
     ActionDecided,
     ActionProposed,
@@ -35,7 +35,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.core.tools.permissions import CALLS, RUNS_PROGRAMS
-from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec, by_name
+from agent_workbench.core.tools.spec import FINISH, NOTE, REWRITE, ToolSpec, by_name
 from agent_workbench.engine.answer.grammar_compliance import grammar_ignored
 from agent_workbench.engine.answer.repeated_calls import loop_warning
 from agent_workbench.engine.answer.step_protocol import StepFault, read_step
@@ -76,7 +76,10 @@ async def read_answer(session: SessionContext) -> None:
         await propose(session, tool, call.arguments, call.text, call.mended)
     except REFUSALS as refusal:
         judges = refusal.paths if isinstance(refusal, JudgeTouched) else ()
-        await session.record(ActionRejected(answer.step, f"{call.tool.name}: {error_text(refusal)}", judges=judges))
+        # Told, a small model writes the same again: it stands in its prompt.
+        again = isinstance(refusal, VainChange) and call.tool.name == REWRITE and run.retried
+        reason = f"{call.tool.name}: {error_text(refusal)}"
+        await session.record(ActionRejected(answer.step, reason, judges=judges, again=again))
 
 
 def _runs_anew(spec: ToolSpec) -> bool:
@@ -87,7 +90,7 @@ def _runs_anew(spec: ToolSpec) -> bool:
 async def propose(
     session: SessionContext, tool: Tool, arguments: Arguments, text: str, mended: tuple[str, ...] = ()
 ) -> None:
-    """Propose a call. Raises the errors of its draft, and `PatchError` for a diff that was already in vain.
+    """Propose a call. Raises the errors of its draft, and `VainChange` for a diff that was already in vain.
 
     `mended` are the repairs that reading the call took.
     """
@@ -112,7 +115,7 @@ async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
     if lost is not None and lost.fate is Fate.UNDONE and ruling(session.state, _proposal(session, tool, draft)) is None:
         return  # The user decides about it again.
     if lost is not None:
-        raise PatchError(
+        raise VainChange(
             f"this is the diff of step {lost.proposal.step} again, on the same files: {lost.why}",
             advice="it would end the same way; change something else",
         )

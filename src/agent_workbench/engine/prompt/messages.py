@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.events import (
@@ -14,8 +15,10 @@ from agent_workbench.core.events import (
     ChunkPinned,
     ContextCompacted,
     ContextFilled,
+    InterruptCause,
     ModelAnswered,
     ModelInterrupted,
+    PatchApplied,
     PromptBuilt,
     Recorded,
     ScratchpadChanged,
@@ -41,6 +44,7 @@ from agent_workbench.engine.prompt.parts import (
 )
 from agent_workbench.engine.prompt.prompt_text import (
     GREEN_BEFORE,
+    LOOPED,
     NOTES_SUMMARY,
     RED_BEFORE,
     SUMMARY,
@@ -96,6 +100,13 @@ def prompt_sha(messages: tuple[Message, ...]) -> str:
     return digest.hexdigest()
 
 
+class _Prompt(Struct, frozen=True):
+    """Parts of a prompt, each with the number of its event, and the places that are shown in it."""
+
+    parts: tuple[tuple[int, Part], ...]
+    shown: frozenset[str]
+
+
 class _Growth:
     """Builder of a prompt, event by event. Each part is stored with the number of its event."""
 
@@ -118,8 +129,9 @@ class _Growth:
         self._added: set[str] = set()
         self._reviewed = self._wording >= LEAVES_OUT
         self._skills: SkillsChosen | None = None
-        # Parts and shown places of the first prompt since the last compaction.
-        self._opening: tuple[tuple[tuple[int, Part], ...], frozenset[str]] | None = None
+        # Parts and shown places of the newest prompt, and of the one that led to the first diff in effect.
+        self._newest = self._unchanged = _Prompt((), frozenset())
+        self._diffs = 0
 
     def take(self, number: int, recorded: Recorded) -> None:
         """Add the parts of the event at this index of the run's history."""
@@ -130,6 +142,11 @@ class _Growth:
             self._aside = self._aside and event.purpose is Purpose.SUMMARY
         if self._aside and isinstance(event, ABOUT_NOTES):
             return
+        if isinstance(event, PatchApplied):
+            self._unchanged = self._unchanged if self._diffs else self._newest
+            self._diffs += 1
+        elif isinstance(event, StepUndone):
+            self._diffs -= 1
         match event:
             case ScratchpadChanged() if event.task != self._run.task:
                 pass
@@ -148,10 +165,15 @@ class _Growth:
                 if begins_prompts(event):
                     self._shown |= self._added
                     self._reviewed = False
-                    self._opening = self._opening or (tuple(self._parts), frozenset(self._shown))
                 self._parts += self._unseen
+                self._newest = _Prompt(tuple(self._parts), frozenset(self._shown))
                 self._parts += ((seq, part) for part in self._question(event.purpose))
                 self._unseen, self._asked, self._sent = [], True, True
+            case ModelInterrupted(cause=InterruptCause.REPETITION) if self._run.retried:
+                # A small model goes on with a loop that it reads.
+                self._return_to(self._newest)
+                if self._parts[-1][1].text != LOOPED:
+                    self._parts.append((seq, Part(Role.USER, "observation", LOOPED)))
             case ModelAnswered() | ModelInterrupted():
                 self._parts += ((seq, part) for part in self._new_parts(recorded))
                 self._parts += self._unseen
@@ -159,8 +181,10 @@ class _Growth:
             case ContextFilled() if event.through_seq >= 0:
                 self._parts = [(each, part) for each, part in self._parts if each <= event.through_seq]
                 self._unseen, self._asked = [], False
+            case ActionRejected(again=True):
+                self._return_to(self._newest)
             case StepUndone(afresh=True):
-                self._try_again()
+                self._return_to(self._unchanged)
             case ContextCompacted():
                 self._begin_anew(self._run.history[: number + 1], recorded, event)
             case _:
@@ -218,19 +242,20 @@ class _Growth:
         self._shown -= self._left_out
         self._left_out.clear()
 
-    def _try_again(self) -> None:
-        """Take the first prompt again, with what the user said since."""
-        first, shown = self._opening or ((), frozenset())
-        said = [each for each in self._parts[len(first) :] if each[1].label == USER_WORDS]
-        self._parts, self._unseen, self._asked, self._shown = [*first, *said], [], False, set(shown)
+    def _return_to(self, prompt: "_Prompt") -> None:
+        """Take an earlier prompt again, with what the user said since."""
+        said = [each for each in self._parts[len(prompt.parts) :] if each[1].label == USER_WORDS]
+        self._parts, self._unseen, self._asked = [*prompt.parts, *said], [], False
+        self._shown = set(prompt.shown)
 
     def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
         compacted = compacted_parts(history, event, self._numbers)
         self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted)]
-        self._unseen, self._asked, self._opening = [], False, None
+        self._unseen, self._asked = [], False
         self._skills = newest_skills(history)
         newer = [each.event for each in steps_of(history) if each.seq > event.through_seq]
         self._shown = {chunk.place for each in (event, *newer) for chunk in chunks_shown_by(each)}
+        self._unchanged = _Prompt(tuple(self._parts), frozenset(self._shown))
 
     def _question(self, purpose: Purpose) -> list[Part]:
         """Return the question for `purpose`, empty if the prompt ends with it already."""

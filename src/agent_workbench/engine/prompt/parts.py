@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     FAILING_FIRST,
@@ -85,8 +86,11 @@ def parts_of(recorded: Recorded, shown: Collection[str], wording: int, numbers: 
         case KnowledgeFound():
             yield from _knowledge(event)
         case CodeRetrieved():
-            if event.map is not None and not (wording >= FAILING_FIRST and _shows_all(event.map, event.chunks)):
+            if event.map is not None and wording < FAILING_FIRST:
                 yield Part(Role.USER, "map", map_text(event.map))
+            elif event.map is not None and not _shows_all(event.map, event.chunks):
+                # The task tells the command of its checks.
+                yield Part(Role.USER, "map", map_text(replace(event.map, test_command="")))
             yield from _found(event.chunks, _numbers_of(recorded.seq, numbers))
         case ChunkPinned(pinned=True, chunk=chunk):
             named = f"The user pinned {chunk.place}: it matters, keep to it."
@@ -171,8 +175,9 @@ def _found(chunks: Sequence[Chunk], numbers: Mapping[int, int] | None) -> Iterat
 
 
 def _shows_all(found: RepoMap, chunks: Sequence[Chunk]) -> bool:
-    """Return True if a repository is so small that all its files are shown."""
-    return found.files <= len({chunk.path for chunk in chunks})
+    """Return True if a repository is so small that all its files are shown, but for those with a leading dot."""
+    hidden = sum(path.rpartition("/")[2].startswith(".") for path in found.near)
+    return found.files - hidden <= len({chunk.path for chunk in chunks})
 
 
 def _numbers_of(seq: int, numbers: PieceNumbers) -> dict[int, int] | None:

@@ -147,6 +147,7 @@ SOURCE_SHAPE_CHARS, SOURCE_SUMMARY_CHARS, SOURCE_NOTE_CHARS, SOURCE_NOTES = 400,
 
 CUT_BEFORE = "Your answer was cut because it was too long, and was not taken. Be shorter."
 REPEATED = "Your answer said the same again and again from there on, and was not taken. Write each line once, then end."
+LOOPED = "An answer that said the same again and again was not taken. Write each line once, then end."
 CUT_LINES, CUT_CHARS = 12, 600
 """The lines and characters of an answer that was cut that are sent back."""
 

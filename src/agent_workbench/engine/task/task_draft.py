@@ -126,7 +126,7 @@ def propose_task(words: str, new: TaskId, sources: DraftSources) -> TaskDraft:
 def _title(words: str) -> tuple[str, str]:
     """Return the first line as the description of a task, and the rest; a long first line is cut, and in the rest."""
     first, _, rest = words.partition("\n")
-    first = " ".join(first.split())
+    first = " ".join(first.lstrip("#").split())
     if len(first) <= TITLE_CHARS:
         return first, rest.strip()
     return f"{first[:TITLE_CHARS].rpartition(' ')[0] or first[:TITLE_CHARS]} …", words

@@ -2,7 +2,8 @@
 
 import re
 from asyncio import to_thread
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
+from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
@@ -41,6 +43,8 @@ from agent_workbench.engine.tools.check_runs import CheckList, check_list, refus
 from agent_workbench.engine.tools.failure_search import latest_failures
 
 MOST_NAMED = 3
+MOST_OTHERS = 2
+"""Pieces of code in the first prompt from files that nothing names."""
 SETTINGS = ".agent.yml"
 CHANGES_NOTHING = frozenset({Permission.READ, Permission.CHECK, Permission.FINISH})
 """Permissions of the tools that a task is offered which changes nothing."""
@@ -245,6 +249,8 @@ async def retrieve(session: SessionContext) -> None:
     told = "\n".join(filter(None, (query.text, query.failing)))
     pinned = session.run.pinned
     found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
+    if session.run.retried:
+        found = tuple(_near(found, told))
     await session.record(CodeRetrieved(told, found, await _map(context, found, query.text)))
     session.publisher.show_activity("")
 
@@ -273,6 +279,19 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> Repo
     paths = [path for path in listed if context.may_read(path) and not any(matches_glob(path, glob) for glob in own)]
     command = context.settings.test_command or next(iter(context.task.accept_tests), "")
     return await to_thread(map_repo, paths, [chunk.path for chunk in found], words, command)
+
+
+def _near(found: Sequence[Chunk], told: str) -> Iterator[Chunk]:
+    """Yield the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
+
+    What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown.
+    """
+    named = {each.path for each in found if PurePosixPath(each.path).name in told}
+    left = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
+    for each in found:
+        left -= each.path not in named
+        if each.path in named or left >= 0:
+            yield each
 
 
 def _query(session: SessionContext) -> CodeQuery:

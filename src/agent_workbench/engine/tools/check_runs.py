@@ -132,9 +132,11 @@ def describe_checks(
 
     `baseline` has the results before any change (None: unknown, or this is that run). `shown` are lines of the change
     that the prompt shows elsewhere, and that test runners print again. Paths below `root`, the folder in which the
-    checks ran, are told as the repository's. `brief`: a short report of each failed command's output.
+    checks ran, are told as the repository's. `brief`: a short report of each failed command's output; the task tells
+    the command.
     """
-    lines = [f"{_verdict(result)}  {result.command}" for result in finished.results]
+    alone = brief and len(finished.results) == 1
+    lines = [_verdict(each) if alone else f"{_verdict(each)}  {each.command}" for each in finished.results]
     lines += _compared(finished.results, baseline or ())
     if finished.restored_paths:
         lines.append("These files were changed by the run and put back: " + ", ".join(finished.restored_paths))
@@ -142,7 +144,7 @@ def describe_checks(
         if not result.passed:
             output = result.output.replace(f"{root}/", "") if root else result.output
             report = without_repeated(_report(output, brief=brief), shown)
-            lines.append(f"\nOutput of {result.command}:\n{report}")
+            lines.append(report if alone else f"\nOutput of {result.command}:\n{report}")
     head = "All checks passed." if all_passed(finished.results) else "Checks failed."
     return "\n".join([head, *lines]) if finished.results else "There are no checks to run."
 

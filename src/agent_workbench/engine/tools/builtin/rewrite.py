@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import PatchError
+from agent_workbench.core.errors import PatchError, VainChange
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import DIFF_BEGINS, render_patch
@@ -46,7 +46,7 @@ class Rewrite(WriteDiff, frozen=True):
         changes = (*changed, *await _created(context, written))
         diff = await to_thread(lambda: render_patch(compare_contents(changes)))
         if not diff.strip():
-            raise PatchError(
+            raise VainChange(
                 "the new text is the same as the old one", advice="change what is wrong in it, or do something else"
             )
         draft = await super().draft(context, arguments, diff)
