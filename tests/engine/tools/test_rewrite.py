@@ -157,6 +157,44 @@ async def test_a_compaction_leaves_a_piece_that_the_newest_step_rewrote(tmp_path
         assert "-    return min(prices)\n+    return sum(prices)\n" in proposal.diff
 
 
+LONG = "import os\n\nRATE = 2\n\n\ndef total(prices):\n    return max(prices)\n\n\ndef other(prices):\n    return 1\n"
+IMPORTED = (Chunk("cart.py", 6, 7, CART.rstrip("\n"), 1.0, context="import os\n…"),)
+BOTH = call(
+    "rewrite",
+    "Piece 1\n```\nimport os\nfrom math import fsum\n```\n"
+    "Piece 2\n```\ndef total(prices):\n    return sum(prices)\n```",
+)
+
+
+async def test_the_imports_of_a_file_are_offered_with_each_of_its_pieces(tmp_path: Path) -> None:
+    said = [call("read_file", '{"path":"cart.py","first_line":9,"last_line":11}')]
+    said += [rewrite("def total(prices):\n    return min(prices)", "Piece 2"), SUMMARY, BOTH]
+    files = {**FILES, "cart.py": LONG}
+    approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
+    async with (
+        a_stage(tmp_path, said, tasks=TASK, start=files, approvals=approvals, retriever=GivenChunks(IMPORTED)) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.gate(Permission.DIFF)
+        await front.submit(CompactContext())
+        await front.reject(Permission.DIFF, "not yet")
+        proposal = await front.gate(Permission.DIFF)
+        first, second, *_, last = (
+            "\n".join(each.text for each in request.messages) for request in stage.model.requests
+        )
+        head = "Piece 1: cart.py:1-1, its imports; in one answer these come first, then another piece of the file\n"
+        assert f"{head}```\nimport os\n```\n\nPiece 2: cart.py:6-7\n```\ndef" in first
+        assert "To rewrite: piece 3 is cart.py:9-11." in second
+        assert second.count("import os") == 1
+        assert SUMMARY.removeprefix("Summary: ") in last
+        assert f"{head}```\nimport os\n```\n\nPiece" in last
+        assert last.count("import os\n") == 1
+        assert "+from math import fsum\n" in proposal.diff
+        assert "+    return sum(prices)\n" in proposal.diff
+        assert {each.difference for each in rerun(stage.journal())} <= {None}
+
+
 async def test_an_older_version_offers_no_pieces(tmp_path: Path) -> None:
     async with a_stage(
         tmp_path, [RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS

@@ -199,10 +199,14 @@ class UserSaid(RecordedValue, frozen=True):
 
 
 class ChunkPinned(RecordedValue, frozen=True):
-    """The user pinned a piece of code, so that compactions keep it, or unpinned it (not `pinned`)."""
+    """The user pinned a piece of code, so that compactions keep it, or unpinned it (not `pinned`).
+
+    `imports` are those of its file, if they are offered for rewriting with it.
+    """
 
     chunk: Chunk
     pinned: bool = True
+    imports: Chunk | None = None
 
 
 class ChunkDropped(RecordedValue, frozen=True):

@@ -1,15 +1,19 @@
 """Code search: its query, its results with their reasons, and the progress of its index."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
+from itertools import dropwhile
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.recorded_value import RecordedValue
 
 # Share of the best file's score below which code is not worth a model's context.
 RELEVANT = 0.35
+GAP = "…"
+"""Line of a chunk's context in place of lines that are left out."""
 # State of the vectors if the settings want none; it is not worth showing.
 VECTORS_UNWANTED = "off (retrieval.embeddings.provider)"
 
@@ -80,6 +84,11 @@ class Chunk(RecordedValue, frozen=True):
         """Location, context and text, as a model reads them."""
         head = f"{self.place}\n{self.context}" if self.context else self.place
         return f"{head}\n{self.text}"
+
+    def without_context(self, lines: Collection[str]) -> "Chunk":
+        """Return the chunk without these lines in its context."""
+        left = (line for line in self.context.split("\n") if line not in lines)
+        return replace(self, context="\n".join(dropwhile(GAP.__eq__, left)))
 
     def covers(self, other: "Chunk") -> bool:
         """Return True if all lines of the other one are among these."""

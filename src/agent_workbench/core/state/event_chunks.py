@@ -31,7 +31,7 @@ def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
         case ActionFinished() | PatchApplied() | StepUndone():
             return event.shown
         case ChunkPinned(pinned=True):
-            return (event.chunk,)
+            return (event.chunk,) if event.imports is None else (event.chunk, event.imports)
         case ContextCompacted():
             return (*event.pinned, *event.code, *event.repeated)
         case _:

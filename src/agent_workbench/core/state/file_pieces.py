@@ -22,6 +22,7 @@ from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.rewrite.answer_body import read_rewrites
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by, sent_chunks
 from agent_workbench.core.state.session_state import TaskRun
@@ -52,6 +53,11 @@ class OfferedPieces(Struct, frozen=True):
 def offers_pieces(run: TaskRun) -> bool:
     """Return True if the model of this run may rewrite pieces."""
     return run.wording >= FAILING_FIRST and any(spec.name == REWRITE for spec in run.specs)
+
+
+def may_rewrite(run: TaskRun, path: str) -> bool:
+    """Return True if the code of this file is offered for rewriting where the prompt shows it."""
+    return offers_pieces(run) and _is_open(run, path) and run.judges.protection(path) is None
 
 
 def offered_pieces(run: TaskRun) -> OfferedPieces:
@@ -95,14 +101,16 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
             if chunk not in chunks:
                 continue
             closed = not _is_open(run, chunk.path) or judges.protection(chunk.path) is not None
-            if closed or _lines_of(chunk) < least:
+            if closed or (_lines_of(chunk) < least and chunk.symbol != IMPORTS):
                 continue
             key = (chunk.path, chunk.first_line, chunk.text)
             number = known.setdefault(key, len(known) + 1)
             numbers[recorded.seq, index] = number
             shown[number] = recorded.seq
             if number not in pieces:
-                pieces[number] = FilePiece(number, chunk.path, chunk.first_line, (_text(chunk),))
+                pieces[number] = FilePiece(
+                    number, chunk.path, chunk.first_line, (_text(chunk),), chunk.symbol == IMPORTS
+                )
     return OfferedPieces(tuple(pieces.values()), numbers)
 
 

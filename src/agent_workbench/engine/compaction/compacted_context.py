@@ -20,6 +20,7 @@ from agent_workbench.core.events import (
     TestsFinished,
 )
 from agent_workbench.core.proposals import SummaryEstimate
+from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import TaskRun
@@ -198,7 +199,9 @@ async def _with_code(context: ToolContext, budget: PromptBudget, kept: ContextCo
     shown = _lines_by_path((*kept.pinned, *(chunk for event in newer for chunk in chunks_shown_by(event))))
     code: list[Chunk] = []
     repeated: list[Chunk] = []
-    for chunk in list(wanted.values())[:MAX_CODE]:
+    # The imports of a file come before its first chunk, as they are now.
+    others = [chunk for chunk in wanted.values() if chunk.symbol != IMPORTS]
+    for chunk in await context.with_imports(others[:MAX_CODE], anew=True):
         now = await relocate_chunk(context.workspace, chunk)
         here = shown.setdefault(chunk.path, set())
         pieces, cut = split_repeated(now, change | here) if now is not None else ((), ())

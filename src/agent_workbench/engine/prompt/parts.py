@@ -24,6 +24,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Role
 from agent_workbench.core.patch.rewrite.answer_body import fence_for
+from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, chunks_shown_by
@@ -97,6 +98,9 @@ def parts_of(recorded: Recorded, shown: Collection[str], wording: int, numbers: 
             name = f"{PINNED} {chunk.place}" if wording >= LEAVES_OUT else PINNED
             text = chunk.text if numbers is None else piece_text(chunk, numbers.get((recorded.seq, 0)))
             yield Part(Role.USER, name, named if chunk.place in shown else f"{named}\n{text}")
+            if event.imports is not None:
+                text = piece_text(event.imports, (numbers or {}).get((recorded.seq, 1)))
+                yield Part(Role.USER, f"{CODE} {event.imports.place}", text)
         case ActionFinished() if offered := _numbers_of(recorded.seq, numbers):
             places = ", ".join(f"piece {number} is {event.shown[at].place}" for at, number in offered.items())
             yield Part(Role.USER, label(event), f"{event_text(event, wording)}\nTo rewrite: {places}.")
@@ -190,6 +194,8 @@ def _numbers_of(seq: int, numbers: PieceNumbers) -> dict[int, int] | None:
 def piece_text(chunk: Chunk, number: int | None) -> str:
     """Return a chunk between fences under its number and location; without a number it cannot be rewritten."""
     head = f"Piece {number}: {chunk.place}" if number is not None else f"{chunk.place}, read-only"
+    if number is not None and chunk.symbol == IMPORTS:
+        head += ", its imports; in one answer these come first, then another piece of the file"
     above = f"{head}, below these lines of the file:\n{chunk.context}" if chunk.context else head
     fence = fence_for(chunk.text)
     return f"{above}\n{fence}\n{chunk.text.removesuffix(chr(10))}\n{fence}"

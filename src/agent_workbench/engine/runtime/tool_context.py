@@ -1,5 +1,6 @@
 """Context of a tool call: the task, its workspace, and the ports a tool may use."""
 
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
@@ -8,6 +9,7 @@ from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import Event
 from agent_workbench.core.model import ModelFacts
+from agent_workbench.core.patch.rewrite.file_piece import FilePiece, locate
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import TaskFigures
@@ -23,7 +25,10 @@ from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
 from agent_workbench.core.ports.workspace import ReadableFiles, Shell, Workspace, Workspaces
+from agent_workbench.core.repo.import_lines import imports_chunk
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.state.file_pieces import may_rewrite, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.runtime.budget import seconds_left
@@ -124,6 +129,40 @@ class ToolContext(Struct, frozen=True):
     def check_readable(self, path: str) -> None:
         """Raise `WorkspaceError` if the task may not read `path`."""
         self.scope.check_readable(path)
+
+    async def with_imports(self, chunks: Sequence[Chunk], *, anew: bool = False) -> tuple[Chunk, ...]:
+        """Return code that is shown to the model, before the first chunk of each file the file's imports.
+
+        They are left out where the prompt shows them already (not with `anew`: a compaction makes another prompt), and
+        where the file may not be rewritten.
+        """
+        run, told, seen = self.state.run, list[Chunk](), dict[str, Chunk | None]()
+        for chunk in chunks:
+            if run is not None and chunk.path not in seen and may_rewrite(run, chunk.path):
+                pieces = () if anew else (await to_thread(offered_pieces, run)).pieces
+                own = [each for each in chunks if each.path == chunk.path]
+                seen[chunk.path] = await self._imports(own, [each for each in pieces if each.path == chunk.path])
+                told += filter(None, (seen[chunk.path],))
+            imports = seen.get(chunk.path)
+            told.append(chunk if imports is None else chunk.without_context(imports.text.split("\n")))
+        return tuple(told)
+
+    async def _imports(self, chunks: Sequence[Chunk], pieces: Sequence[FilePiece]) -> Chunk | None:
+        path = chunks[0].path
+        try:
+            content = await self.files.read(path)
+        except WorkspaceError:
+            return None
+        if content is None:
+            return None
+
+        def found(data: bytes) -> Chunk | None:
+            lines = [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")]
+            offered = (locate(each, lines) for each in pieces)
+            shown = (range(each.first_line - 1, each.last_line) for each in chunks)
+            return imports_chunk(path, lines, [*shown, *(rows for rows in offered if rows is not None)])
+
+        return await to_thread(found, content.data)
 
     def patch_bounds(self) -> PatchBounds:
         """Return the bounds of the task's diffs."""

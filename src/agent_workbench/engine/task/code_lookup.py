@@ -8,6 +8,7 @@ from msgspec import Struct
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import ChunkPinned
 from agent_workbench.core.intents.outcomes import CodeFound, FileOpened
+from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.skills.selection import MOST_SKILLS
@@ -37,8 +38,14 @@ async def find_code(session: SessionContext, asked: str) -> CodeFound:
         return CodeFound(asked, await _search(context, asked, MOST_FOUND), skills[:MOST_SKILLS])
     found = await _at(context, place)
     if len(found) == 1 and all(chunk.place != found[0].place for chunk in session.run.pinned):
-        await session.record(ChunkPinned(found[0]))
+        await session.record(await pinned_chunk(context, found[0]))
     return CodeFound(asked, found)
+
+
+async def pinned_chunk(context: ToolContext, chunk: Chunk) -> ChunkPinned:
+    """Return the event that pins a chunk, with the imports of its file if they are offered with it."""
+    told = await context.with_imports((chunk,))
+    return ChunkPinned(chunk, imports=next((each for each in told if each.symbol == IMPORTS), None))
 
 
 async def read_code(session: SessionContext, asked: str) -> Chunk:
@@ -65,7 +72,7 @@ async def pin_mentions(session: SessionContext, words: str) -> tuple[str, ...]:
     found = await read_mentions(await session.tool_context(), asked)
     for piece in found.pieces:
         if all(chunk.place != piece.place for chunk in session.run.pinned):
-            await session.record(ChunkPinned(piece))
+            await session.record(await pinned_chunk(await session.tool_context(), piece))
     return tuple(f"not pinned: {reason}" for reason in found.left_out)
 
 

@@ -251,7 +251,8 @@ async def retrieve(session: SessionContext) -> None:
     found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
     if session.run.retried:
         found = tuple(_near(found, told))
-    await session.record(CodeRetrieved(told, found, await _map(context, found, query.text)))
+    drawn = await _map(context, found, query.text)
+    await session.record(CodeRetrieved(told, await context.with_imports(found), drawn))
     session.publisher.show_activity("")
 
 

@@ -39,9 +39,8 @@ async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tup
         found = await context.ports.retriever.search(context.workspace, query, LOOKED_AT)
     except WorkbenchError:
         return ()  # the checks ran, and that is what was asked for; a search of the model's own will tell
-    return tuple(
-        _fitting(chunk for chunk in found if context.may_read(chunk.path) and not _is_known(context.run, chunk))
-    )
+    fitting = _fitting(chunk for chunk in found if context.may_read(chunk.path) and not _is_known(context.run, chunk))
+    return await context.with_imports(tuple(fitting))
 
 
 def code_text(chunks: Sequence[Chunk]) -> tuple[str, ...]:

@@ -137,6 +137,8 @@ def _letters(label: str, event: Event) -> int:
             return sum(len(chunk.text) + len(chunk.context) for chunk in pieces)
         case ChunkPinned(chunk=chunk) if label == f"{PINNED} {chunk.place}":
             return len(chunk.text)
+        case ChunkPinned(imports=Chunk() as imports) if label == f"{CODE} {imports.place}":
+            return len(imports.text)
         case ModelAnswered() if label == "answer":
             return len(event.text)
         case ActionFinished() if label == OBSERVATION:

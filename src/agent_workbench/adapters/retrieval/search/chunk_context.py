@@ -3,20 +3,18 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from agent_workbench.core.repo.import_lines import import_statements
+from agent_workbench.core.repo.retrieval import GAP
+
 _MAX_IMPORTS, _MAX_AROUND = 6, 4
 _MAX_LINE_CHARS = 200
-# Imports are at the top; a statement of several lines ends soon.
-_IMPORT_ROWS, _STATEMENT_ROWS = 200, 60
 _OUTER_ROWS = 2_000
-_IMPORT = re.compile(r"(from\s+\S+\s+import\b|import\b|use\s|using\s|package\s|(const|let|var)\s.{1,200}\brequire\()")
-_OPEN, _CLOSED = re.compile(r"[({]\s*$"), re.compile(r"\s*[)}]")
 _CLOSER = re.compile(r"\s*[)\]}]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _KEYWORDS = frozenset(
     {"from", "import", "as", "use", "using", "package", "const", "let", "var", "require", "type", "crate", "self"}
     | {"super", "pub", "static", "default"}
 )
-GAP = "…"
 
 
 def context_of(lines: Sequence[str], first: int, last: int, symbol: str, *, with_imports: bool) -> str:
@@ -28,7 +26,7 @@ def context_of(lines: Sequence[str], first: int, last: int, symbol: str, *, with
     found: list[str] = []
     if with_imports:
         words = {word for line in lines[first : last + 1] for word in _NAME.findall(line[:_MAX_LINE_CHARS])}
-        found += _used_imports(lines[: min(first, _IMPORT_ROWS)], words)
+        found += _used_imports(lines[:first], words)
     for row in rows:
         if found:
             found.append(GAP)
@@ -63,7 +61,8 @@ def _indent(line: str) -> int:
 def _used_imports(lines: Sequence[str], words: set[str]) -> list[str]:
     """Return the import lines that have one of the words."""
     found: list[str] = []
-    for statement in _imports(lines):
+    for rows in import_statements(lines):
+        statement = lines[rows.start : rows.stop]
         used = [line for line in statement if not words.isdisjoint(_imported(line))]
         if len(statement) > 1 and used:
             used = [line for line in statement if line in used or line in (statement[0], statement[-1])]
@@ -71,22 +70,6 @@ def _used_imports(lines: Sequence[str], words: set[str]) -> list[str]:
             break
         found += used
     return [line[:_MAX_LINE_CHARS].rstrip() for line in found]
-
-
-def _imports(lines: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the lines of each import at the top level."""
-    row = 0
-    while row < len(lines):
-        end = row + 1
-        if _IMPORT.match(lines[row]):
-            if _OPEN.search(lines[row]):
-                end = next(_ends(lines, row), row) + 1
-            yield lines[row:end]
-        row = end
-
-
-def _ends(lines: Sequence[str], row: int) -> Iterator[int]:
-    return (each for each in range(row + 1, min(row + _STATEMENT_ROWS, len(lines))) if _CLOSED.match(lines[each]))
 
 
 def _imported(line: str) -> Iterable[str]:

@@ -27,13 +27,15 @@ _DEFINITION = re.compile(
 class FilePiece(Struct, frozen=True):
     """Lines of a file that were shown under a number: where they were, and their text without line ends.
 
-    `versions` are the texts that the piece had, the newest last: one of them stands in the file.
+    `versions` are the texts that the piece had, the newest last: one of them stands in the file. `imports`: it is those
+    of its file.
     """
 
     number: int
     path: str
     first_line: int
     versions: tuple[tuple[str, ...], ...]
+    imports: bool = False
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Grammar (GBNF) of rewritten pieces: it holds the heads, the fences and a sensible length; the text itself is free."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agent_workbench.core.patch.grammar import name_spelling
 from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
@@ -20,18 +20,28 @@ def piece_rules(pieces: Sequence[FilePiece], names: Sequence[str], name_rules: S
     None if nothing can be written. `name_rules` are the rules of the names. Those of pieces begin with `w`.
     """
     rules = GrammarRules("w")
-    ways = [_piece(rules, piece) for piece in sorted(pieces[:MOST_OFFERED], key=_number)]
+    offered = sorted(pieces[:MOST_OFFERED], key=_number)
+    each = {piece.number: _piece(rules, piece) for piece in offered}
+    ways = [_with_more(rules, piece, each, offered) for piece in offered]
     if names:
         ways.append(_new(rules, rules.add(" | ".join(names))))
     if not ways:
         return ()
-    # One piece in an answer: a small model goes on with files that nobody asked for where it may.
+    # One piece in an answer: a small model goes on with files that nobody asked for where it may. Imports come with the
+    # piece that needs them.
     one = rules.add(" | ".join(ways))
     return (f"pieces ::= {one}", *rules.lines, *name_rules, *(name_spelling.COMMON if names else ()))
 
 
 def _number(piece: FilePiece) -> int:
     return piece.number
+
+
+def _with_more(rules: GrammarRules, piece: FilePiece, each: Mapping[int, str], offered: Sequence[FilePiece]) -> str:
+    """Return a name of the rule of a piece; after imports another piece of the file may follow."""
+    own = each[piece.number]
+    more = [each[other.number] for other in offered if other.path == piece.path and other is not piece]
+    return rules.add(f'{own} ("\\n" ({" | ".join(more)}))?') if piece.imports and more else own
 
 
 def _piece(rules: GrammarRules, piece: FilePiece) -> str:

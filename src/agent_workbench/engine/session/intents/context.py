@@ -11,7 +11,7 @@ from agent_workbench.engine.chat.chat_intents import REDACTED, say_in_chat
 from agent_workbench.engine.prompt.prompt_size import draft_prompt
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, shown_at
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.task.code_lookup import pin_mentions, read_code
+from agent_workbench.engine.task.code_lookup import pin_mentions, pinned_chunk, read_code
 from agent_workbench.engine.task.skill_choice import change_skill
 
 NO_TASK = "no task is being worked on, so nobody would read that"
@@ -76,7 +76,9 @@ async def _pin(session: SessionContext, run: TaskRun, intent: PinChunk) -> Outco
     if (intent.place in pinned) == intent.pinned:
         return Refused(f"{intent.place} is {'pinned already' if intent.pinned else 'not pinned'}")
     chunk = pinned.get(intent.place) or shown_at(run.history, intent.place)
-    await session.record(ChunkPinned(chunk or await read_code(session, intent.place), intent.pinned))
+    chunk = chunk or await read_code(session, intent.place)
+    context = await session.tool_context()
+    await session.record(await pinned_chunk(context, chunk) if intent.pinned else ChunkPinned(chunk, pinned=False))
     return Accepted()
 
 

@@ -6,7 +6,9 @@ from itertools import islice
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import similar_paths
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.state.file_pieces import LEAST_LINES
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
@@ -59,7 +61,12 @@ class ReadFile(BuiltinTool, frozen=True):
         if len(text) > MAX_CHARS:
             text = text[:MAX_CHARS] + "\n… the rest of these lines is cut …"
         rest = "" if last >= count else f" (ask for first_line {last + 1} to see more)"
-        return ToolResult(f"{path}, lines {first} to {last} of {count}{rest}:\n{text}", shown=shown)
+        told = f"{path}, lines {first} to {last} of {count}{rest}:\n{text}"
+        if last - first < LEAST_LINES - 1:
+            return ToolResult(told, shown=shown)
+        more = await context.with_imports(shown)
+        above = (f"{chunk.place}\n{chunk.text}" for chunk in more if chunk.symbol == IMPORTS)
+        return ToolResult("\n\n".join((*above, told)), shown=more)
 
 
 def _whole(path: str, first: int, text: str) -> tuple[Chunk, ...]:

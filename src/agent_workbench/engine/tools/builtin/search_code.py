@@ -25,7 +25,8 @@ class SearchCode(BuiltinTool, frozen=True):
         readable = [chunk for chunk in chunks if context.may_read(chunk.path)]
         if not readable:
             return ToolResult(f"nothing was found for {query!r}")
-        return ToolResult("\n\n".join(chunk.shown for chunk in readable), shown=tuple(readable))
+        told = await context.with_imports(readable)
+        return ToolResult("\n\n".join(chunk.shown for chunk in told), shown=told)
 
 
 TOOL = SearchCode(
