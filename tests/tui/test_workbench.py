@@ -1,9 +1,10 @@
 """Panes, focus, zoom, notes, help, leaving: what keys do besides deciding."""
 
 import pytest
+from msgspec.structs import replace
 from textual.widgets import TextArea
 
-from agent_workbench.core.events import ActionProposed
+from agent_workbench.core.events import FAILING_FIRST, ActionProposed, TaskStarted
 from agent_workbench.core.intents import (
     AnswerQuestion,
     EditScratchpad,
@@ -15,10 +16,12 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import Live, PreflightQuestion, Streaming
-from agent_workbench.core.settings import UiSettings
+from agent_workbench.core.settings import Permission, UiSettings
+from agent_workbench.core.tools.spec import REWRITE, ToolSpec
 from agent_workbench.tui.bridge import FRAME_SECONDS
 from agent_workbench.tui.keymap import DIALOG_SCOPES, bindings
 from agent_workbench.tui.keys import KEYS, Scope
+from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.widgets.entry_list import EntryList
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -84,6 +87,35 @@ async def test_a_diff_grows_while_it_is_written() -> None:
         for end in range(40, len(text), 60):
             await bench.live(Live(activity="thinking", streaming=Streaming(text[:end], end, 1.0)))
         assert "+     return sum(line.cents * " in bench.text()
+
+
+REWRITES = ToolSpec(REWRITE, "give pieces their new text", Permission.DIFF, fenced=True)
+NEW_TEXT = """Piece 1
+```python
+def total(lines: list[Line]) -> int:
+    \"\"\"Return the price of \x1b[31mall lines.\"\"\"
+    return sum(line.cents * line.qu"""
+
+
+async def test_a_rewritten_piece_is_shown_as_its_diff_so_far() -> None:
+    events = [
+        replace(each, wording=FAILING_FIRST, specs=(REWRITES,)) if isinstance(each, TaskStarted) else each
+        for each in (*runs.opening(), *runs.started(), *runs.retrieved())
+    ]
+    async with driving(ScriptedSession(*events)) as bench:
+        pane = bench.pane("diff")
+        assert isinstance(pane, DiffPane)
+        shown = list[tuple[str, ...]]()
+        for end in range(0, len(NEW_TEXT) + 1, 7):
+            text = f"Thought: times.\nAction: rewrite\n{NEW_TEXT[:end]}"
+            await bench.live(Live(activity="thinking", streaming=Streaming(text, end + 1, 1.0)))
+            shown.append(tuple(line for line in pane.view.diff.split("\n") if line[:1] in "-+ "))
+        # What the model did not reach yet is not deleted.
+        assert not any("return sum(line.cents for" in line for lines in shown for line in lines)
+        assert pane.view.title == "Diff · being written"
+        assert pane.view.diff.startswith("--- a/shop/cart.py\n+++ b/shop/cart.py\n@@ -15,1 +15,2 @@\n def total(")
+        assert "\x1b" not in "".join(line.text for line in pane.diff.shown.lines)
+        assert '+     """Return the price of' in bench.text()
 
 
 async def test_a_terminal_that_is_too_small_is_told_so() -> None:

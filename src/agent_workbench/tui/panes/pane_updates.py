@@ -3,6 +3,8 @@
 from textual.screen import Screen
 
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
+from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.tui.bars.bar import Bar
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import ReplayBar
@@ -47,6 +49,7 @@ class PaneUpdates:
         self._selected_task = ""
         self.advice_wanted = False
         self._advice_closed = 0
+        self._pieces: tuple[TaskRun, OfferedPieces] | None = None
 
     @property
     def bar(self) -> Bar:
@@ -72,7 +75,7 @@ class PaneUpdates:
         steps.show(view_steps(update, self._transcripts))
         if begins and not steps.has_focus:
             steps.action_to_bottom_row()
-        diff, pane = view_diff(update), screen.query_one(DiffPane)
+        diff, pane = view_diff(update, self._pieces_of), screen.query_one(DiffPane)
         edits_here = pane.has_focus and pane.hunks.is_edited_by(diff)
         pane.show(diff)
         screen.query_one(ScratchpadPane).show(view_scratchpad(update.state, self._selected_task))
@@ -90,6 +93,12 @@ class PaneUpdates:
             screen.set_focus(self.bar)
         self._waiting = waits
         self._bring_forward_active(update, diff.proposal)
+
+    def _pieces_of(self, run: TaskRun) -> OfferedPieces:
+        """Return the pieces of a run, made once while an answer of it arrives."""
+        if self._pieces is None or self._pieces[0] is not run:
+            self._pieces = run, offered_pieces(run)
+        return self._pieces[1]
 
     def _show_advice(self, update: SessionUpdate) -> None:
         """Show the newest consultation, and focus it once if the user asked for it."""

@@ -1,5 +1,6 @@
 """The diff pane: the waiting proposal in full, a running command, a streamed diff, or the diff applied last."""
 
+from collections.abc import Callable
 from typing import assert_never
 
 from msgspec import Struct
@@ -10,11 +11,13 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha, unreviewed_paths
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
+from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 from agent_workbench.core.tools.permissions import RUNS_PROGRAMS
 from agent_workbench.core.tools.skill_tools import script_call
+from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.consultations import review_notes
 from agent_workbench.views.gate.notes import (
@@ -28,6 +31,7 @@ from agent_workbench.views.gate.notes import (
 )
 from agent_workbench.views.gate.playbook_proposal import playbook_diff, playbook_notes
 from agent_workbench.views.gate.script_proposal import script_diff, script_notes
+from agent_workbench.views.gate.streamed_rewrite import streamed_diff
 from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
 from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 
@@ -65,8 +69,8 @@ class DiffView(Struct, frozen=True):
     folded: frozenset[int] = frozenset()
 
 
-def view_diff(update: SessionUpdate) -> DiffView:
-    """Return the content of the diff pane."""
+def view_diff(update: SessionUpdate, pieces: Callable[[TaskRun], OfferedPieces] = offered_pieces) -> DiffView:
+    """Return the content of the diff pane. `pieces` are those that the model of a run may rewrite."""
     run, waiting = update.state.run, update.state.waiting
     if waiting is not None and waiting.kind is Permission.KNOWLEDGE:
         view = _notes_view(waiting)
@@ -88,7 +92,9 @@ def view_diff(update: SessionUpdate) -> DiffView:
         parts = split_answer(written.text)
         word = "being written" if streaming is not None else "being checked"
         if parts.action in EDITS:
-            return DiffView(f"Diff · {word}", "streaming", diff=parts.body, grows=True, empty="…")
+            rewrites = parts.action == REWRITE and run is not None
+            diff = streamed_diff(pieces(run), parts.body) if run is not None and rewrites else parts.body
+            return DiffView(f"Diff · {word}", "streaming", diff=diff, grows=True, empty="…")
     return _past(update.state)
 
 

@@ -6,6 +6,7 @@ same fence. A fence inside of the text is text where it is shorter than the one 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -52,7 +53,12 @@ def read_rewrites(body: str) -> tuple[RewrittenPiece, ...]:
     return found
 
 
-def _read(lines: Sequence[str]) -> Iterator[RewrittenPiece]:
+def read_unfinished(body: str) -> tuple[RewrittenPiece, ...]:
+    """Return the rewritten pieces of an answer that still arrives; the last one may lack lines."""
+    return tuple(islice(_read(body.split("\n"), unfinished=True), MOST_REWRITES))
+
+
+def _read(lines: Sequence[str], *, unfinished: bool = False) -> Iterator[RewrittenPiece]:
     head, at = "", 0
     while at < len(lines):
         if _NEXT_STEP.match(lines[at]):
@@ -63,6 +69,8 @@ def _read(lines: Sequence[str]) -> Iterator[RewrittenPiece]:
             at += 1
             continue
         end = _closing(lines, at + 1, opened["ticks"])
+        if end is None and unfinished:
+            end = len(lines) - 1  # The last line has only begun.
         if end is None:
             raise PatchError(
                 "the text between the fences has no end, so the answer was cut or is not complete",
