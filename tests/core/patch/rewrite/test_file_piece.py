@@ -155,6 +155,35 @@ def test_an_answer_that_is_not_complete_is_refused(body: str) -> None:
         read_rewrites(body)
 
 
+DOC = '"""\nTotal\n    Adds up.\n"""\n'
+COMMENT = "# Total\n#\n# Adds up.\n"
+BODY = "def total(prices):\n    return max(prices)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [
+        (f"{BODY}\n\n{DOC}", BODY.replace("max", "sum"), f"{BODY.replace('max', 'sum')}\n\n{DOC}"),
+        (f"{BODY}\n{COMMENT}", BODY.replace("max", "sum"), f"{BODY.replace('max', 'sum')}\n{COMMENT}"),
+        (f"{BODY}\n{DOC}\n", BODY.replace("max", "sum"), f"{BODY.replace('max', 'sum')}\n{DOC}\n"),
+        # Reworded, written, short, or the docstring of a function: the new text says what it should be.
+        (f"{BODY}\n{DOC}", f'{BODY}\n"""\nTotal\n"""\n', f'{BODY}\n"""\nTotal\n"""\n'),
+        (f"{BODY}# Adds up.\n", BODY, BODY),
+        (f"def total():\n    {DOC.replace(chr(10), chr(10) + '    ').rstrip()}\n", BODY, BODY),
+        (f'"""Cart."""\n{BODY}X = 1\ny = """a"""\n', BODY.replace("max", "sum"), BODY.replace("max", "sum")),
+        (f"{COMMENT}", BODY, BODY),
+        (f"{BODY}X = 1\n", BODY, BODY),
+        (f'{BODY}X = """\na\nb\nc\n"""\n', BODY, BODY),
+    ],
+)
+def test_the_closing_text_of_a_file_is_kept_where_the_new_text_ends_before_it(old: str, new: str, after: str) -> None:
+    lines = old.removesuffix("\n").split("\n")
+    whole = FilePiece(1, "a.py", 1, (tuple(lines),))
+    found = rewrite_file(FileContent(old.encode()), [(whole, new.removesuffix("\n").split("\n"))])
+    assert found.content.data.decode() == after
+    assert bool(found.repairs) == (new != after)
+
+
 @given(st.text(max_size=60))
 def test_no_text_closes_its_own_fence(text: str) -> None:
     lines = text.replace("\r", "").split("\n")

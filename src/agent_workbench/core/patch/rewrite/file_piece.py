@@ -15,6 +15,11 @@ from agent_workbench.core.patch.values import FileContent
 BOM = "\ufeff"
 _INDENT = re.compile(r"[ \t]*")
 _COMMENTS = ("#", "//", "/*", "--", "<!--", ";", "%", "...", "…", "(...", "[...")
+LEAST_CLOSING_LINES = 3
+"""A shorter string or comment at the end of a file is not kept if a new text leaves it out."""
+# A string or comment that is a statement of its own, at the start of a line; with its prefix in Python.
+_BLOCKS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"), ("<!--", "-->"), ("{-", "-}"), ("=begin", "=end"))
+_LINE_COMMENTS = ("#", "//", "--", ";", "%")
 _REST = frozenset({"rest", "remaining", "remainder", "existing", "other", "previous", "unchanged", "omitted", "more"})
 _GONE = frozenset({"unchanged", "same", "omitted", "before", "above", "code", "here"})
 _DEFINITION = re.compile(
@@ -100,6 +105,9 @@ def rewrite_file(content: FileContent, rewrites: Iterable[tuple[FilePiece, Seque
         old = file.bare[found.start : found.stop]
         lines, repaired = _shifted(piece, old, _without_margins(written, old))
         _check_complete(piece, old, lines, whole=len(old) == len(file))
+        if len(old) == len(file):
+            lines, kept = _with_closing_text(piece, old, lines)
+            repaired += kept
         edits.append(LineEdit(found.start, found.stop, _ended(file, found, lines)))
         texts.append((piece, lines))
         repairs += repaired
@@ -158,6 +166,48 @@ def _shifted(piece: FilePiece, old: Sequence[str], new: Sequence[str]) -> tuple[
             advice=f"its first line begins with {len(before)} blanks; keep the indentation of the piece",
         )
     return lines, (f"piece {piece.number} was indented as the file is",)
+
+
+def _with_closing_text(
+    piece: FilePiece, old: Sequence[str], new: Sequence[str]
+) -> tuple[Sequence[str], tuple[str, ...]]:
+    """Return the new text of a whole file with the closing string or comment that it lost, and the repair.
+
+    A small model often ends a file with its last definition. Code at the end is not kept: it may be meant to go.
+    """
+    start = _closing_text(old)
+    text = [line.strip() for line in old[start:] if line.strip()]
+    standing = {line.strip() for line in new}
+    words = [line for line in text if any(map(str.isalpha, line))]
+    follows = any(line.strip() for line in old[:start])
+    if not new or not follows or len(text) < LEAST_CLOSING_LINES or any(line in standing for line in words):
+        return new, ()
+    body = list(new)
+    while body and not body[-1].strip():
+        body.pop()
+    while start and not old[start - 1].strip():
+        start -= 1
+    return [*body, *old[start:]], (f"the text at the end of {shown(piece.path)} was kept: the new text left it out",)
+
+
+def _closing_text(lines: Sequence[str]) -> int:
+    """Return the index at which the string or comment of many lines begins that ends a file; its length without one."""
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    if not end:
+        return len(lines)
+    last = lines[end - 1].strip()
+    for opening, closing in _BLOCKS:
+        if last.endswith(closing) and last.count(closing) == 1:
+            openings = (at for at in range(end - 2, -1, -1) if opening in lines[at])
+            start = next(openings, len(lines))
+            alone = start < len(lines) and lines[start].startswith(opening)
+            return start if alone and lines[start].count(closing) == int(opening == closing) else len(lines)
+    start = end
+    while start and lines[start - 1].startswith(_LINE_COMMENTS):
+        start -= 1
+    return start if start < end else len(lines)
 
 
 def _first_indent(lines: Sequence[str]) -> str | None:
