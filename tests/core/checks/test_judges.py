@@ -178,3 +178,31 @@ def test_what_a_file_of_the_project_says_about_tests(path: str, before: str | No
 )
 def test_files_that_change_how_tests_run(path: str, *, changes: bool) -> None:
     assert changes_runs(path) is changes
+
+
+@pytest.mark.parametrize(
+    ("literal", "judges"),
+    [
+        ('f"cases/{name}.json"', {"cases/a.json", "cases/deep/b.csv"}),
+        ('"cases/%s.json" % name', {"cases/a.json", "cases/deep/b.csv"}),
+        ('Path("cases") / name', {"cases/a.json", "cases/deep/b.csv"}),
+        ('"cases/a.json"', {"cases/a.json"}),
+        ('"../cases/*.json"', {"cases/a.json", "cases/deep/b.csv"}),
+        # Nothing of the source, nor of the whole repository.
+        ('"src"', set()),
+        ('f"src/{name}.json"', set()),
+        ('"."', set()),
+        ('f"{name}.json"', set()),
+        ('""', set()),
+        ('"/"', set()),
+        ('"top.json"', set()),
+    ],
+)
+def test_data_that_a_test_loads_by_a_computed_name_judges(literal: str, judges: set[str]) -> None:
+    files = ("src/app.py", "src/table.json", "cases/a.json", "cases/deep/b.csv", "top.json")
+    tests = {"tests/test_app.py": b"from loading import load\n", "tests/loading.py": f"load({literal})\n".encode()}
+    search = JudgeSearch((*files, *tests), {})
+    search.command("pytest tests/test_app.py")
+    while search.unread:
+        search.read({path: tests.get(path, b"") for path in search.unread})
+    assert set(search.found) - set(tests) == judges

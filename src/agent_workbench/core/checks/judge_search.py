@@ -38,6 +38,13 @@ _CONFIG_OPTIONS = frozenset({"-c", "--config", "--config-file", "--configuration
 _LITERAL = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([.\w]+)(?:[ \t]+import[ \t]+([\w, \t]+))?", re.MULTILINE)
 _SUFFIXES = (".js", ".ts", ".mjs", ".cjs", ".jsx", ".tsx", ".py", ".json")
+_DATA_LIST = """
+.json .jsonl .ndjson .csv .tsv .txt .yaml .yml .xml .dat .in .out .golden .expected .snap .npy .npz .parquet .pkl .bin
+.gz
+"""
+_DATA = frozenset(_DATA_LIST.split())
+_COMPUTED = re.compile(r"[^/]*[{}%$*<].*", re.DOTALL)
+"""The part of a path that a test computes: `{name}.json`, `%s.json`, `*.json`."""
 _LEAST_KEYWORD = 3
 
 
@@ -196,6 +203,7 @@ class JudgeSearch:
         for literal in dict.fromkeys(_LITERAL.findall(text)):
             for folder in ("", here):
                 self._first(literal, folder, depth)
+                self._data(_COMPUTED.sub("", literal), folder)
 
     def _first(self, name: str, folder: str, depth: int) -> bool:
         """Take the file of a name, with any suffix, or the data of a folder, if tests need it; return True if so."""
@@ -208,6 +216,13 @@ class JudgeSearch:
         for each in needed:
             self._judge(each, folder, depth)
         return bool(needed)
+
+    def _data(self, name: str, folder: str) -> None:
+        """Take the data in a folder that a test names, or the file in one, if nothing but data is there."""
+        stem = _joined(folder, name)
+        files = self._below.get(below := stem if stem in self._below else _folder(stem), ()) if stem else ()
+        if all(PurePosixPath(each).suffix.lower() in _DATA for each in files):
+            self._found |= dict.fromkeys(each for each in files if stem in {below, each})
 
     def _judge(self, path: str, folder: str, depth: int, *, script: bool = False) -> None:
         path = path if path in self._files else self._resolved(path)
