@@ -135,6 +135,7 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert str(tmp_path / "cache") in index
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("llama")
 @pytest.mark.usefixtures("needs_sandbox")
 def test_the_python_example_runs_a_task_under_its_policy(tmp_path: Path, shell: Mapping[str, str]) -> None:

@@ -65,6 +65,7 @@ def test_patches_apply() -> None:
     assert len(by_name(patches.measure(lines=50, hunks=3, files=2, rounds=1))) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("llama")
 def test_random_edits_do_not_miss() -> None:
     found = by_name(edits.measure(seeds=4, lines=20, vocabulary=1000, tokens=15))
@@ -91,6 +92,7 @@ def test_a_package_that_is_not_there_is_said() -> None:
         code_search.measure(package="no_such_package")
 
 
+@pytest.mark.slow
 def test_a_large_index_is_built_saved_loaded_changed_and_searched() -> None:
     found = by_name(index_scale.measure(chunks=300, queries=5))
     assert found["chunks"] >= 300
@@ -103,6 +105,7 @@ def test_skills_are_listed_chosen_and_read() -> None:
     assert found["choose among 5 skills"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("llama")
 def test_prompts_are_not_read_again() -> None:
     found = by_name(prompt.measure(steps=6))
@@ -122,6 +125,7 @@ def test_what_was_read_again_is_counted_by_the_letter() -> None:
     assert prompt.literally([prompt.Told(Purpose.EXECUTOR, each) for each in figures]) == 55
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("pty")
 def test_the_first_screen_is_seen() -> None:
     found = by_name(first_paint.measure(rounds=1))
@@ -167,6 +171,7 @@ def test_one_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "patches\n  a" in out
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("pty")
 @pytest.mark.skipif(not HAS_TMUX, reason="machine lacks: tmux")
 def test_the_first_request_is_timed_where_it_arrives() -> None:

@@ -115,6 +115,7 @@ def exercism(folder: Path, status: str = "active") -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_exercise_is_told_by_its_instructions_without_hints(tmp_path: Path) -> None:
     exercism(tmp_path / "track")
     [case] = read_cases(f"exercism:{tmp_path / 'track'}")[0]
@@ -129,6 +130,7 @@ def test_a_deprecated_exercise_is_none(tmp_path: Path) -> None:
     assert read_cases(f"exercism:{tmp_path / 'track'}")[0] == []
 
 
+@pytest.mark.slow
 def test_commits_with_a_test_are_tasks_if_their_tests_decide(tmp_path: Path) -> None:
     folder = tmp_path / "library"
     commit(folder, {"src/half.py": WRONG, "tests/test_one.py": "def test_one():\n    assert True\n"})
@@ -159,6 +161,7 @@ def test_a_sample_depends_on_names_and_leaves_out_another(quixbugs: Path) -> Non
         select(cases, 0, 0, (), ["t99"])
 
 
+@pytest.mark.slow
 def test_a_change_that_replaces_its_judge_does_not_pass(quixbugs: Path, tmp_path: Path) -> None:
     bed, check = Bed(tmp_path / "bed", one_case(quixbugs)), Check()
     (bed.repo / "python_testcases/test_half.py").write_text("def test_half():\n    pass\n")
@@ -308,6 +311,7 @@ class Scribe(Peer):
         return self._observed([sys.executable, "-c", script], bed, proxy, conditions, {})
 
 
+@pytest.mark.slow
 def test_the_changes_of_a_peer_are_seen_between_its_requests(quixbugs: Path, tmp_path: Path) -> None:
     server = FaultyServer().chat(*(as_json({"choices": []}) for _ in range(3)))
     bed = Bed(tmp_path / "bed", one_case(quixbugs))
@@ -319,6 +323,7 @@ def test_the_changes_of_a_peer_are_seen_between_its_requests(quixbugs: Path, tmp
     assert [bed.grade(change.tree, Check()) for change in attempt.changes] == [False, True]
 
 
+@pytest.mark.slow
 def test_the_workbench_does_a_task_which_is_not_done_again(
     quixbugs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,6 +42,7 @@ def offered(machine: Machine, repo: Path, line: str) -> list[str]:
     return [word.strip() for word in done.out.split()]
 
 
+@pytest.mark.slow
 def test_bash_is_offered_verbs_tasks_and_sessions(machine: Machine, repo: Path) -> None:
     assert offered(machine, repo, "agent comp") == ["completion"]
     assert offered(machine, repo, "agent ne") == [], "a verb that another one replaced is not offered"

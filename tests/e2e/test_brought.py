@@ -2,12 +2,15 @@
 
 import shutil
 
+import pytest
+
 from tests.e2e.calc import SCRIPTS, calc_repo
 from tests.e2e.machine import WHOLE, Machine, bodies, journal_lines, journal_path
 
 RUN = ("run", "--task", "T-1", "--yes", "--json")
 
 
+@pytest.mark.slow
 def test_it_is_not_taken_up_and_can_be_seen(served: Machine) -> None:
     repo = calc_repo(served)
     parked = served.scripted(SCRIPTS, "run", "--task", "T-1", "--json", cwd=repo)

@@ -13,6 +13,7 @@ ANSWER = "Answer: It subtracts \x1b]52;c;aGk=\x07[@click=app.approve]**here**[/]
 SCRIPTS = {"chat:chat": (READ, ANSWER)}
 
 
+@pytest.mark.slow
 def test_a_question_shows_its_calls_and_the_reply_and_can_be_looked_at_again(served: Machine) -> None:
     repo = calc_repo(served)
     done = served.scripted(SCRIPTS, "chat", "what is wrong with add?", cwd=repo)

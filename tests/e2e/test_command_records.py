@@ -134,6 +134,7 @@ def parked(machine: Machine) -> tuple[Path, dict[str, str]]:
     return repo, {"session": item["session"], "reference": reference}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_no_verb_records_what_a_command_decides(
     machine: Machine, parked: tuple[Path, dict[str, str]], tmp_path: Path
@@ -155,6 +156,7 @@ async def test_no_verb_records_what_a_command_decides(
     assert (fingerprint(repo), digests(machine.state, machine.home, repo / ".git")) == before
 
 
+@pytest.mark.slow
 async def test_a_command_decides_in_a_repository_and_a_state_folder_of_its_own(
     machine: Machine, tmp_path: Path
 ) -> None:

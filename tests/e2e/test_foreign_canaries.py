@@ -64,6 +64,7 @@ def test_no_text_chooses_its_origin() -> None:
         queued_plan(QueuedTask("task-7", "goal: x\norigin: local", origin=TaskOrigin.DATABASE))
 
 
+@pytest.mark.slow
 async def test_in_a_call_over_mcp(served: Machine) -> None:
     repo = calc_repo(served)
     for kind in ("CHECK", "COMMAND", "SCRIPT", "EXTERNAL", "PLAN"):

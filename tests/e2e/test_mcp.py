@@ -134,6 +134,7 @@ async def test_a_run_is_stopped_by_who_started_it_and_goes_on_later(served: Mach
         assert (await told(talking, "run_task", task="T-1"))["state"] == "running"
 
 
+@pytest.mark.slow
 async def test_consultants_get_their_discipline_and_exactly_their_lines(machine: Machine) -> None:
     repo = calc_repo(machine)
     root, unit, test = str(repo), "calc.py", "test_calc.py"
@@ -188,6 +189,7 @@ async def test_consultants_get_their_discipline_and_exactly_their_lines(machine:
             assert (await told(talking, "tier"))["level"] == "local"
 
 
+@pytest.mark.slow
 async def test_a_note_is_found_and_a_new_one_waits_for_a_person(machine: Machine) -> None:
     note = "---\ntitle: Retry Logic\n---\nRetry transient errors three times.\n"
     repo = calc_repo(machine, {"memory/knowledge/retry.md": note, "memory/knowledge/tea.md": "Tea is hot.\n"})
@@ -304,6 +306,7 @@ def test_a_short_token_and_a_host_without_http_are_refused(machine: Machine) -> 
     assert machine.agent("mcp", "serve", "--host", "agent.example", cwd=repo).code == 2
 
 
+@pytest.mark.slow
 def test_nothing_survives_a_client_that_is_killed(machine: Machine) -> None:
     repo = calc_repo(machine, {**FILES, "test_calc.py": "import time\ntime.sleep(600)\n"})
     command, environ = launched(machine, SCRIPTS)

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.machine import Machine
 from tests.e2e.serving import listening
 from tests.fakes.faulty_server import END, PROPS, FaultyServer, as_json, delta, stream
@@ -48,6 +50,7 @@ def test_the_status_says_who_answers_now_and_what_is_off(machine: Machine) -> No
     assert "FAR_KEY" in done.out
 
 
+@pytest.mark.slow
 def test_a_random_model_is_tried_and_found_unfit(machine: Machine, tiny_model_path: Path) -> None:
     done = machine.agent("model", "test", str(tiny_model_path), cwd=machine.home)
     assert done.code == 1, done.said

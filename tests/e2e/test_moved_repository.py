@@ -4,6 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.calc import SCRIPTS, calc_repo
 from tests.e2e.machine import Machine
 from tests.e2e.test_inbox import RUN, reference
@@ -13,6 +15,7 @@ def branches(machine: Machine, repo: Path) -> str:
     return machine.git(repo, "for-each-ref", "--format=%(refname:short)", "refs/heads/agent")
 
 
+@pytest.mark.slow
 def test_a_parked_task_is_brought_to_its_end_where_the_repository_was_moved(served: Machine) -> None:
     repo = calc_repo(served)
     assert served.scripted(SCRIPTS, *RUN, cwd=repo).code == 3

@@ -137,6 +137,7 @@ def test_words_become_a_file_with_their_scope_and_checks(machine: Machine, repo:
     assert again.out.split()[0] == f"{file.stem}-2"
 
 
+@pytest.mark.slow
 def test_a_document_with_an_id_of_its_own_is_queued_once_whatever_became_of_it(machine: Machine, repo: Path) -> None:
     document = repo / "job.yaml"
     document.write_text(f"id: JOB-1\n{ADD}")

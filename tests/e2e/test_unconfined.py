@@ -64,6 +64,7 @@ def test_it_works_where_that_was_said(bare: Machine) -> None:
     assert configured["sandbox"]["holds"] is False
 
 
+@pytest.mark.slow
 def test_the_demo_is_ours_and_runs(bare: Machine) -> None:
     folder = bare.folder / "shop"
     done = bare.agent("demo", "--headless", "--json", "--folder", str(folder), cwd=bare.home)

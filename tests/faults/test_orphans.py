@@ -78,6 +78,7 @@ def test_a_start_killed_at_every_effect_leaves_no_orphan(tmp_path: Path) -> None
     assert json.loads(done.stdout) > 8
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_event_is_told_by_the_doctor_and_cleaned_by_the_next(served: Machine) -> None:
     repo = calc_repo(served)
     before = fingerprint(repo, ["memory"])
@@ -98,6 +99,7 @@ def test_a_run_killed_before_its_first_event_is_told_by_the_doctor_and_cleaned_b
     assert fingerprint(repo, ["memory"]) == before
 
 
+@pytest.mark.slow
 def test_what_holds_work_or_was_begun_is_left_alone(served: Machine) -> None:
     repo = calc_repo(served)
     running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="TaskStarted")

@@ -30,6 +30,7 @@ async def run_passing_on(folder: Path, line: str, seconds: float, on_piece: Call
     return await shell.run(command, on_piece)
 
 
+@pytest.mark.slow
 async def test_a_gigabyte_of_output_costs_no_memory(tmp_path: Path) -> None:
     await run(tmp_path, "true")
     process = psutil.Process()

@@ -260,6 +260,7 @@ async def read_from_pty(case: str) -> bytes:
     return bytes(written)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["waiting", "diff", "running", "trouble"])
 async def test_nothing_foreign_reaches_a_real_terminal(case: str) -> None:
     written = await read_from_pty(case)

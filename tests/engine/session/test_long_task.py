@@ -106,6 +106,7 @@ def interjections() -> list[Intent]:
     return [*mixed, *notes[len(others) :]][:STEPS]
 
 
+@pytest.mark.slow
 async def test_nothing_is_read_twice_whatever_the_user_does_in_between(
     tmp_path: Path, llama_server: LlamaServer
 ) -> None:

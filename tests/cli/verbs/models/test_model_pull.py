@@ -56,6 +56,7 @@ def pull(machine: Machine, name: str) -> Done:
     return machine.agent("model", "pull", name, cwd=machine.folder)
 
 
+@pytest.mark.slow
 def test_a_usual_quantization_is_pulled_listed_and_removed(machine: Machine, tmp_path: Path, hub: ModelHub) -> None:
     done = pull(machine, "ada/tiny-GGUF")
     assert done.code == ExitCode.DONE, done.said

@@ -45,6 +45,7 @@ def drawn(machine: Machine, repo: Path, session: str) -> None:
     assert machine.agent(*export, "json", "--at", "3", cwd=repo).code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("finished demo")
 def test_a_session_is_forked_listed_and_exported(finished_demo: FinishedDemo) -> None:
     finished_demo.restore()

@@ -89,6 +89,7 @@ def test_the_address_of_the_database_is_shown_without_its_secrets(site: Site) ->
     assert site.agent("database", "check", url="").code == 2
 
 
+@pytest.mark.slow
 def test_a_task_is_queued_done_withdrawn_and_freed_in_the_database(site: Site) -> None:
     assert "the queue default at " in site.add("bye").out
     policy = site.machine.folder / "policy.yml"
@@ -112,6 +113,7 @@ def test_a_task_is_queued_done_withdrawn_and_freed_in_the_database(site: Site) -
     assert not site.user.root.joinpath("tasks").exists()
 
 
+@pytest.mark.slow
 def test_a_forged_row_is_told_by_check_and_by_the_worker(site: Site) -> None:
     site.add("bye")
     assert site.report()["uncounted"] == []
