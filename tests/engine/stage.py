@@ -86,6 +86,8 @@ def change(before: str, after: str, path: str = ANSWER) -> str:
 
 WRITES_DIFFS = Settings(tools_allowed=tuple(name for name in DEFAULT_TOOLS if name != "rewrite"))
 """Settings of a model that writes diffs: its prompts have the long rules, with their example."""
+# One for all tests, so that it checks each schema once.
+SCHEMAS = SchemaChecker(os.environ)
 FINISH = call("finish", '{"summary": "the answer is right"}')
 
 
@@ -185,7 +187,7 @@ async def a_stage(
         environment_for=environment_for,
         redacted=redactor.redact,
         past_speed=earlier_speed,
-        schemas=SchemaChecker(os.environ),
+        schemas=SCHEMAS,
         tool_sources=tool_sources,
     )
     writer = await asyncio.to_thread(JournalWriter.open_new, folder / "sessions" / SESSION, redactor)

@@ -62,7 +62,7 @@ class LineTools:
         if self._process is None or self._process.returncode is not None:
             pipe = asyncio.subprocess.PIPE
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", _SERVER, str(self._tools)), stdin=pipe, stdout=pipe, limit=20_000_000
+                *(sys.executable, "-I", "-S", _SERVER, str(self._tools)), stdin=pipe, stdout=pipe, limit=20_000_000
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

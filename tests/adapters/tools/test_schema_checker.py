@@ -4,6 +4,7 @@ import asyncio
 import http.server
 import json
 import os
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -42,11 +43,21 @@ async def test_what_does_not_fit_is_told_with_its_place_in_a_short_line(value: o
 async def test_schemas_are_checked_together() -> None:
     asked: list[object] = [CITY, {"type": 7}, {"properties": []}, {"pattern": "("}]
     schemas = [json.dumps(each) for each in asked]
-    good, *bad = await SchemaChecker(os.environ).schema_problems(schemas)
+    checker = SchemaChecker(os.environ)
+    good, *bad = await checker.schema_problems(schemas)
     assert good == ""
     assert "7 is not valid" in bad[0]
     assert bad[1].startswith("properties: ")
-    assert await SchemaChecker(os.environ).schema_problems([]) == ()
+    assert await checker.schema_problems([]) == ()
+
+
+async def test_a_schema_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    checker = SchemaChecker(os.environ)
+    first = await checker.schema_problems([json.dumps(CITY), json.dumps({"type": 7})])
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    assert await checker.schema_problems([json.dumps({"type": 7}), json.dumps(CITY)]) == first[::-1]
+    with pytest.raises(ToolError, match="could not be started"):
+        await checker.schema_problems([json.dumps(CITY), json.dumps({"type": "object"})])
 
 
 async def test_a_pattern_that_cannot_be_read_is_a_problem_of_the_schema() -> None:

@@ -14,6 +14,7 @@ from agent_workbench.system.programs import child_environment
 
 _SECONDS = 10.0
 _ANSWER_BYTES = 1_000_000
+_MOST_KNOWN = 500
 
 
 class SchemaChecker:
@@ -22,10 +23,21 @@ class SchemaChecker:
     def __init__(self, environ: Mapping[str, str], *, seconds: float = _SECONDS) -> None:
         self._environ = environ
         self._seconds = seconds
+        self._known: dict[str, str] = {}
 
     async def schema_problems(self, schemas: Sequence[str]) -> tuple[str, ...]:
-        """Return for each schema why it is invalid, empty where it is valid; raise `ToolError`."""
-        return await self._ask([(schema, None) for schema in schemas]) if schemas else ()
+        """Return for each schema why it is invalid, empty where it is valid; raise `ToolError`.
+
+        Each schema is checked once: sources list their tools again for each task, and mostly the same ones.
+        """
+        known = {schema: self._known[schema] for schema in schemas if schema in self._known}
+        new = [schema for schema in dict.fromkeys(schemas) if schema not in known]
+        if new:
+            known.update(zip(new, await self._ask([(schema, None) for schema in new]), strict=True))
+            self._known.update(known)
+            for oldest in list(self._known)[:-_MOST_KNOWN]:
+                del self._known[oldest]
+        return tuple(known[schema] for schema in schemas)
 
     async def problem(self, schema: str, value: str) -> str:
         """Return why a JSON value does not fit a valid schema, empty if it fits; raise `ToolError`."""
