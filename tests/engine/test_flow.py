@@ -182,7 +182,7 @@ def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None
             assert not isinstance(move, flow.Idle) or idle
         elif state.run is None or (state.run.phase is Phase.OVER and state.run.waiting is None and not state.trouble):
             notes = flow.ProposeNotes | flow.WriteNotes | flow.Decide
-            assert isinstance(move, flow.Idle | flow.Execute | flow.Recover | notes)
-            assert state.open_note_offer is not None or not isinstance(move, notes)
+            assert isinstance(move, flow.Idle | flow.Execute | flow.Recover | flow.AwaitRetry | notes)
+            assert state.open_note_offer is not None or not isinstance(move, notes | flow.AwaitRetry)
         else:
             assert not isinstance(move, flow.Idle)
