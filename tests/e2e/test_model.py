@@ -82,7 +82,7 @@ def test_an_answer_that_breaks_off_is_kept_and_never_executed(machine: Machine) 
 def test_a_server_of_ours_that_is_killed_mid_answer(machine: Machine, tiny_model_path: Path) -> None:
     environ = {"AGENT_MODEL__PATH": str(tiny_model_path)}
     repo = calc_repo(machine)
-    endless = GOOD[0].replace("I change it.", "I change it. " * 1_000)
+    endless = GOOD[0].replace("I change it.", " ".join(f"Point {each} is so." for each in range(1_000)))
     running = machine.start(*RUN, cwd=repo, scripts={"T-1": (endless,)}, halt="token", environ=environ)
     running.until_halted()
     below = psutil.Process(running.process.pid).children(recursive=True)

@@ -103,7 +103,9 @@ def find_candidates(
         if reason := _reason(entry, query, hit, matched):
             score = max(hit.score if hit is not None else 0.0, best if matched else 0.0)
             floor = LEAST_WORDS if entry.origin is SkillOrigin.PACKAGE else 1
-            said = set(hit.words if hit is not None else ()) - set(entry.domains)
+            said = set(hit.words if hit is not None else ()) - (
+                set(entry.domains) - {entry.name, *entry.patterns, *entry.languages}
+            )
             shared = sum(len(each.split()) for each in said)
             strong = matched or not query.words or shared >= floor
             weak = not strong or score < best * LEAST_SHARE
