@@ -18,7 +18,7 @@ MOST_CONSIDERED = 20
 """Number of found skills that are read and counted; the others are named as left out."""
 LEAST_SHARE = 0.35
 """A skill with a smaller share of the best one's score is not relevant."""
-LEAST_WORDS = 3
+LEAST_WORDS = 2
 """A bundled skill whose name, patterns and languages share fewer words with the task is not relevant."""
 ANY_LANGUAGE = "any"
 WILD = frozenset("*?[")
