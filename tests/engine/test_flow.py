@@ -168,6 +168,31 @@ def test_waiting_at_a_gate_costs_no_minutes() -> None:
     assert run.working_seconds == 0.0
 
 
+@pytest.mark.parametrize(
+    ("by", "tools", "begins"),
+    [
+        (("policy:diff=auto",), ("rewrite",), True),
+        (("policy:diff=auto", "policy:diff=auto"), ("rewrite", "rewrite"), True),
+        (("user", "policy:diff=auto"), ("rewrite", "rewrite"), False),
+        (("policy:diff=auto", "user"), ("rewrite", "rewrite"), False),
+        (("policy:diff=auto", "policy:diff=auto"), ("write_diff", "rewrite"), False),
+    ],
+)
+def test_an_attempt_is_given_up_only_if_nobody_has_a_part_in_the_change(
+    by: tuple[str, ...], tools: tuple[str, ...], *, begins: bool
+) -> None:
+    story: list[e.Event] = [replace(started(), wording=e.FAILING_FIRST), failing(CheckPurpose.BASELINE), TO_STEPS]
+    for number, (who, tool) in enumerate(zip(by, tools, strict=True)):
+        diff = replace(DIFF, id=ProposalId(f"P-{number}"), tool=tool)
+        decided = e.ActionDecided(diff.id, Verdict.APPROVE, who)
+        applied = e.PatchApplied(diff.id, ("a",), f"sha {number}", f"u{number}")
+        done = e.ActionFinished(diff.id, e.ActionResult.OK, "applied")
+        story += [e.ActionProposed(diff), decided, e.ActionStarted(diff.id), applied, done, failing()]
+        story += [] if number + 1 == len(by) else [e.ReflexionNoted(1, "")]
+    move = next_move(state_of(*story))
+    assert isinstance(move, flow.StartAfresh if begins else flow.Ask), move
+
+
 @settings(max_examples=50)
 @given(recorded(25))
 def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None:

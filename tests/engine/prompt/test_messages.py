@@ -4,6 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.intents import EditScratchpad
 from agent_workbench.core.model import AnswerFigures, Message, Purpose, Role
 from agent_workbench.core.plan import Task
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, Permission
@@ -111,6 +112,41 @@ def steps(draw: st.DrawFn) -> list[e.Event]:
     story += [answer, e.ActionProposed(DIFF), e.PatchApplied(P1, ("a",), "sha", "u"), done, failing, tested]
     story += draw(asked(Purpose.REFLEXION))
     return [*story, e.ModelAnswered(1, "Reflexion: so", AnswerFigures(), ""), *draw(NOISE), e.ReflexionNoted(1, "so")]
+
+
+@pytest.mark.parametrize("asked_first", [True, False])
+@pytest.mark.parametrize("end", ["loop", "vain", "undone"])
+def test_what_the_user_did_since_stays_where_a_prompt_is_answered_again(end: str, *, asked_first: bool) -> None:
+    failing = (CheckResult("test", 1, "out", 1.0),)
+    started = replace(STARTED, definition=replace(STARTED.definition, accept_tests=("test",)), wording=e.FAILING_FIRST)
+    checks = Proposal(P1, Permission.CHECK, CHECKS, "test", 0, purpose=CheckPurpose.BASELINE)
+    before: list[e.Event] = [
+        e.ActionProposed(checks),
+        e.TestsFinished(CheckPurpose.BASELINE, failing),
+        e.ActionFinished(P1, e.ActionResult.OK, "it fails"),
+    ]
+    own: list[e.Event] = [
+        e.UserSaid("mind b"),
+        e.ChunkPinned(HIDDEN),
+        e.ScratchpadChanged(T1, "a note of mine", e.Author.USER),
+    ]
+    built, answer = e.PromptBuilt(1, Purpose.EXECUTOR, 1, 1, "sha"), e.ModelAnswered(1, "WRONG", AnswerFigures(), "")
+    diff = replace(DIFF, id=ProposalId("P-2"))
+    ends: dict[str, list[e.Event]] = {
+        "loop": [e.ModelInterrupted(1, "WRONG", e.InterruptCause.REPETITION)],
+        "vain": [answer, e.ActionRejected(1, "the same", again=True)],
+        "undone": [
+            *(answer, e.ActionProposed(diff), e.PatchApplied(diff.id, ("a",), "sha", "u")),
+            e.StepUndone(diff.id, 1, ("a",), "t", afresh=True),
+        ],
+    }
+    after = [*own, *ends[end]] if asked_first or end == "loop" else [*ends[end][:1], *own, *ends[end][1:]]
+    run_ = state_of([started, *before, e.CodeRetrieved("q", CHUNKS), built, *after])
+    told = "\n".join(part.text for part in build_parts(run_, Purpose.EXECUTOR))
+    assert run_.run is not None
+    assert run_.run.tries_afresh
+    assert all(text in told for text in ("it fails", "mind b", HIDDEN.place, "a note of mine"))
+    assert "WRONG" not in told
 
 
 @settings(max_examples=50)

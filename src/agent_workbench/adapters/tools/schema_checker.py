@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.adapters.tools import schema_process
@@ -23,21 +24,22 @@ class SchemaChecker:
     def __init__(self, environ: Mapping[str, str], *, seconds: float = _SECONDS) -> None:
         self._environ = environ
         self._seconds = seconds
-        self._known: dict[str, str] = {}
+        self._known: dict[bytes, str] = {}
 
     async def schema_problems(self, schemas: Sequence[str]) -> tuple[str, ...]:
         """Return for each schema why it is invalid, empty where it is valid; raise `ToolError`.
 
         Each schema is checked once: sources list their tools again for each task, and mostly the same ones.
         """
-        known = {schema: self._known[schema] for schema in schemas if schema in self._known}
-        new = [schema for schema in dict.fromkeys(schemas) if schema not in known]
+        digests = [sha256(schema.encode("utf-8", "surrogatepass")).digest() for schema in schemas]
+        new = {digest: schema for digest, schema in zip(digests, schemas, strict=True) if digest not in self._known}
         if new:
-            known.update(zip(new, await self._ask([(schema, None) for schema in new]), strict=True))
-            self._known.update(known)
-            for oldest in list(self._known)[:-_MOST_KNOWN]:
-                del self._known[oldest]
-        return tuple(known[schema] for schema in schemas)
+            problems = await self._ask([(schema, None) for schema in new.values()])
+            self._known |= dict(zip(new, problems, strict=True))
+        found = tuple(self._known[digest] for digest in digests)
+        for oldest in list(self._known)[:-_MOST_KNOWN]:
+            del self._known[oldest]
+        return found
 
     async def problem(self, schema: str, value: str) -> str:
         """Return why a JSON value does not fit a valid schema, empty if it fits; raise `ToolError`."""

@@ -48,6 +48,19 @@ _COMPUTED = re.compile(r"[^/]*[{}%$*<].*", re.DOTALL)
 _LEAST_KEYWORD = 3
 
 
+def _is_data(path: str) -> bool:
+    return PurePosixPath(path).suffix.lower() in _DATA
+
+
+def _files_below(files: Iterable[str]) -> dict[str, list[str]]:
+    """Return the files below each folder; "" is the top."""
+    below: dict[str, list[str]] = {}
+    for path in files:
+        for folder in PurePosixPath(path).parents:
+            below.setdefault("" if str(folder) == "." else str(folder), []).append(path)
+    return below
+
+
 class JudgeSearch:
     """Search in the files of a base. `links` are its symbolic links with the paths that they lead to.
 
@@ -59,10 +72,8 @@ class JudgeSearch:
         self._files = dict.fromkeys(files)
         self._links = links
         self._suites = frozenset(suites)
-        self._below: dict[str, list[str]] = {}
-        for path in self._files:
-            for folder in PurePosixPath(path).parents:
-                self._below.setdefault("" if str(folder) == "." else str(folder), []).append(path)
+        self._below = _files_below(self._files)
+        self._data_folders = {each for each, below in self._below.items() if each and all(map(_is_data, below))}
         self._found: dict[str, None] = {}
         self._wanted: dict[str, tuple[str, int]] = {}
         self._scripts: set[str] = set()
@@ -220,9 +231,10 @@ class JudgeSearch:
     def _data(self, name: str, folder: str) -> None:
         """Take the data in a folder that a test names, or the file in one, if nothing but data is there."""
         stem = _joined(folder, name)
-        files = self._below.get(below := stem if stem in self._below else _folder(stem), ()) if stem else ()
-        if all(PurePosixPath(each).suffix.lower() in _DATA for each in files):
-            self._found |= dict.fromkeys(each for each in files if stem in {below, each})
+        below = stem if stem in self._below else _folder(stem) if stem in self._files else ""
+        if below in self._data_folders:
+            self._found |= dict.fromkeys(self._below[below] if stem == below else (stem,))
+            self._data_folders -= {stem}  # All of it is found, however often it is named.
 
     def _judge(self, path: str, folder: str, depth: int, *, script: bool = False) -> None:
         path = path if path in self._files else self._resolved(path)

@@ -50,7 +50,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             return replace(state, figures=event.figures, run=replace(costed, answer=event, answered_step=event.step))
         case ModelInterrupted():
             costed = _costed(state, run, event)
-            if event.cause is InterruptCause.REPETITION and run.retried:
+            if event.cause is InterruptCause.REPETITION and run.tries_afresh:
                 costed = replace(costed, prompt_parts=0, last_figures=None)
             # The workbench replaces a summary that got too long; it is no step of the task.
             blamed = int(event.cut and run.phase is not Phase.COMPACTING)

@@ -103,11 +103,7 @@ def find_candidates(
         if reason := _reason(entry, query, hit, matched):
             score = max(hit.score if hit is not None else 0.0, best if matched else 0.0)
             floor = LEAST_WORDS if entry.origin is SkillOrigin.PACKAGE else 1
-            said = set(hit.words if hit is not None else ()) - (
-                set(entry.domains) - {entry.name, *entry.patterns, *entry.languages}
-            )
-            shared = sum(len(each.split()) for each in said)
-            strong = matched or not query.words or shared >= floor
+            strong = matched or not query.words or _shared_words(entry, hit) >= floor
             weak = not strong or score < best * LEAST_SHARE
             found.append((-score, entry.name, SkillCandidate(entry, reason, weak=weak)))
     return (*named, *(candidate for _, _, candidate in sorted(found, key=lambda each: each[:2])))
@@ -153,6 +149,13 @@ def _passes(entry: SkillEntry, query: SkillQuery) -> bool:
     own = {word.lower() for word in entry.languages}
     speaks = not languages or not own or ANY_LANGUAGE in own or bool(own & languages)
     return speaks and (not domains or bool(domains & {word.lower() for word in entry.domains}))
+
+
+def _shared_words(entry: SkillEntry, hit: SkillHit | None) -> int:
+    """Return how many words of the skill the task has, not counting those of its domains alone."""
+    own = {entry.name, *entry.patterns, *entry.languages}
+    said = set(hit.words if hit is not None else ())
+    return sum(len(each.split()) for each in said if each in own or each not in entry.domains)
 
 
 def _matched_paths(entry: SkillEntry, paths: Iterable[str]) -> str:

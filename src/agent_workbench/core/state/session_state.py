@@ -161,7 +161,7 @@ class TaskRun(Struct, frozen=True):
         return any(each.command in self.checks[: self.required] and not each.passed for each in baseline)
 
     @property
-    def retried(self) -> bool:
+    def tries_afresh(self) -> bool:
         """True if an attempt that fails is given up, and the model asked again: a failing check alone is to pass."""
         return self.wording >= FAILING_FIRST and self.failed_before
 

@@ -77,7 +77,7 @@ async def read_answer(session: SessionContext) -> None:
     except REFUSALS as refusal:
         judges = refusal.paths if isinstance(refusal, JudgeTouched) else ()
         # Told, a small model writes the same again: it stands in its prompt.
-        again = isinstance(refusal, VainChange) and call.tool.name == REWRITE and run.retried
+        again = isinstance(refusal, VainChange) and call.tool.name == REWRITE and run.tries_afresh
         reason = f"{call.tool.name}: {error_text(refusal)}"
         await session.record(ActionRejected(answer.step, reason, judges=judges, again=again))
 

@@ -56,7 +56,9 @@ from agent_workbench.engine.prompt.reflexion import reflexion_request
 from agent_workbench.engine.prompt.step_history import steps_of
 from agent_workbench.engine.prompt.task_text import skill_changes
 
-NOTES, USER_WORDS = "scratchpad", "user"
+NOTES = "scratchpad"
+OF_THE_USER = frozenset({"user", "dropped", NOTES, PINNED, SKILL})
+"""Labels of the parts that stay where a prompt is answered again; of pins and skills the first word."""
 ABOUT_NOTES = (PromptBuilt, ModelAnswered, ModelInterrupted, ActionRejected, ActionDecided)
 """Events that no step's prompt tells while a summary of the notes is asked for, read and decided."""
 
@@ -169,7 +171,7 @@ class _Growth:
                 self._newest = _Prompt(tuple(self._parts), frozenset(self._shown))
                 self._parts += ((seq, part) for part in self._question(event.purpose))
                 self._unseen, self._asked, self._sent = [], True, True
-            case ModelInterrupted(cause=InterruptCause.REPETITION) if self._run.retried:
+            case ModelInterrupted(cause=InterruptCause.REPETITION) if self._run.tries_afresh:
                 # A small model goes on with a loop that it reads.
                 self._return_to(self._newest)
                 if self._parts[-1][1].text != LOOPED:
@@ -243,9 +245,10 @@ class _Growth:
         self._left_out.clear()
 
     def _return_to(self, prompt: "_Prompt") -> None:
-        """Take an earlier prompt again, with what the user said since."""
-        said = [each for each in self._parts[len(prompt.parts) :] if each[1].label == USER_WORDS]
-        self._parts, self._unseen, self._asked = [*prompt.parts, *said], [], False
+        """Take an earlier prompt again, with what the user said, changed and pinned since."""
+        since = (*self._parts[len(prompt.parts) :], *self._unseen)
+        own = [each for each in since if each[1].label.partition(" ")[0] in OF_THE_USER]
+        self._parts, self._unseen, self._asked = [*prompt.parts, *own], [], False
         self._shown = set(prompt.shown)
 
     def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:

@@ -249,7 +249,7 @@ async def retrieve(session: SessionContext) -> None:
     told = "\n".join(filter(None, (query.text, query.failing)))
     pinned = session.run.pinned
     found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
-    if session.run.retried:
+    if session.run.tries_afresh:
         found = tuple(_near(found, told))
     drawn = await _map(context, found, query.text)
     await session.record(CodeRetrieved(told, await context.with_imports(found), drawn))
@@ -283,16 +283,14 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> Repo
 
 
 def _near(found: Sequence[Chunk], told: str) -> Iterator[Chunk]:
-    """Yield the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
+    """Return the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
 
     What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown.
     """
     named = {each.path for each in found if PurePosixPath(each.path).name in told}
-    left = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
-    for each in found:
-        left -= each.path not in named
-        if each.path in named or left >= 0:
-            yield each
+    most = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
+    others = [each for each in found if each.path not in named][:most]
+    return (each for each in found if each.path in named or each in others)
 
 
 def _query(session: SessionContext) -> CodeQuery:
