@@ -161,14 +161,14 @@ LONG = "import os\n\nRATE = 2\n\n\ndef total(prices):\n    return max(prices)\n\
 IMPORTED = (Chunk("cart.py", 6, 7, CART.rstrip("\n"), 1.0, context="import os\n…"),)
 BOTH = call(
     "rewrite",
-    "Piece 1\n```\nimport os\nfrom math import fsum\n```\n"
-    "Piece 2\n```\ndef total(prices):\n    return sum(prices)\n```",
+    "Piece 1\n```\ndef total(prices):\n    return sum(prices)\n```\n"
+    "Piece 2\n```\nimport os\nfrom math import fsum\n```",
 )
 
 
 async def test_the_imports_of_a_file_are_offered_with_each_of_its_pieces(tmp_path: Path) -> None:
     said = [call("read_file", '{"path":"cart.py","first_line":9,"last_line":11}')]
-    said += [rewrite("def total(prices):\n    return min(prices)", "Piece 2"), SUMMARY, BOTH]
+    said += [rewrite("def total(prices):\n    return min(prices)"), SUMMARY, BOTH]
     files = {**FILES, "cart.py": LONG}
     approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
     async with (
@@ -183,12 +183,13 @@ async def test_the_imports_of_a_file_are_offered_with_each_of_its_pieces(tmp_pat
         first, second, *_, last = (
             "\n".join(each.text for each in request.messages) for request in stage.model.requests
         )
-        head = "Piece 1: cart.py:1-1, its imports; in one answer these come first, then another piece of the file\n"
-        assert f"{head}```\nimport os\n```\n\nPiece 2: cart.py:6-7\n```\ndef" in first
+        more = "where a piece of the file needs another one, these follow it in the same answer"
+        head = f"Piece 2: cart.py:1-1, its imports; {more}\n```\nimport os\n```\n"
+        assert f"Piece 1: cart.py:6-7\n```\n{CART}```\n\n{head}" in first
         assert "To rewrite: piece 3 is cart.py:9-11." in second
         assert second.count("import os") == 1
         assert SUMMARY.removeprefix("Summary: ") in last
-        assert f"{head}```\nimport os\n```\n\nPiece" in last
+        assert head in last
         assert last.count("import os\n") == 1
         assert "+from math import fsum\n" in proposal.diff
         assert "+    return sum(prices)\n" in proposal.diff

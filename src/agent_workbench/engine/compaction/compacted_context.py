@@ -199,7 +199,7 @@ async def _with_code(context: ToolContext, budget: PromptBudget, kept: ContextCo
     shown = _lines_by_path((*kept.pinned, *(chunk for event in newer for chunk in chunks_shown_by(event))))
     code: list[Chunk] = []
     repeated: list[Chunk] = []
-    # The imports of a file come before its first chunk, as they are now.
+    # The imports of a file come after its last chunk, as they are now.
     others = [chunk for chunk in wanted.values() if chunk.symbol != IMPORTS]
     for chunk in await context.with_imports(others[:MAX_CODE], anew=True):
         now = await relocate_chunk(context.workspace, chunk)

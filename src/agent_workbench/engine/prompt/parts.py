@@ -195,7 +195,7 @@ def piece_text(chunk: Chunk, number: int | None) -> str:
     """Return a chunk between fences under its number and location; without a number it cannot be rewritten."""
     head = f"Piece {number}: {chunk.place}" if number is not None else f"{chunk.place}, read-only"
     if number is not None and chunk.symbol == IMPORTS:
-        head += ", its imports; in one answer these come first, then another piece of the file"
+        head += ", its imports; where a piece of the file needs another one, these follow it in the same answer"
     above = f"{head}, below these lines of the file:\n{chunk.context}" if chunk.context else head
     fence = fence_for(chunk.text)
     return f"{above}\n{fence}\n{chunk.text.removesuffix(chr(10))}\n{fence}"

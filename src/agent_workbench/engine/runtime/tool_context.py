@@ -131,20 +131,22 @@ class ToolContext(Struct, frozen=True):
         self.scope.check_readable(path)
 
     async def with_imports(self, chunks: Sequence[Chunk], *, anew: bool = False) -> tuple[Chunk, ...]:
-        """Return code that is shown to the model, before the first chunk of each file the file's imports.
+        """Return code that is shown to the model, after the last chunk of each file the file's imports.
 
-        They are left out where the prompt shows them already (not with `anew`: a compaction makes another prompt), and
-        where the file may not be rewritten.
+        A small model rewrites what it reads first. They are left out where the prompt shows them already (not with
+        `anew`: a compaction makes another prompt), and where the file may not be rewritten.
         """
-        run, told, seen = self.state.run, list[Chunk](), dict[str, Chunk | None]()
-        for chunk in chunks:
-            if run is not None and chunk.path not in seen and may_rewrite(run, chunk.path):
+        run, told, found = self.state.run, list[Chunk](), dict[str, Chunk | None]()
+        last = {chunk.path: at for at, chunk in enumerate(chunks)}
+        for at, chunk in enumerate(chunks):
+            if run is not None and chunk.path not in found and may_rewrite(run, chunk.path):
                 pieces = () if anew else (await to_thread(offered_pieces, run)).pieces
                 own = [each for each in chunks if each.path == chunk.path]
-                seen[chunk.path] = await self._imports(own, [each for each in pieces if each.path == chunk.path])
-                told += filter(None, (seen[chunk.path],))
-            imports = seen.get(chunk.path)
+                found[chunk.path] = await self._imports(own, [each for each in pieces if each.path == chunk.path])
+            imports = found.get(chunk.path)
             told.append(chunk if imports is None else chunk.without_context(imports.text.split("\n")))
+            if imports is not None and at == last[chunk.path]:
+                told.append(imports)
         return tuple(told)
 
     async def _imports(self, chunks: Sequence[Chunk], pieces: Sequence[FilePiece]) -> Chunk | None:

@@ -27,8 +27,8 @@ def piece_rules(pieces: Sequence[FilePiece], names: Sequence[str], name_rules: S
         ways.append(_new(rules, rules.add(" | ".join(names))))
     if not ways:
         return ()
-    # One piece in an answer: a small model goes on with files that nobody asked for where it may. Imports come with the
-    # piece that needs them.
+    # One piece in an answer: a small model goes on with files that nobody asked for where it may. Imports may follow
+    # the piece that needs them.
     one = rules.add(" | ".join(ways))
     return (f"pieces ::= {one}", *rules.lines, *name_rules, *(name_spelling.COMMON if names else ()))
 
@@ -38,10 +38,10 @@ def _number(piece: FilePiece) -> int:
 
 
 def _with_more(rules: GrammarRules, piece: FilePiece, each: Mapping[int, str], offered: Sequence[FilePiece]) -> str:
-    """Return a name of the rule of a piece; after imports another piece of the file may follow."""
+    """Return a name of the rule of a piece; the imports of its file may follow it."""
     own = each[piece.number]
-    more = [each[other.number] for other in offered if other.path == piece.path and other is not piece]
-    return rules.add(f'{own} ("\\n" ({" | ".join(more)}))?') if piece.imports and more else own
+    more = [each[other.number] for other in offered if other.imports and other.path == piece.path]
+    return own if piece.imports or not more else rules.add(f'{own} ("\\n" ({" | ".join(more)}))?')
 
 
 def _piece(rules: GrammarRules, piece: FilePiece) -> str:

@@ -65,8 +65,8 @@ class ReadFile(BuiltinTool, frozen=True):
         if last - first < LEAST_LINES - 1:
             return ToolResult(told, shown=shown)
         more = await context.with_imports(shown)
-        above = (f"{chunk.place}\n{chunk.text}" for chunk in more if chunk.symbol == IMPORTS)
-        return ToolResult("\n\n".join((*above, told)), shown=more)
+        below = (f"{chunk.place}\n{chunk.text}" for chunk in more if chunk.symbol == IMPORTS)
+        return ToolResult("\n\n".join((told, *below)), shown=more)
 
 
 def _whole(path: str, first: int, text: str) -> tuple[Chunk, ...]:
