@@ -196,6 +196,23 @@ async def test_the_imports_of_a_file_are_offered_with_each_of_its_pieces(tmp_pat
         assert {each.difference for each in rerun(stage.journal())} <= {None}
 
 
+async def test_code_that_the_words_name_comes_first_and_little_else_is_shown(tmp_path: Path) -> None:
+    others = tuple(Chunk(f"{name}.py", 1, 2, "a = 1\nb = 2", 2.0) for name in ("one", "two", "three"))
+    found = (*others, Chunk("cart.py", 9, 10, "def other(prices):\n    return 1", 1.0, "other"))
+    named = Chunk("cart.py", 6, 7, CART.rstrip("\n"), 0.5, "total")
+    files = {**FILES, "cart.py": LONG, **{chunk.path: "a = 1\nb = 2\n" for chunk in others}}
+    task = (replace(TASK[0], description="Mend total() in cart.py"),)
+    chunks = GivenChunks((*found, named))
+    async with a_stage(
+        tmp_path, [RIGHT], tasks=task, start=files, approvals=OPEN, headless=True, retriever=chunks
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 1)
+        first = "\n".join(message.text for message in stage.model.requests[0].messages)
+        assert "Piece 1: cart.py:6-7\n" in first
+        assert [f"{chunk.path}:1-2" in first for chunk in others] == [True, True, False]
+
+
 async def test_an_older_version_offers_no_pieces(tmp_path: Path) -> None:
     async with a_stage(
         tmp_path, [RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS

@@ -50,6 +50,7 @@ CHANGES_NOTHING = frozenset({Permission.READ, Permission.CHECK, Permission.FINIS
 """Permissions of the tools that a task is offered which changes nothing."""
 _GLOB = re.compile(r"[*?\[\]]")
 # A path among the words of a command, as in `pytest tests/test_cart.py::test_total`.
+_NAMES = re.compile(r"\w+")
 _WORDS = re.compile(r"[^\s:;=\"']+")
 
 
@@ -250,7 +251,7 @@ async def retrieve(session: SessionContext) -> None:
     pinned = session.run.pinned
     found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
     if session.run.tries_afresh:
-        found = tuple(_near(found, told))
+        found = tuple(_near(found, query.text, told))
     drawn = await _map(context, found, query.text)
     await session.record(CodeRetrieved(told, await context.with_imports(found), drawn))
     session.publisher.show_activity("")
@@ -282,15 +283,18 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> Repo
     return await to_thread(map_repo, paths, [chunk.path for chunk in found], words, command)
 
 
-def _near(found: Sequence[Chunk], told: str) -> Iterator[Chunk]:
+def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     """Return the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
 
+    Definitions that the words name come first: a small model rewrites what it reads first.
     What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown.
     """
     named = {each.path for each in found if PurePosixPath(each.path).name in told}
     most = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
     others = [each for each in found if each.path not in named][:most]
-    return (each for each in found if each.path in named or each in others)
+    said = set(_NAMES.findall(words))
+    first = sorted(found, key=lambda each: said.isdisjoint(_NAMES.findall(each.symbol)))
+    return (each for each in first if each.path in named or each in others)
 
 
 def _query(session: SessionContext) -> CodeQuery:
