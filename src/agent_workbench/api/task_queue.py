@@ -119,7 +119,7 @@ async def read_queue_file(path: Path) -> bytes:
 
 def _with_named_scope(draft: TaskDraft, files: Collection[str]) -> Task:
     """Return the drafted task; one that might write everywhere may write the files it, its goal and checks name."""
-    from agent_workbench.engine.task.task_start import named_files
+    from agent_workbench.engine.task.first_search import named_files
 
     task = draft.task
     if task.scope.allowed_write_globs != ("**",):

@@ -49,11 +49,11 @@ from agent_workbench.engine.planning.plan_request import ask_plan
 from agent_workbench.engine.planning.survey import survey_repo
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import execute_proposal
+from agent_workbench.engine.task.first_search import retrieve
 from agent_workbench.engine.task.given_edits import propose_edits
 from agent_workbench.engine.task.model_step import ask
 from agent_workbench.engine.task.recovery import recover
 from agent_workbench.engine.task.task_end import close, roll_back
-from agent_workbench.engine.task.task_start import retrieve
 from agent_workbench.engine.task.undo import start_afresh, undo_diff
 
 

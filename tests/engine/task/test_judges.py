@@ -13,7 +13,8 @@ from agent_workbench.core.settings import Approval, Approvals, Limits, Permissio
 from agent_workbench.engine.answer.grammar_choice import choose_grammar
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.engine.task.task_start import retrieve, start_task
+from agent_workbench.engine.task.first_search import retrieve
+from agent_workbench.engine.task.task_start import start_task
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, reflexion
 from tests.fakes.ports import GivenChunks, Saying

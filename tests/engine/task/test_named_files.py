@@ -2,7 +2,7 @@
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import PathScope, Task
-from agent_workbench.engine.task.task_start import named_files
+from agent_workbench.engine.task.first_search import named_files
 
 
 def test_files_that_may_be_written_and_files_of_the_checks_are_named() -> None:

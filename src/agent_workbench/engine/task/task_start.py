@@ -1,57 +1,36 @@
-"""Start of a task: its base commit, its workspace, its checks, and the code found for its first prompt."""
+"""Start of a task: its base commit, its workspace, its tools and its checks."""
 
-import re
-from asyncio import to_thread
-from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
-
-from msgspec.structs import replace
+from collections.abc import Sequence
 
 from agent_workbench.core.checks.judge_search import JudgeSearch
 from agent_workbench.core.errors import PlanError, ShellError, StorageError, WorkspaceError
 from agent_workbench.core.events import (
     Author,
-    CodeRetrieved,
-    KnowledgeFound,
     PlanRead,
     RepoInstructions,
     TaskStarted,
     TaskStatusChanged,
 )
 from agent_workbench.core.ids import CommitId, TaskId
-from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
-from agent_workbench.core.repo.path_kinds import is_test
-from agent_workbench.core.repo.repo_map import RepoMap, map_repo
-from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.core.settings import PLAYBOOK_TOOLS, Approval, Permission, Settings
 from agent_workbench.core.skills.selection import PLAYBOOK_SKILL, brings_files, check_named, choosable, skills_of
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.tools.spec import FINISH, MCP, QUERY_KNOWLEDGE, REMEMBER, ToolSpec, describe_unheld
-from agent_workbench.engine.knowledge.search import find_knowledge
 from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.task.code_lookup import pin_mentions
+from agent_workbench.engine.task.first_search import task_words
 from agent_workbench.engine.task.repo_instructions import read_instructions
-from agent_workbench.engine.task.skill_choice import choose_skills
 from agent_workbench.engine.tools.builtin.finish import finish_spec
 from agent_workbench.engine.tools.check_runs import CheckList, check_list, refuse_denied
-from agent_workbench.engine.tools.failure_search import latest_failures
 
 MOST_NAMED = 3
-MOST_OTHERS = 2
-"""Pieces of code in the first prompt from files that nothing names."""
 SETTINGS = ".agent.yml"
 CHANGES_NOTHING = frozenset({Permission.READ, Permission.CHECK, Permission.FINISH})
 """Permissions of the tools that a task is offered which changes nothing."""
-_GLOB = re.compile(r"[*?\[\]]")
-# A path among the words of a command, as in `pytest tests/test_cart.py::test_total`.
-_NAMES = re.compile(r"\w+")
-_WORDS = re.compile(r"[^\s:;=\"']+")
 
 
 async def read_plan(session: SessionContext) -> tuple[TaskId, ...]:
@@ -196,7 +175,7 @@ async def _playbook_tools(session: SessionContext, task: Task) -> tuple[str, ...
     if session.ports.playbooks is None or session.settings.approvals.infrastructure is Approval.DENY:
         return ()
     named = PLAYBOOK_SKILL in skills_of(task)
-    hits = () if named else await session.ports.skills.rank(_said(task))
+    hits = () if named else await session.ports.skills.rank(task_words(task))
     return PLAYBOOK_TOOLS if named or PLAYBOOK_SKILL in {hit.name for hit in hits} else ()
 
 
@@ -234,83 +213,6 @@ def _allowed_checks(task: Task, settings: Settings) -> CheckList:
             advice="change the task's accept_tests or denylisted_commands, or the commands in .agent.yml",
         ) from error
     return checks
-
-
-async def retrieve(session: SessionContext) -> None:
-    """Choose skills, pin the code that the task mentions, and record what a search for the task finds."""
-    definition = session.run.definition
-    await choose_skills(session, await session.workspace(), _said(definition), named_files(definition))
-    session.publisher.show_activity("searching the code")
-    for remark in await pin_mentions(session, _said(session.run.definition)):
-        session.publisher.notify(remark)
-    await _find_knowledge(session)
-    query = _query(session)
-    chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
-    context = await session.tool_context()
-    told = "\n".join(filter(None, (query.text, query.failing)))
-    pinned = session.run.pinned
-    found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
-    if session.run.tries_afresh:
-        found = tuple(_near(found, query.text, told))
-    drawn = await _map(context, found, query.text)
-    await session.record(CodeRetrieved(told, await context.with_imports(found), drawn))
-    session.publisher.show_activity("")
-
-
-async def _find_knowledge(session: SessionContext) -> None:
-    """Record the notes that fit the task's words. A problem is told once in a session and stops nothing."""
-    if any(isinstance(each.event, KnowledgeFound) for each in session.run.history):
-        return  # a stop came between this search and that of the code
-    settings = session.settings
-    found = await find_knowledge(
-        session.ports.knowledge,
-        settings.memory.dir,
-        _said(session.run.definition),
-        max_tokens=settings.memory.knowledge_tokens,
-    )
-    past = (each.event for run in session.state.past for each in run.history)
-    if found.problem in {event.problem for event in past if isinstance(event, KnowledgeFound)}:
-        found = replace(found, problem="")
-    if found.notes or found.problem:
-        await session.record(found)
-
-
-async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> RepoMap:
-    own = context.settings.searched.exclude
-    listed = await context.workspace.list_files()
-    paths = [path for path in listed if context.may_read(path) and not any(matches_glob(path, glob) for glob in own)]
-    command = context.settings.test_command or next(iter(context.task.accept_tests), "")
-    return await to_thread(map_repo, paths, [chunk.path for chunk in found], words, command)
-
-
-def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
-    """Return the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
-
-    Definitions that the words name come first: a small model rewrites what it reads first.
-    What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown.
-    """
-    named = {each.path for each in found if PurePosixPath(each.path).name in told}
-    most = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
-    others = [each for each in found if each.path not in named][:most]
-    said = set(_NAMES.findall(words))
-    first = sorted(found, key=lambda each: said.isdisjoint(_NAMES.findall(each.symbol)))
-    return (each for each in first if each.path in named or each in others)
-
-
-def _query(session: SessionContext) -> CodeQuery:
-    task = session.run.definition
-    return CodeQuery(_said(task), latest_failures(session.run), named_files(task), RELEVANT)
-
-
-def _said(task: Task) -> str:
-    return "\n".join(part for part in (task.description, task.goal, task.suggested_approach) if part)
-
-
-def named_files(task: Task) -> tuple[str, ...]:
-    """Return the paths that a task names outside of its text: those it may write, and those in its checks."""
-    written = (glob for glob in task.scope.allowed_write_globs if not _GLOB.search(glob))
-    checked = (word for command in task.accept_tests for word in _WORDS.findall(command))
-    return tuple(dict.fromkeys((*written, *checked)))
 
 
 def _choose(plan: Plan, wanted: TaskId | None, taken: tuple[TaskId, ...] = ()) -> Task:

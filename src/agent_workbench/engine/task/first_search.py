@@ -1,0 +1,109 @@
+"""First search of a task: its skills, pinned code, notes, and the code that its first prompt shows."""
+
+import re
+from asyncio import to_thread
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from msgspec.structs import replace
+
+from agent_workbench.core.events import (
+    CodeRetrieved,
+    KnowledgeFound,
+)
+from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.plan import Task
+from agent_workbench.core.repo.path_kinds import is_test
+from agent_workbench.core.repo.repo_map import RepoMap, map_repo
+from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
+from agent_workbench.engine.knowledge.search import find_knowledge
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.task.code_lookup import pin_mentions
+from agent_workbench.engine.task.skill_choice import choose_skills
+from agent_workbench.engine.tools.failure_search import latest_failures
+
+MOST_OTHERS = 2
+"""Pieces of code in the first prompt from files that nothing names."""
+_NAMES = re.compile(r"\w+")
+_GLOB = re.compile(r"[*?\[\]]")
+# A path among the words of a command, as in `pytest tests/test_cart.py::test_total`.
+_WORDS = re.compile(r"[^\s:;=\"']+")
+
+
+async def retrieve(session: SessionContext) -> None:
+    """Choose skills, pin the code that the task mentions, and record what a search for the task finds."""
+    definition = session.run.definition
+    await choose_skills(session, await session.workspace(), task_words(definition), named_files(definition))
+    session.publisher.show_activity("searching the code")
+    for remark in await pin_mentions(session, task_words(session.run.definition)):
+        session.publisher.notify(remark)
+    await _find_knowledge(session)
+    query = _query(session)
+    chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
+    context = await session.tool_context()
+    told = "\n".join(filter(None, (query.text, query.failing)))
+    pinned = session.run.pinned
+    found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
+    if session.run.tries_afresh:
+        found = tuple(_near(found, query.text, told))
+    drawn = await _map(context, found, query.text)
+    await session.record(CodeRetrieved(told, await context.with_imports(found), drawn))
+    session.publisher.show_activity("")
+
+
+async def _find_knowledge(session: SessionContext) -> None:
+    """Record the notes that fit the task's words. A problem is told once in a session and stops nothing."""
+    if any(isinstance(each.event, KnowledgeFound) for each in session.run.history):
+        return  # a stop came between this search and that of the code
+    settings = session.settings
+    found = await find_knowledge(
+        session.ports.knowledge,
+        settings.memory.dir,
+        task_words(session.run.definition),
+        max_tokens=settings.memory.knowledge_tokens,
+    )
+    past = (each.event for run in session.state.past for each in run.history)
+    if found.problem in {event.problem for event in past if isinstance(event, KnowledgeFound)}:
+        found = replace(found, problem="")
+    if found.notes or found.problem:
+        await session.record(found)
+
+
+async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> RepoMap:
+    own = context.settings.searched.exclude
+    listed = await context.workspace.list_files()
+    paths = [path for path in listed if context.may_read(path) and not any(matches_glob(path, glob) for glob in own)]
+    command = context.settings.test_command or next(iter(context.task.accept_tests), "")
+    return await to_thread(map_repo, paths, [chunk.path for chunk in found], words, command)
+
+
+def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
+    """Return the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
+
+    Definitions that the words name come first: a small model rewrites what it reads first.
+    What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown.
+    """
+    named = {each.path for each in found if PurePosixPath(each.path).name in told}
+    most = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
+    others = [each for each in found if each.path not in named][:most]
+    said = set(_NAMES.findall(words))
+    first = sorted(found, key=lambda each: said.isdisjoint(_NAMES.findall(each.symbol)))
+    return (each for each in first if each.path in named or each in others)
+
+
+def _query(session: SessionContext) -> CodeQuery:
+    task = session.run.definition
+    return CodeQuery(task_words(task), latest_failures(session.run), named_files(task), RELEVANT)
+
+
+def task_words(task: Task) -> str:
+    """Return the words of a task by which code, notes and skills are searched."""
+    return "\n".join(part for part in (task.description, task.goal, task.suggested_approach) if part)
+
+
+def named_files(task: Task) -> tuple[str, ...]:
+    """Return the paths that a task names outside of its text: those it may write, and those in its checks."""
+    written = (glob for glob in task.scope.allowed_write_globs if not _GLOB.search(glob))
+    checked = (word for command in task.accept_tests for word in _WORDS.findall(command))
+    return tuple(dict.fromkeys((*written, *checked)))
