@@ -68,7 +68,7 @@ def test_patches_apply() -> None:
 @pytest.mark.slow
 @pytest.mark.xdist_group("llama")
 def test_random_edits_do_not_miss() -> None:
-    found = by_name(edits.measure(seeds=4, lines=20, vocabulary=1000, tokens=15))
+    found = by_name(edits.measure(seeds=4, lines=20, vocabulary=1000, tokens=60))
     assert found["wrong"] == found["answers that ended and were refused"] == 0
     assert found["answers that ended and apply exactly"] > 0
     assert found["tokens a second with it, of free text"] > 0
