@@ -23,8 +23,8 @@ from agent_workbench.engine.task.code_lookup import pin_mentions
 from agent_workbench.engine.task.skill_choice import choose_skills
 from agent_workbench.engine.tools.failure_search import latest_failures
 
-MOST_OTHERS = 2
-"""Pieces of code in the first prompt from files that nothing names."""
+MOST_OTHERS, MOST_TOKENS = 2, 1_200
+"""Limits of the code in the first prompt: pieces of files that nothing names, and estimated tokens of all."""
 _NAMES = re.compile(r"\w+")
 _GLOB = re.compile(r"[*?\[\]]")
 # A path among the words of a command, as in `pytest tests/test_cart.py::test_total`.
@@ -79,17 +79,21 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> Repo
 
 
 def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
-    """Return the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
+    """Yield the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
 
-    Definitions that the words name come first: a small model rewrites what it reads first.
-    What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown.
+    Code comes before tests, and definitions that the words name before others: a small model rewrites what it reads
+    first. What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown.
     """
     named = {each.path for each in found if PurePosixPath(each.path).name in told}
     most = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
     others = [each for each in found if each.path not in named][:most]
     said = set(_NAMES.findall(words))
-    first = sorted(found, key=lambda each: said.isdisjoint(_NAMES.findall(each.symbol)))
-    return (each for each in first if each.path in named or each in others)
+    first = sorted(found, key=lambda each: (is_test(each.path), said.isdisjoint(_NAMES.findall(each.symbol))))
+    left = MOST_TOKENS
+    for each in first:
+        if (each.path in named or each in others) and (each.tokens <= left or left == MOST_TOKENS):
+            left -= each.tokens
+            yield each
 
 
 def _query(session: SessionContext) -> CodeQuery:

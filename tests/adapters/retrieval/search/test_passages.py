@@ -1,4 +1,6 @@
-"""What is shown of found code: whole files, neighbours as one, and each with its context."""
+"""What is shown of found code: whole files, parts of a definition as one, and each with its context."""
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.search.passages import passages
@@ -28,15 +30,16 @@ def test_a_small_file_is_whole_and_once() -> None:
     assert chunk.context == ""
 
 
-def test_neighbours_become_one_at_the_place_of_the_better_one() -> None:
-    found = [method(5, 3.0), method(1, 2.0), method(2, 1.5), method(4, 1.0)]
-    made = passages(found, {"large.py": LARGE}, 100)
+def test_parts_of_a_definition_become_one_at_the_place_of_the_better_one_and_others_stay_apart() -> None:
+    """What is shown as one is rewritten as one: never the end of a function with the next."""
+    parts = [method(2, 3.0), method(1, 2.0), replace(method(3, 1.5), symbol="Large.method_2")]
+    made = passages(parts, {"large.py": LARGE}, 100)
     assert made.is_current
     places = [(chunk.first_line, chunk.last_line, chunk.score) for chunk in made.chunks]
-    assert places == [(5 + 4 * SIZE, 5 + 5 * SIZE + 30, 3.0), (5 + SIZE, 5 + 2 * SIZE + 30, 2.0)]
-    assert made.chunks[1].why == ("word_1", "word_2")
+    assert places == [(5 + 2 * SIZE, 5 + 3 * SIZE + 30, 3.0), (5 + SIZE, 5 + SIZE + 30, 2.0)]
+    assert made.chunks[0].why == ("word_2", "word_3")
     lines = LARGE.decode().split("\n")
-    assert made.chunks[1].text == "\n".join(lines[4 + SIZE : 5 + 2 * SIZE + 30])
+    assert made.chunks[0].text == "\n".join(lines[4 + 2 * SIZE : 5 + 3 * SIZE + 30])
 
 
 def test_a_piece_has_its_imports_once_and_its_class() -> None:

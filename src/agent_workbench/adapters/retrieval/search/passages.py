@@ -1,4 +1,4 @@
-"""Texts of found chunks: small files whole, neighbouring chunks as one, each with its context."""
+"""Texts of found chunks: small files whole, neighbouring chunks of a definition as one, each with its context."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 
 # A file is whole if it is at most this many times as large as a chunk.
 _WHOLE_RATIO = 1.5
-# Chunks with at most this many lines between them are one.
+# Chunks of one definition with at most this many lines between them are one passage.
 _GAP_LINES = 4
 _MAX_REASONS = 6
 # More than a model or a screen shows at once; further down a context would cost more than the search.
@@ -78,7 +78,9 @@ def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], *, is_whole: bool
     spans: list[_LineSpan] = []
     for each in sorted(chunks, key=lambda each: each.first_line):
         first, last = each.first_line - 1, min(each.last_line, len(lines)) - 1
-        if spans and first - spans[-1].last - 1 <= _GAP_LINES:
+        before = spans[-1] if spans else None
+        # A passage is what a model rewrites whole: one definition, not the end of one and the next.
+        if before and before.found[0].symbol == each.symbol and first - before.last - 1 <= _GAP_LINES:
             spans[-1].last = max(last, spans[-1].last)
             spans[-1].found.append(each)
         else:
