@@ -24,7 +24,7 @@ async def test_each_role_is_sampled_as_its_settings_say_and_its_seeds_are_record
     assert sampled == [
         (Purpose.EXECUTOR, Sampling(temperature=0.1)),
         (Purpose.REFLEXION, Sampling(temperature=0.9, top_k=5)),
-        (Purpose.EXECUTOR, Sampling(temperature=0.4)),
+        (Purpose.EXECUTOR, Sampling(temperature=0.6)),
         (Purpose.EXECUTOR, Sampling(temperature=0.1)),
     ]
     assert [event.sampling for event in built] == [sampling for _, sampling in sampled]
@@ -48,11 +48,11 @@ async def test_a_retry_is_sampled_warmer_until_the_checks_pass_and_a_read_betwee
     async with a_stage(tmp_path, sayings, settings=settings, approvals=OPEN, headless=True) as stage:
         await run_unattended(stage.session, stage.recorder, None)
         warm = [request.sampling.temperature for request in stage.model.requests]
-    assert warm == [0.2, 0.5, 0.5, 0.8, 0.2]
+    assert warm == [0.2, 0.7, 0.7, 0.8, 0.2]
 
 
 def test_the_temperature_is_bounded_and_a_model_that_thinks_keeps_its_servers() -> None:
-    assert [RoleSampling().sampling(failed).temperature for failed in (0, 1, 9)] == [0.2, 0.5, 1.0]
+    assert [RoleSampling().sampling(failed).temperature for failed in (0, 1, 9)] == [0.2, 0.7, 0.8]
     assert [RoleSampling(1.3).sampling(failed).temperature for failed in (0, 4)] == [1.3, 1.3]
     assert RoleSampling(0, retry_temperature=0).sampling(5).temperature == 0
     assert RoleSampling(top_k=5).sampling(5, thinks=True) == Sampling(top_k=5, thinking_budget_tokens=2048)

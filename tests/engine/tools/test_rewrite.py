@@ -76,6 +76,7 @@ async def test_an_attempt_that_fails_or_changes_nothing_is_made_again_from_the_s
         assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 4)
         first, *more = (request.messages for request in stage.model.requests)
         assert all(each == first for each in more)
+        assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, 0.8, 0.8]
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
 
 

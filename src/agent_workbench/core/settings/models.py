@@ -137,7 +137,7 @@ class RoleSettings(Struct, frozen=True):
 
 USUAL_TEMPERATURE = 0.2
 """Temperature of a role without one of its own. A model that thinks keeps its server's: cold it thinks in circles."""
-MOST_RETRY_TEMPERATURE = 1.0
+MOST_RETRY_TEMPERATURE = 0.8
 """Temperature that retries do not exceed; one that is set higher holds as it is."""
 
 
@@ -147,8 +147,8 @@ class RoleSampling(Struct, frozen=True):
     temperature: float | None = None
     """Sampling temperature; 0: always the likeliest token. Without it 0.2, or the server's own for a model that thinks.
     """
-    retry_temperature: float = 0.3
-    """Added to the temperature for each failed attempt since the last success, up to 1.0, so that a retry differs."""
+    retry_temperature: float = 0.5
+    """Added to the temperature for each failed attempt since the last success, up to 0.8, so that a retry differs."""
     top_p: float | None = None
     """Only the likeliest tokens that make up this share, 0 to 1."""
     top_k: int | None = None

@@ -106,7 +106,7 @@ def failed_attempts(run: TaskRun) -> int:
                 failed = 0 if run.acceptable(results) else failed + 1
             case ModelInterrupted(cut=True) | ActionRejected(empty_finish=False):
                 failed += 1
-            case StepUndone():
+            case StepUndone(afresh=False):
                 failed = 0
             case _:
                 continue
