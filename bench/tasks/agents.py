@@ -124,7 +124,8 @@ def read_journal(journal: Path, attempt: Attempt) -> None:
             # What the end of the time interrupted was not finished, and not malformed.
             attempt.malformed += kind == "model_interrupted" and body.get("cause") != "stopped"
         elif kind == "action_rejected":
-            attempt.malformed += not body.get("empty_finish", False)
+            # A rewriting that repeats the old text is in form and changes nothing, as with an agent that sends files.
+            attempt.malformed += not (body.get("empty_finish", False) or body.get("again", False))
         elif kind == "patch_applied":
             attempt.changes.append(Change(attempt.answers, body["tree"]))
             attempt.kept = True
