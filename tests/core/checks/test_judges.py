@@ -1,6 +1,7 @@
 """Judges of a task: the files that its commands name, call or are configured by, and who may change them."""
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.checks.judge_search import JudgeSearch
 from agent_workbench.core.checks.judges import Judges, Protection, changes_runs, runner_settings, test_files
@@ -138,6 +139,39 @@ def test_the_files_of_failing_tests_are_judges_of_a_whole_suite() -> None:
     failed = CheckResult("pytest", 1, "", 0.1, ("tests/test_flatten.py::test_deep",))
     assert Judges(task, (), ("pytest",), (failed,)).protected(Protection.READ_ONLY) == ("tests/test_flatten.py",)
     assert Judges(task, (), ("other",), (failed,)).protected(Protection.READ_ONLY) == ()
+
+
+MAKE = CheckResult("make test", 2, "", 0.1)
+CARGO = CheckResult("cargo test", 1, "", 0.1, ("tests::adds",))
+BUILT = CheckResult("cc -DSUM_TEST_MAIN src/sum.c && ./a.out", 0, "", 0.1)
+DOCTEST = CheckResult("pytest", 1, "", 0.1, ("src/sum.py::sum.sum_of",))
+PLAIN = CheckResult("make", 1, "*****\nFailed example:\n    sum_of(1, 2)\n", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "words", "result", "protection"),
+    [
+        ("src/sum.c", "`#ifdef SUM_TEST_MAIN`", "Mend the sum: make test passes", MAKE, Protection.READ_ONLY),
+        ("src/sum.c", "`#ifdef SUM_TEST_MAIN`", "SUM_TEST_MAIN fails in src/sum.c", MAKE, Protection.PERSON),
+        ("src/sum.c", "`#ifdef SUM_TEST_MAIN`", "Sum three numbers", replace(MAKE, exit_code=0), None),
+        ("src/sum.c", "`#ifdef SUM_TEST_MAIN`", "Sum three numbers", BUILT, Protection.READ_ONLY),
+        ("src/sum.c", "`#ifdef SUM_TEST_MAIN`", "Sum three numbers, and add a test", BUILT, None),
+        ("src/sum.rs", "`#[cfg(test)] mod tests`", "The tests of sum fail", CARGO, Protection.READ_ONLY),
+        ("src/sum.rs", "`#[cfg(test)] mod tests`", "Add a test of sum", CARGO, Protection.PERSON),
+        ("src/sum.py", "the doctest of sum_of", "Mend the sum", DOCTEST, Protection.READ_ONLY),
+        ("src/sum.py", "the doctest of sum_of", "Mend the sum", PLAIN, Protection.READ_ONLY),
+        ("src/sum.py", "the doctest of sum_of", "Mend the sum, and its doctest", PLAIN, Protection.PERSON),
+        # Examples in a docstring that no command runs are documentation.
+        ("src/sum.py", "the doctest of sum_of", "Mend the sum", MAKE, None),
+        ("src/other.py", "the doctest of sum_of", "Mend the sum", DOCTEST, None),
+    ],
+)
+def test_who_may_change_a_test_inside_a_source_file(
+    path: str, name: str, words: str, result: CheckResult, protection: Protection | None
+) -> None:
+    of = Judges(Task(TaskId("T-1"), words), (), (result.command,), (result,))
+    assert of.of_source_test(path, name) is protection
+    assert of.protection(path) is None
 
 
 PROJECT = '[project]\nname = "x"\n[tool.pytest.ini_options]\naddopts = "-q"\n'

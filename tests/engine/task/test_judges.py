@@ -72,6 +72,32 @@ async def test_attempts_on_the_judges_are_refused_and_counted(tmp_path: Path) ->
         assert {each.difference for each in rerun(stage.journal())} == {None}
 
 
+PYTHON = 'def sum_of(a, b):\n    """Sum.\n\n    >>> sum_of(1, 2)\n    3\n    """\n    return a - b\n'
+C = "int sum(int a) {\n    return a - b;\n}\n#ifdef SUM_TEST\nint main(void) { return sum(1) != 3; }\n#endif\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "check", "attack"),
+    [
+        ("sum.py", PYTHON, "python3 -B -m doctest sum.py", ("    3", "    -1")),
+        ("sum.c", C, "grep -q 'a + b' sum.c", ("int main(void) { return sum(1) != 3; }", "int main(void) {}")),
+    ],
+)
+async def test_tests_inside_a_program_are_read_only_and_the_program_is_not(
+    tmp_path: Path, path: str, text: str, check: str, attack: tuple[str, str]
+) -> None:
+    end = ";" if path == "sum.c" else ""
+    said = [change(*attack, path), change(f"    return a - b{end}", f"    return a + b{end}", path), FINISH]
+    mend = Task(T1, "Mend the sum", accept_tests=(check,))
+    async with a_stage(tmp_path, said, tasks=(mend,), approvals=OPEN, headless=True, start={path: text}) as stage:
+        ending = await run_unattended(stage.session, stage.recorder, (T1,))
+        run = stage.read_back().run
+        assert (ending.exit_code, run and run.judge_attempts) == (ExitCode.DONE, 1)
+        assert f"in {path} decides whether this task is done, so it is read-only" in refused(stage)[0].reason
+        assert stage.git("show", f"agent/T-1:{path}") == text.replace("a - b", "a + b").strip()
+        assert {each.difference for each in rerun(stage.journal())} == {None}
+
+
 async def test_the_rest_of_a_projects_file_is_open(tmp_path: Path) -> None:
     renaming = call("write_diff", '--- a/pyproject.toml\n+++ b/pyproject.toml\n@@ -4 +4 @@\n-name = "x"\n+name = "y"\n')
     said = [renaming, reflexion(), RIGHT, FINISH]

@@ -15,7 +15,7 @@ from agent_workbench.core.patch.globs import literal_glob
 from agent_workbench.core.patch.paths import fold_path, takes_place_of
 from agent_workbench.core.patch.values import FileOperation, FilePatch, LineKind
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.task_words import is_about_failures, named_words
+from agent_workbench.core.plan.task_words import asks_for_test, is_about_failures, named_words
 from agent_workbench.core.repo.path_kinds import is_test
 
 WHOLE_CONFIGS = frozenset(
@@ -49,6 +49,7 @@ SECTIONS = {
     "package.json": (("scripts",), ("jest",), ("mocha",), ("vitest",), ("ava",), ("tap",)),
 }
 """Files of which only these sections are about tests: the rest of them is no judge."""
+_DOCTEST_FAILS = re.compile(r"^Failed example:$|\[doctest\]", re.MULTILINE)
 
 
 class Protection(StrEnum):
@@ -91,6 +92,23 @@ class Judges(Struct, frozen=True):
             return Protection.READ_ONLY
         return None if self.passed_before else Protection.PERSON
 
+    def of_source_test(self, path: str, name: str) -> Protection | None:
+        """Return who may change the test `name` inside a source file (`source_tests`); the words may name it.
+
+        It judges where the acceptance failed, or a command names the file; in Python, where its tests are known to run.
+        """
+        commands = " ".join(self.required)
+        runs = any(self._failed()) or path.rpartition("/")[2] in commands
+        if path.endswith(".py"):
+            doctests = "doctest" in commands or any(_DOCTEST_FAILS.search(each.output) for each in self._failed())
+            runs = runs and (doctests or path in self._failing())
+        if not runs:
+            return None
+        meant = {each for each in re.findall(r"\w+", name.casefold()) if "test" in each} - {"test", "tests"}
+        if not asks_for_test(self.task) and not meant & named_words(self.task):
+            return Protection.READ_ONLY
+        return None if self.passed_before else Protection.PERSON
+
     @property
     def passed_before(self) -> bool:
         """True if the acceptance commands are known to have passed before any change."""
@@ -100,8 +118,12 @@ class Judges(Struct, frozen=True):
         return (each for each in self.baseline or () if each.command in self.required and not each.passed)
 
     def _all(self) -> tuple[str, ...]:
-        failing = (path for each in self._failed() for test in each.failed_tests for path in test_files(test))
+        # A program with tests of its own stays open: only these tests are read-only.
+        failing = (path for path in self._failing() if is_test(path) or not path.endswith(".py"))
         return tuple(dict.fromkeys((*self.paths, *failing)))
+
+    def _failing(self) -> Iterator[str]:
+        return (path for each in self._failed() for test in each.failed_tests for path in test_files(test))
 
 
 def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None) -> tuple[str, ...]:

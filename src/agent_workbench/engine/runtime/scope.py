@@ -78,12 +78,18 @@ class TaskBounds(Struct, frozen=True):
         )
 
     def _read_only(self) -> tuple[str, ...]:
-        """Return the judges of the task that no diff may change here. Unattended, no person can open one."""
-        run, config = self.state.run, self.state.config
+        """Return the judges of the task that no diff may change here."""
+        run = self.state.run
         if run is None:
             return ()
-        kinds = tuple(Protection) if config is not None and config.headless else (Protection.READ_ONLY,)
+        kinds = self.read_only
         return tuple(path for kind in kinds for path in run.judges.protected(kind) if not has_runner_settings(path))
+
+    @property
+    def read_only(self) -> tuple[Protection, ...]:
+        """Protections that no diff passes here. Unattended, no person can open a judge."""
+        config = self.state.config
+        return tuple(Protection) if config is not None and config.headless else (Protection.READ_ONLY,)
 
 
 def _below(folder: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.judges import Protection, changes_runs, has_runner_settings, runner_settings
+from agent_workbench.core.checks.source_tests import changed_tests
 from agent_workbench.core.errors import JudgeTouched, PatchError, WorkspaceError
 from agent_workbench.core.events import FAILING_FIRST, PatchApplied
 from agent_workbench.core.patch.application import apply_patch
@@ -101,7 +102,7 @@ def opened_judges(scope: TaskBounds, changes: tuple[FileChange, ...]) -> tuple[s
     """Return the paths of a change that decide about the task, so that a person has to approve exactly that.
 
     These are judges that the task's words name, and new files that change how its tests run. Raises `JudgeTouched` for
-    a change of what a file of a project says about tests.
+    a change of what a file of a project says about tests, and of tests inside a source file.
     """
     run = scope.run
     if run.wording < FAILING_FIRST or not run.checks:
@@ -116,6 +117,12 @@ def opened_judges(scope: TaskBounds, changes: tuple[FileChange, ...]) -> tuple[s
             raise JudgeTouched((change.path,), "what it says about tests in ")
         if protection is not None and (settings or new or not has_runner_settings(change.path)):
             found.append(change.path)
+        for name in changed_tests(change.path, before, after):
+            protection = judges.of_source_test(change.path, name)
+            if protection in scope.read_only:
+                raise JudgeTouched((change.path,), f"{name} in ")
+            if protection is not None and change.path not in found:
+                found.append(change.path)
     return tuple(found)
 
 
