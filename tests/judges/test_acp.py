@@ -13,7 +13,8 @@ import pytest
 from tests.e2e.calc import GOOD, RIGHT, calc_repo
 from tests.e2e.conftest import llama_server, server_environ, tiny_model_path
 from tests.e2e.machine import CHECKOUT, LAUNCHER, WAIT_SECONDS, Machine, bodies, journal_lines
-from tests.judges.npm import FETCH_SECONDS, installed, ran
+from tests.judges.downloads import FETCH_SECONDS
+from tests.judges.npm import installed, ran
 from tests.llama_fixtures import LlamaServer
 
 __all__ = ["llama_server", "tiny_model_path"]

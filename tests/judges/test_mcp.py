@@ -13,7 +13,8 @@ import yaml
 from tests.e2e.calc import FILES
 from tests.e2e.machine import Machine
 from tests.e2e.test_mcp import served_over_http
-from tests.judges.npm import FETCH_SECONDS, installed, ran
+from tests.judges.downloads import FETCH_SECONDS
+from tests.judges.npm import installed, ran
 
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"

