@@ -116,3 +116,19 @@ async def test_a_second_step_is_neither_waited_for_nor_recorded(tmp_path: Path) 
         answers = [event.text for event in stage.events if isinstance(event, ModelAnswered)]
         assert answers == [f"{call('list_files')}\n", change("wrong", "right"), FINISH]
         assert not [event for event in stage.events if isinstance(event, ModelInterrupted)]
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        ("    return width\n", "the same 'return width'"),
+        ("    return width\n\n", "the same 'return width'"),
+        ("a = read_file(1)\nb = read_file(2)\n", "the same 2 lines"),
+    ],
+)
+def test_what_was_repeated_is_counted_in_its_own_lines(block: str, told: str) -> None:
+    # What stands before the first copy may end as each copy does, so that a copy begins within a line.
+    for begin in ("", "x", "def area_of(width", f"other {block[-7:]}"):
+        found = stopped(begin + block * 90)
+        assert found is not None
+        assert told in found.what

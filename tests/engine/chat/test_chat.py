@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.cli.verbs.models.chat_output import ChatPrinter
 from agent_workbench.core.errors import ContextOverflow, ModelUnavailable
 from agent_workbench.core.events import (
     ActionDecided,
@@ -21,6 +22,7 @@ from agent_workbench.core.events import (
     PromptBuilt,
     UserSaid,
 )
+from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.hook_answers import HookOutcome
 from agent_workbench.core.intents import (
     AbortTask,
@@ -34,13 +36,14 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Accepted, PromptExpanded, Refused
 from agent_workbench.core.intents.plan import ProposePlan
-from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.core.settings.hooks import HookPoint, HookSettings
 from agent_workbench.core.state.chat import Chat
+from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.chat.chat_intents import IS_CHAT
 from agent_workbench.engine.chat.chat_prompt import LAST_CALL, SHORTENED
@@ -252,6 +255,25 @@ async def test_a_reply_cut_at_the_limit_is_one_and_a_cut_call_is_not_made(tmp_pa
         assert chat_of(stage).reply == ChatReplied(2, "a long", cut=True)
         assert not [each for each in stage.events if isinstance(each, ActionProposed)]
         assert_reruns(stage)
+
+
+async def test_a_reply_that_repeats_itself_is_told_as_that_and_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "It reads the file again.\n"
+    printer = ChatPrinter(as_json=False)
+    async with a_stage(tmp_path, (f"Answer: {line * 80}",)) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front)
+        printer.show(SessionUpdate(SessionState(), Live(streaming=Streaming(text=f"Answer: {line * 20}"))))
+        printer.show(SessionUpdate(stage.state))
+        reply = chat_of(stage).reply
+        assert reply is not None
+        assert (reply.text, reply.why_cut) == (line.strip(), "stopped: it repeated itself")
+        assert "limit" not in log_line(reply)
+        assert_reruns(stage)
+    assert capsys.readouterr().out.count(line.strip()) == 20
 
 
 async def test_a_full_context_leaves_the_older_half_out(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from agent_workbench.core.intents import CompleteCode, ExpandPrompt, ListPrompts
 from agent_workbench.core.intents.outcomes import CodeCompleted, PromptsListed, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.intents.plan import AddTask, DraftTask
 from agent_workbench.core.plan import PathScope, Task, TaskDraft
+from agent_workbench.core.plan.task_words import stated_goal, wants_only_checks
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, Completion, IndexStatus
 from agent_workbench.core.settings import Permission, Settings
-from agent_workbench.engine.task.task_draft import NO_CHECKS, DraftSources, clean_words, propose_task
+from agent_workbench.engine.task.task_draft import NO_CHECKS, UNTRUSTED_CHECK, DraftSources, clean_words, propose_task
 from tests.adapters.plans.plan_files import content, plan_file
 from tests.engine.compaction.test_compaction import text_of
 from tests.engine.front import in_front_of
@@ -243,3 +244,30 @@ async def test_a_saved_index_is_waited_for_before_the_scope_is_a_guess(tmp_path:
         drafted = await front.outcome(DraftTask("count the totals"))
         assert isinstance(drafted, TaskDrafted)
         assert any("first guess" in each for each in drafted.draft.remarks)
+
+
+async def test_a_test_command_without_trust_is_told_as_that(tmp_path: Path) -> None:
+    start = {**CODE, ".agent.yml": "test_command: pytest -q\n"}
+    async with a_stage(tmp_path, start=start, retriever=GivenChunks()) as stage, in_front_of(stage) as front:
+        drafted = await front.outcome(DraftTask("count the totals"))
+        assert isinstance(drafted, TaskDrafted)
+        assert UNTRUSTED_CHECK in drafted.draft.remarks
+        assert NO_CHECKS not in drafted.draft.remarks
+
+
+@pytest.mark.parametrize(
+    ("words", "new"),
+    [
+        ("The tests of @src/shop/cart.py fail", False),
+        ("tests/test_cart.py::test_total is red since today", False),
+        ("Fix the failing test of the cart", False),
+        ("The tests fail for 0: add a test of that", True),
+        ("A request that fails is sent again", True),
+        ("Count the totals in the tests folder", True),
+    ],
+)
+def test_no_new_test_is_asked_for_where_the_words_say_that_tests_fail(words: str, *, new: bool) -> None:
+    task = drafted(words, settings=Settings(test_command="pytest")).task
+    assert task.goal.startswith("A new test" if new else "The tests that fail pass, and so does pytest")
+    assert stated_goal(task) == ""
+    assert wants_only_checks(task) is (words != "The tests fail for 0: add a test of that")

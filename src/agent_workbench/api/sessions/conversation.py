@@ -61,12 +61,13 @@ class ToolCall(Struct, frozen=True):
 class Reply(Struct, frozen=True):
     """Reply to a message, in Markdown, with the calls made for it.
 
-    `cut`: it ended at the token limit. `stopped`: the user stopped the answer, and there is no reply.
+    `cut` says how it ended without an end of its own, empty for a whole one. `stopped`: the user stopped the answer,
+    and there is no reply.
     """
 
     text: str
     calls: tuple[ToolCall, ...] = ()
-    cut: bool = False
+    cut: str = ""
     stopped: bool = False
 
 
@@ -192,7 +193,7 @@ def _reply(chat: Chat) -> Reply:
             refused = event.result is ActionResult.REFUSED
             calls.append(ToolCall(proposed.tool, proposed.text, event.observation, refused))
     said = chat.reply
-    return Reply(said.text, tuple(calls), said.cut) if said is not None else Reply("", tuple(calls), stopped=True)
+    return Reply(said.text, tuple(calls), said.why_cut) if said is not None else Reply("", tuple(calls), stopped=True)
 
 
 @asynccontextmanager

@@ -15,11 +15,22 @@ class ChatStarted(RecordedValue, frozen=True):
 
 
 class ChatReplied(RecordedValue, frozen=True):
-    """The answer of this step is the reply to the newest message. `cut`: the limit of its length ended it."""
+    """The answer of this step is the reply to the newest message.
+
+    `cut`: it has no end of its own. It was cut at the limit of its length, or stopped as it repeated itself (`looped`).
+    """
 
     step: int
     text: str
     cut: bool = False
+    looped: bool = False
+
+    @property
+    def why_cut(self) -> str:
+        """How the reply ended without an end of its own, in a few words; empty for a whole one."""
+        if not self.cut:
+            return ""
+        return "stopped: it repeated itself" if self.looped else "cut at the token limit"
 
 
 class ChatShortened(RecordedValue, frozen=True):

@@ -112,6 +112,8 @@ def _said(event: Event) -> str:
             tools = (f"tools: {', '.join(brought)}",) if brought else ()
             started = f"{event.task} started on {event.workspace.branch}: {event.definition.description}"
             return "; ".join((started, *tools, *describe_unheld(event.specs)))
+        case ModelAnswered() if event.text.lstrip().startswith("Reflexion:"):
+            return ""  # `ReflexionNoted` follows and says it.
         case ModelAnswered():
             return f"step {event.step}: {event.text.removeprefix('Thought:')}"
         case ModelInterrupted(partial="", reasoning="", cause=InterruptCause.DIED):
@@ -208,7 +210,7 @@ def _said_of_chat(event: Event) -> str:
         case ChatStarted():
             return f"a chat with {len(event.specs)} tools: {', '.join(spec.name for spec in event.specs)}"
         case ChatReplied(cut=True):
-            return f"the reply was cut at the token limit: {event.text}"
+            return f"reply ({event.why_cut}): {event.text}"
         case ChatReplied():
             return f"reply: {event.text}"
         case ChatShortened():

@@ -5,7 +5,13 @@ import re
 from agent_workbench.core.plan import Task
 
 # The goal that a task in words gets beside the user's own (`drafted_goal`).
-_DRAFTED = re.compile(r"A new test(?: in \S+)? shows it, and .+ passes\.$", re.MULTILINE)
+_DRAFTED = re.compile(
+    r"(?:A new test(?: in \S+)? shows it, and .+ passes|The tests that fail pass, and so does .+)\.$", re.MULTILINE
+)
+_FAILS = r"\b(?:fail(?:s|ed|ing|ures?)?|red|broken)\b"
+_TEST_FAILS = re.compile(
+    rf"(?:\btests?\b|\btest_\w|\w_test\b)[^\n]{{0,80}}?{_FAILS}|{_FAILS}[^\n]{{0,40}}?\btests?\b", re.IGNORECASE
+)
 _TEST = r"(?:unit |regression |failing |integration )*(?:tests?|test ?cases?|specs?)\b"
 _WANTS = re.compile(
     rf"\b(?:new|an?other|more|add(?:s|ed|ing)?|writ(?:e|es|ing|ten)|creat(?:e|es|ing)|includ(?:e|es|ing)|with|needs?"
@@ -21,8 +27,13 @@ _FAILING = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|pass(?:es|ed|ing)?|red|gree
 _EDGES = "@`'\"“”‘’.,;:!?()[]{}<>*"
 
 
-def drafted_goal(where: str, check: str) -> str:
-    """Return the goal of a task in words: a new test (`where`: in this file, empty: anywhere), and its check."""
+def drafted_goal(words: str, where: str, check: str) -> str:
+    """Return the goal of a task in words: a new test (`where`: in this file, empty: anywhere), and its check.
+
+    Where the words say that tests fail, and ask for no other, these show it.
+    """
+    if _TEST_FAILS.search(words) and not _WANTS.search(words.replace("failing", "")):
+        return f"The tests that fail pass, and so does {check}."
     return f"A new test{f' in {where}' if where else ''} shows it, and {check} passes."
 
 

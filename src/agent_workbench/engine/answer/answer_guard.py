@@ -60,10 +60,12 @@ class AnswerGuard:
 
 
 def _repeated(found: Repetition, text: str, kept: str, thought: str) -> AnswerStop:
-    block = text[found.end : found.end + found.period].strip()
-    lines = block.count("\n") + 1
-    again = found.chars / found.period
-    size = f"{lines} lines" if lines > 1 else f"{clip_line(block, _BLOCK_CHARS)!r}"
+    block = text[found.end : found.end + found.period]
+    begins = block.rfind("\n") + 1  # A copy may begin within a line.
+    lines = [line for line in (block[begins:] + block[:begins]).split("\n") if line.strip()] or [""]
+    count = next(size for size in range(1, len(lines) + 1) if lines == (lines[:size] * len(lines))[: len(lines)])
+    again = found.chars / found.period * len(lines) / count
+    size = f"{count} lines" if count > 1 else f"{clip_line(lines[0].strip(), _BLOCK_CHARS)!r}"
     return AnswerStop(StopCause.REPETITION, kept, thought, f"stopped: it wrote the same {size} {again:.0f} times more")
 
 

@@ -125,7 +125,8 @@ class ChatAnswerLog(AnswerLog):
         await self._session.record(replace(cut, figures=end.figures, endpoint=end.endpoint, model=end.model))
         form = split_chat_answer(shown.text)
         if form.reply is not None and form.reply.strip():
-            await self._session.record(ChatReplied(self._step, form.reply.strip(), cut=True))
+            looped = cause is InterruptCause.REPETITION
+            await self._session.record(ChatReplied(self._step, form.reply.strip(), cut=True, looped=looped))
         else:
             await stop_at_misses(self._session, f"it was {why}")
 

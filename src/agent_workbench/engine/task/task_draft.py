@@ -31,8 +31,14 @@ MOST_FOUND = 8
 MOST_TESTS = 4
 TITLE_CHARS = 200
 MOST_LOOKS, LOOK_SECONDS = 20, 0.05
+SETTINGS_FILE = ".agent.yml"
 ANYWHERE = ("**",)
 NO_CHECKS = "no test_command is set: the model proposes a check when the task starts"
+UNTRUSTED_CHECK = (
+    "the test_command of .agent.yml is not trusted, so it is not run (`agent trust` shows it and asks): "
+    "the model proposes a check when the task starts"
+)
+_TEST_COMMAND = re.compile(rb"^test_command[ \t]*:[ \t]*[^\s#]", re.MULTILINE)
 # Commands to which paths of test files can be added.
 _PYTEST = re.compile(r"(?:[\w./-]+ -m )?(?:[\w./-]*/)?pytest(?: -[\w=-]+)*")
 
@@ -61,7 +67,10 @@ async def draft_task(
     draft = propose_task(said, next_id(plan.tasks), DraftSources(files, _paths_of(chunks), settings))
     long = await _too_long(sources, draft.mentions)
     kept = tuple(each for each in draft.mentions if each not in long)
-    remarks = [*draft.remarks, *(long_mention(each, lines) for each, lines in long.items())]
+    settled = [
+        UNTRUSTED_CHECK if each == NO_CHECKS and await _sets_test_command(sources) else each for each in draft.remarks
+    ]
+    remarks = [*settled, *(long_mention(each, lines) for each, lines in long.items())]
     if not built and not draft.mentions:
         remarks.append("the code is being indexed: the scope is a first guess")
     return TaskDraft(draft.task, kept, tuple(remarks))
@@ -77,6 +86,12 @@ async def _is_indexed(retriever: Retriever, sources: Sources) -> bool:
             retriever.prepare(sources)
         await asyncio.sleep(LOOK_SECONDS)
     return False
+
+
+async def _sets_test_command(sources: Sources) -> bool:
+    """Return True if the repository's own settings name a test command; without trust it does not count."""
+    contents = await sources.read_files((SETTINGS_FILE,))
+    return _TEST_COMMAND.search(contents.get(SETTINGS_FILE, b"")) is not None
 
 
 async def _too_long(sources: Sources, asked: Sequence[str]) -> dict[str, int]:
@@ -111,7 +126,7 @@ def propose_task(words: str, new: TaskId, sources: DraftSources) -> TaskDraft:
     tests = () if documents else _tests_of(paths, sources.files)
     checks = _checks(command_of(sources.settings.test_command, paths), tests)
     description, rest = _title(words)
-    shown = "" if documents or not checks else drafted_goal(tests[0] if len(tests) == 1 else "", checks[0])
+    shown = "" if documents or not checks else drafted_goal(words, tests[0] if len(tests) == 1 else "", checks[0])
     task = Task(
         new,
         description,

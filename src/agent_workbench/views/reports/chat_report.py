@@ -24,7 +24,7 @@ def chat_report(chat: Chat) -> Iterator[str]:
             case ActionFinished():
                 yield from ("", f"Result ({event.result}, {event.seconds:.1f} s):", "", fenced(event.observation))
             case ChatReplied():
-                cut = " (cut at the token limit)" if event.cut else ""
+                cut = f" ({event.why_cut})" if event.cut else ""
                 yield from ("", f"## Reply{cut}", "", fenced(event.text, "markdown", limit_chars=MOST_CHARS))
             case _:
                 pass

@@ -26,7 +26,7 @@ def chat_blocks(event: Event) -> list[Block]:
                 Block(f"It reads, and changes nothing. Tools: {tools}", Tone.DIM),
             ]
         case ChatReplied():
-            cut = [Block("cut at the token limit", Tone.WARN, "Reply", Tone.WARN)] if event.cut else []
+            cut = [Block(event.why_cut, Tone.WARN, "Reply", Tone.WARN)] if event.cut else []
             return [*reply_blocks(event.text), *cut]
         case ChatShortened():
             said = "the context is full: the older part of the conversation is no longer sent"

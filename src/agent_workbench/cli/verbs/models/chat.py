@@ -183,7 +183,7 @@ class _Talk:
             say_aside(expanded)
         reached = self._answered(self._conversation.say(expanded))
         if reached.cut:
-            say_aside("the reply was cut at the token limit (model.answer_tokens)")
+            say_aside(f"the reply was {reached.cut}")
         if reached.stopped:
             say_aside("stopped; there is no reply")
             return ExitCode.INTERRUPTED

@@ -133,7 +133,9 @@ class ChatPrinter:
         self.end_line()
 
     def _write(self, text: str) -> None:
-        if text.startswith(self._reply):
+        if self._reply.startswith(text):  # a reply that repeated itself is kept up to its second copy
+            fresh = ""
+        elif text.startswith(self._reply):
             fresh = text[len(self._reply) :]
         else:  # what was printed reads otherwise now: it is printed again below
             self.end_line()
