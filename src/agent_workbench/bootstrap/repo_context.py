@@ -45,8 +45,8 @@ Say = Callable[[str], None]
 async def find_repo(invocation: Invocation, shared: SharedResources | None = None) -> "RepoContext":
     """Return the repository around the folder of `invocation`; raise `RepoError` if there is none."""
     repository = await asyncio.to_thread(git_repository, invocation)
-    facts = await repository.inspect()
-    return RepoContext(invocation, repository, Path(facts.root), shared)
+    await repository.target()  # a repository without a commit is refused here
+    return RepoContext(invocation, repository, Path((await repository.checkout_files()).root), shared)
 
 
 def git_repository(invocation: Invocation) -> "Repository":

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.git.commands.discovery import discover
+from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import TaskId
@@ -54,6 +56,21 @@ def test_the_traps_work(user: User, canaries: Path) -> None:
             ["git", f"--work-tree={user.root}", *command.split()], cwd=user.root, capture_output=True, check=False
         )
     assert {"clean", "process", "diff", "fsmonitor", "hooks-reference-transaction"} <= traces(canaries)
+
+
+def test_a_filter_counts_as_it_is_configured_when_a_file_is_looked_at(user: User, tmp_path: Path) -> None:
+    program, paths = discover(str(user.root))
+    plumbing = Plumbing(program, paths.git_dir)
+    assert plumbing.run("for-each-ref")
+    assert "filters" not in vars(plumbing), "asked of git although no command looked at a file"
+    user.write(".gitattributes", "* filter=late\n")
+    user.git("config", "filter.late.clean", f"touch {tmp_path / 'late'}; cat")
+    user.write("README.md", "# Of another length\n")
+    assert b"README.md" in plumbing.run("diff-files", "--name-only", work_tree=str(user.root))
+    plumbing.run("hash-object", "--stdin-paths", stdin=b"README.md\n", work_tree=str(user.root))
+    assert not (tmp_path / "late").exists()
+    user.git("hash-object", "README.md")
+    assert (tmp_path / "late").exists()
 
 
 async def test_inspecting_runs_nothing(user: User, canaries: Path, repository: Repository) -> None:

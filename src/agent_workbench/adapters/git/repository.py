@@ -84,6 +84,10 @@ class Repository:
         facts = await asyncio.to_thread(lambda: self._now().checkout.facts())  # noqa: PLW0108 - `_now` blocks
         return replace(facts, copy_of=self._standing.copy_of, left=self._standing.left)
 
+    async def target(self) -> MergeTarget:
+        head, branch, _ = await asyncio.to_thread(lambda: self._now().checkout.where())  # noqa: PLW0108 - `_now` blocks
+        return MergeTarget(branch, head)
+
     async def list_tracked(self) -> tuple[str, ...]:
         return await asyncio.to_thread(lambda: self._now().tracked())
 

@@ -101,7 +101,7 @@ async def open_session(
         stack.push_async_callback(ports.model.close)
         stack.push_async_callback(ports.retriever.close)
         label = await _label(query, ports.plans, repo.plans(settings))
-        sandbox, facts = await ports.shell.observe(), await ports.workspaces.inspect()
+        sandbox, target = await ports.shell.observe(), await ports.workspaces.target()
         if headless and not query.chat:
             check_confined(sandbox, repo.invocation, settings)
         if headless and not sandbox.holds and say is not None:
@@ -112,13 +112,13 @@ async def open_session(
         if held is None:
             stack.push_async_callback(store.discard, opened)
         config = session_config(settings, sandbox, own_rules, headless=headless)
-        header = SessionStarted(opened.id, facts.root, facts.head, __version__, label=label)
+        header = SessionStarted(opened.id, str(repo.root), target.head, __version__, label=label)
         recorder = _recorder(opened, publisher, events, headless=headless)
         plans = await session_plans(recorder.state, ports.plans, shared=settings.database.active)
         ports = replace(ports, plans=plans, backlog=store.backlog)
         events.begin(recorder.state.seq, partial(store.read, opened.id, whole=True))
         resumed = await arrive(
-            opened, recorder.state, ports.memory, ports.workspaces, facts.root, settings.workspace.link
+            opened, recorder.state, ports.memory, ports.workspaces, str(repo.root), settings.workspace.link
         )
         await begin(recorder, header, config, resumed)
         stack.pop_all()

@@ -99,6 +99,9 @@ class Workspaces(Protocol):
     async def inspect(self) -> RepoFacts:
         """Return the state of the user's checkout; nothing that the repo configures is run. Raises `RepoError`."""
 
+    async def target(self) -> MergeTarget:
+        """Return the user's branch and its commit, without a look at the files; raise `RepoError`."""
+
     async def list_tracked(self) -> tuple[str, ...]:
         """Return the paths of HEAD's regular files, sorted."""
 

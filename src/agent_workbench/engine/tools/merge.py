@@ -83,8 +83,7 @@ def _generated(preview: MergePreview, what: str) -> str:
 
 async def merged_into(context: ToolContext) -> tuple[Preimage, ...]:
     """Return the target of a merge: the user's branch (`HEAD` when detached) and its commit."""
-    facts = await context.ports.workspaces.inspect()
-    return (_start(MergeTarget(facts.branch, facts.head)),)
+    return (_start(await context.ports.workspaces.target()),)
 
 
 def _reviewed(context: ToolContext, committed: Sequence[FileChange], merged: Sequence[FileChange]) -> tuple[str, ...]:

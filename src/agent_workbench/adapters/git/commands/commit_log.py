@@ -18,17 +18,17 @@ _ASKED_AT_ONCE = 1_000
 _MOST_BYTES = 64_000_000
 
 
-def past_commits(plumbing: Plumbing, head: str, limit: int, until: str) -> tuple[PastCommit, ...]:
+def past_commits(plumbing: Plumbing, head: CommitId | None, limit: int, until: str) -> tuple[PastCommit, ...]:
     """Return at most `limit` commits reachable from `head` and not from `until` (if any), newest first, no merges.
 
-    Empty if `until` is unknown, as after a rewritten history, or if git fails. Beyond 64 MB of messages and paths the
-    oldest commits are left out.
+    Without a `head` from HEAD. Empty if `until` is unknown, as after a rewritten history, or if git fails. Beyond 64 MB
+    of messages and paths the oldest commits are left out.
     """
     # Resolved once: the user may commit between two portions.
-    tip = plumbing.attempt("rev-parse", "--verify", "--quiet", f"{head}^{{commit}}")
-    if tip.status:
+    tip = head or plumbing.resolve("HEAD^{commit}")[0]
+    if tip is None:
         return ()
-    wanted = (os.fsdecode(tip.out).strip(), *((f"^{until}",) if until else ()))
+    wanted = (tip, *((f"^{until}",) if until else ()))
     found: list[PastCommit] = []
     size = 0
     while len(found) < limit and size < _MOST_BYTES:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -79,6 +79,11 @@ _READING = {
     *("commit-tree", "hash-object", "merge-tree", "write-tree"),
 }
 _WITH_OWN_INDEX = {"read-tree", "update-index"}
+# Commands that look at no file of a checkout, so that no filter can run in them.
+_UNFILTERED = {
+    *("cat-file", "commit-tree", "config", "diff-tree", "for-each-ref", "log", "ls-tree", "merge-base", "rev-list"),
+    *("rev-parse", "symbolic-ref", "update-ref", "var", "write-tree"),
+}
 _ASKING_CONFIG = {"--list", "--get", "--get-all", "--get-regexp"}
 _MOST_PATH_BYTES = 10_000
 _NAME = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -195,14 +200,16 @@ def git_environment(settings: Collection[tuple[str, str]] = _SETTINGS) -> dict[s
 
 
 class Plumbing:
-    """Git commands in one git directory, with every filter disabled that was configured when the object was created."""
+    """Git commands in one git directory, with every filter disabled that is configured when a command could run one."""
 
     def __init__(self, program: GitProgram, git_dir: str) -> None:
         self.program = program
         self.git_dir = git_dir
-        self._settings: tuple[tuple[str, str], ...] = _SETTINGS
-        self.filters = _filters(self.run("config", "--includes", "--list", "--name-only", "-z"))
-        self._settings += tuple((f"filter.{name}.{key}", value) for name in self.filters for key, value in _BLANKS)
+
+    @cached_property
+    def filters(self) -> tuple[str, ...]:
+        """Names of the configured filters, read once."""
+        return _filters(self.run("config", "--includes", "--list", "--name-only", "-z"))
 
     def attempt(
         self,
@@ -218,9 +225,12 @@ class Plumbing:
         Commands that read files need `work_tree`; `index` replaces the index file of `git_dir`. Raises `TrustError` for
         one that changes a repository for a command of the agent which does not own it.
         """
-        if _has_effect(arguments, index):
+        words = arguments[2:] if arguments[:1] == ("-c",) else arguments
+        if _has_effect(words, index):
             self._check_record(git_dir or self.git_dir)
-        variables = git_environment(self._settings) | dict(environment or {})
+        filters = () if words[0] in _UNFILTERED else self.filters
+        blanks = ((f"filter.{name}.{key}", value) for name in filters for key, value in _BLANKS)
+        variables = git_environment((*_SETTINGS, *blanks)) | dict(environment or {})
         if index:
             variables["GIT_INDEX_FILE"] = index
         where = ("-C", work_tree, f"--git-dir={git_dir or self.git_dir}", f"--work-tree={work_tree}")
@@ -266,9 +276,8 @@ class Plumbing:
         return os.fsdecode(self.run(*arguments, git_dir=git_dir)).removesuffix("\n")
 
 
-def _has_effect(arguments: Sequence[str], index: str) -> bool:
+def _has_effect(words: Sequence[str], index: str) -> bool:
     """Return True unless a git command is known to change nothing that anybody looks at."""
-    words = arguments[2:] if arguments[:1] == ("-c",) else arguments
     command, named = words[0], [each for each in words[1:] if not each.startswith("-")]
     if command == "symbolic-ref":
         return len(named) > 1

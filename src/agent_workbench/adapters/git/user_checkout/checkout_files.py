@@ -39,4 +39,4 @@ class CheckoutFiles:
         return await asyncio.to_thread(lambda: self._past(limit, until))
 
     def _past(self, limit: int, until: str) -> tuple[PastCommit, ...]:
-        return past_commits(self._checkout().plumbing, "HEAD", limit, until)
+        return past_commits(self._checkout().plumbing, None, limit, until)

@@ -56,7 +56,7 @@ def write_past_tree(objects: GitObjects, commits_ago: int, folder: Path) -> Past
             if _written(folder, path, data):
                 paths.append(path)
     found = PastTree(plumbing, str(folder), tuple(sorted(paths)), base)
-    found.later = past_commits(plumbing, "HEAD", commits_ago * 4, base)
+    found.later = past_commits(plumbing, None, commits_ago * 4, base)
     return found
 
 
