@@ -94,6 +94,10 @@ def test_a_name_that_is_unknown_or_broken_is_refused() -> None:
         check_named(choosable(ALL), ("review",))
 
 
+def test_origins_are_called_in_json_what_its_reference_says() -> None:
+    assert [*SkillOrigin] == ["repo", "user", "package"]
+
+
 def test_languages_come_from_files_and_from_words() -> None:
     assert languages_of(("a.py", "src/**/*.pyi", "x.yml", "README", "b.unknown")) == ("python", "yaml")
     assert languages_in("Validate the YAML, and go on.") == ("yaml",)
