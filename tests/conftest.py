@@ -82,8 +82,20 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Bring what each worker found in an order of its own into the order that all must have."""
+    """Bring what each worker found in an order of its own into the order that all must have, and free quick cases."""
     items.sort(key=lambda item: item.path)
+    _free_quick_cases(items)
+
+
+def _free_quick_cases(items: list[pytest.Item]) -> None:
+    """Take the mark `slow(quick=N)` from the first N cases of a test."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("slow")
+        test = item.nodeid.partition("[")[0]
+        cases[test] += 1
+        if mark is not None and cases[test] <= mark.kwargs.get("quick", 0):
+            item.own_markers.remove(mark)
 
 
 def _beginning_elsewhere(found: list[pytest.Item | pytest.Collector]) -> list[pytest.Item | pytest.Collector]:

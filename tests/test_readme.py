@@ -93,6 +93,7 @@ def test_make_knows_what_is_told(shell: Mapping[str, str]) -> None:
     assert "pytest" in run("make --dry-run test", ROOT, shell)
 
 
+@pytest.mark.slow
 def test_the_example_of_a_skill(tmp_path: Path, shell: Mapping[str, str]) -> None:
     repo = tmp_path / "repo"
     repo.mkdir()
@@ -155,6 +156,7 @@ def test_the_python_example_runs_a_task_under_its_policy(tmp_path: Path, shell: 
 
 
 @pytest.mark.xdist_group("llama")
+@pytest.mark.slow
 def test_the_python_example_of_a_conversation_gets_a_reply(tmp_path: Path, shell: Mapping[str, str]) -> None:
     _, body = PYTHON.findall(README)
     program, folder = tmp_path / "example.py", tmp_path / "shop"

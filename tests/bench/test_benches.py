@@ -43,6 +43,7 @@ def test_the_audit_answers_what_the_journals_hold() -> None:
     assert by_name(audit.measure(sessions=6, steps=2, rounds=1))["rebuild and query"] > 0
 
 
+@pytest.mark.slow
 def test_a_queue_in_a_database_hands_out_its_tasks() -> None:
     found = by_name(fleet_dispatch.measure(tasks=3, dispatched=4, queued=6, workers=(1, 2)))
     assert found["put to start, beside bare Procrastinate"] > 0
@@ -100,6 +101,7 @@ def test_a_large_index_is_built_saved_loaded_changed_and_searched() -> None:
     assert found["five fields for a query of 20 words"] > 0
 
 
+@pytest.mark.slow
 def test_skills_are_listed_chosen_and_read() -> None:
     found = by_name(skills.measure(skills=5, rounds=1))
     assert found["choose among 5 skills"] > 0

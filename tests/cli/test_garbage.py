@@ -33,12 +33,14 @@ def test_what_survived_is_gone_through_once() -> None:
     assert len(gc.get_objects()) < len(long_lived) < gc.get_freeze_count()
 
 
+@pytest.mark.slow
 def test_young_collections_change_nothing() -> None:
     before = gc.get_freeze_count()
     gc.collect(1)
     assert gc.get_freeze_count() == before
 
 
+@pytest.mark.slow
 def test_garbage_among_the_survivors_is_found_in_the_end() -> None:
     knots = [Knot()]
     gc.collect()

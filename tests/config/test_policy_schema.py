@@ -95,6 +95,7 @@ def test_a_task_is_taken_by_both_or_by_none(text: str) -> None:
     assert takes(queue_task_schema(), text) == read
 
 
+@pytest.mark.slow
 def test_every_key_and_every_form_of_a_rule_is_in_the_schema(tmp_path: Path) -> None:
     assert set(queue_task_schema()["properties"]) == set(KEYS)  # type: ignore[arg-type]
     policy = str(policy_schema())

@@ -102,6 +102,7 @@ NOT_FIRST = events().filter(lambda event: not isinstance(event, e.SessionStarted
 
 @settings(max_examples=60)
 @given(st.lists(NOT_FIRST, max_size=12))
+@pytest.mark.slow
 def test_live_and_read_back_are_the_same(story: list[e.Event]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         live, back = asyncio.run(_live_and_read_back(Path(folder) / SESSION, [START, *story]))

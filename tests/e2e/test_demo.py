@@ -32,6 +32,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     return Demo(machine, repo, machine.agent("demo", "--headless", "--json", "--folder", str(repo), cwd=machine.home))
 
 
+@pytest.mark.slow
 def test_it_ends_well_and_says_nothing_but_how(demo: Demo) -> None:
     assert demo.done.code == 0, demo.done.err
     *waited, ended = demo.done.err.splitlines()

@@ -24,6 +24,7 @@ def own_settings(machine: Machine) -> Path:
     return machine.home / ".config/agent-workbench/settings.yml"
 
 
+@pytest.mark.slow
 def test_a_found_model_is_written_for_all_repos_and_answers(machine: Machine, repo: Path) -> None:
     nowhere = {"OLLAMA_HOST": "127.0.0.1:9"}
     told = machine.agent("init", cwd=repo, environ=nowhere)

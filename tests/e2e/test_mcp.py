@@ -218,6 +218,7 @@ async def test_a_note_is_found_and_a_new_one_waits_for_a_person(machine: Machine
         assert "type: concept" in page.text
 
 
+@pytest.mark.slow
 async def test_a_repo_without_trust_or_plan_is_served(machine: Machine) -> None:
     from mcp import MCPError
 
@@ -276,6 +277,7 @@ async def test_http_serves_who_has_the_token_few_at_a_time_and_ends_with_its_par
             writing.close()
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_named_answers_to_its_name_and_the_users_own_token(machine: Machine) -> None:
     import httpx2
 

@@ -38,6 +38,7 @@ def test_no_model(machine: Machine, environ: Mapping[str, str], what: str, advic
     assert bodies(journal_lines(repo), "trouble_met")[0]["source"] == "model"
 
 
+@pytest.mark.slow
 def test_it_goes_on_once_there_is_a_model(served: Machine) -> None:
     repo = calc_repo(served)
     assert served.agent(*RUN, cwd=repo, environ={"AGENT_MODEL__URL": "http://127.0.0.1:9"}).code == 5

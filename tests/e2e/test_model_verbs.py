@@ -89,6 +89,7 @@ def test_a_test_of_what_is_not_there(machine: Machine) -> None:
         )
 
 
+@pytest.mark.slow
 def test_who_has_not_trusted_the_settings_is_told_why_no_model_is_configured(machine: Machine) -> None:
     files = {"README.md": "# Hello\n", ".agent.yml": CHAINS.replace("URL", "http://127.0.0.1:9")}
     repo = machine.new_repo("work", files)

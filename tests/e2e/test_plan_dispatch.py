@@ -147,6 +147,7 @@ def test_words_become_commits_with_a_trail(shop: Shop) -> None:
     assert more["tasks"][0]["estimate"]["steps"]["median"] == 2
 
 
+@pytest.mark.slow
 def test_what_nobody_approved_is_not_queued_without_a_yes(shop: Shop) -> None:
     shop.approved()
     text = (shop.repo / PLAN).read_text()
@@ -196,6 +197,7 @@ def test_tasks_are_taken_back_and_the_rest_is_planned_anew(shop: Shop) -> None:
     assert sorted(said) == sorted([[names["T-3"]], [names["T-2"]]]), "the journals say what was taken back"
 
 
+@pytest.mark.slow
 def test_a_first_plan_that_is_rejected_writes_nothing_and_keeps_the_reason(shop: Shop) -> None:
     (shop.repo / PLAN).unlink()
     plan = json.loads(shop.agent("plan", "new", "make it right", "--json").out)

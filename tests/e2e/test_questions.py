@@ -26,6 +26,7 @@ def repo(served: Machine) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_the_merge_ends_it_at_once(served: Machine, repo: Path) -> None:
     before = fingerprint(repo)
     with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:
@@ -36,6 +37,7 @@ def test_ctrl_c_at_the_merge_ends_it_at_once(served: Machine, repo: Path) -> Non
     assert fingerprint(repo) == before
 
 
+@pytest.mark.slow
 def test_a_merge_says_what_it_brings_and_shows_the_diff(served: Machine, repo: Path) -> None:
     before = fingerprint(repo)
     with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:
@@ -56,6 +58,7 @@ def test_a_merge_says_what_it_brings_and_shows_the_diff(served: Machine, repo: P
     ("flag", "method", "parents"),
     [("--squash", "squash", "mine"), ("--rebase", "rebase", "mine"), ("--no-ff", "merge", "mine task")],
 )
+@pytest.mark.slow
 def test_a_merge_is_made_by_the_method_that_a_flag_names(
     served: Machine, repo: Path, flag: str, method: str, parents: str
 ) -> None:
@@ -70,6 +73,7 @@ def test_a_merge_is_made_by_the_method_that_a_flag_names(
     assert served.agent("merge", "T-1", flag, cwd=repo).code != 0, "it is merged"
 
 
+@pytest.mark.slow
 def test_a_fast_forward_that_is_impossible_is_refused(served: Machine, repo: Path) -> None:
     served.git(repo, "commit", "--quiet", "--allow-empty", "--message", "Mine")
     before = fingerprint(repo)
@@ -79,6 +83,7 @@ def test_a_fast_forward_that_is_impossible_is_refused(served: Machine, repo: Pat
     assert fingerprint(repo) == before
 
 
+@pytest.mark.slow
 def test_the_name_of_a_branch_controls_no_terminal(served: Machine, repo: Path) -> None:
     served.git(repo, "switch", "--quiet", "--create", "a\x9b31m\u202eb")
     with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:
@@ -89,6 +94,7 @@ def test_the_name_of_a_branch_controls_no_terminal(served: Machine, repo: Path) 
 
 
 @pytest.mark.parametrize("move", ["branch", "commit", "task"])
+@pytest.mark.slow
 def test_a_merge_is_asked_for_again_where_it_would_be_another_one(served: Machine, repo: Path, move: str) -> None:
     main, agent = (served.git(repo, "rev-parse", each) for each in ("main", "agent/T-1"))
     with in_terminal(served, "merge", "T-1", cwd=repo) as terminal:

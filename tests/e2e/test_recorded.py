@@ -15,6 +15,7 @@ EXPECTED = json.loads((RECORDED / "v0.1" / "expected.json").read_text())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.slow(quick=3)
 def test_a_recorded_session_is_what_it_was(machine: Machine, name: str) -> None:
     repo, session = unpacked(machine, *name.split("/"))
     exported = json.loads(machine.agent("sessions", "export", session, "--format", "json", cwd=repo).out)

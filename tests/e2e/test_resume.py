@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.calc import SCRIPTS, calc_repo
 from tests.e2e.machine import Machine, bodies, journal_lines
 
@@ -14,6 +16,7 @@ def parked(machine: Machine) -> tuple[Path, str]:
     return repo, session.name
 
 
+@pytest.mark.slow
 def test_a_stopped_session_goes_on_without_the_screen(served: Machine) -> None:
     repo, session = parked(served)
     command = ("sessions", "resume", session[-6:-2], "--headless", "--yes", "--unconfined", "-v")
@@ -29,6 +32,7 @@ def test_a_stopped_session_goes_on_without_the_screen(served: Machine) -> None:
     assert (none.code, "no session stopped in a task" in none.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_newest_that_stopped_is_meant_where_none_is_named(served: Machine) -> None:
     repo, _ = parked(served)
     done = served.scripted(SCRIPTS, "sessions", "resume", "--headless", "--yes", "--unconfined", "--json", cwd=repo)

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.calc import FINISH, calc_repo
 from tests.e2e.machine import Done, Machine, write_files
 
@@ -55,6 +57,7 @@ def test_the_catalogue_in_the_shell(machine: Machine) -> None:
     assert "searched: " in machine.agent("skills", "list", cwd=repo).out
 
 
+@pytest.mark.slow
 def test_they_stand_in_the_prompt_from_a_trusted_repo_only(served: Machine) -> None:
     files = {"memory/plans/PLAN.yaml": PLAN, "settings.yml": "a: 1\n", ".env": ENV_FILE}
     repo = calc_repo(served, files | {".claude/skills/house-yaml/SKILL.md": HOUSE})

@@ -13,6 +13,7 @@ WORDS = '-x: make "add" add, in @calc.py and not @../../etc/passwd'
 TESTS = {".agent.yml": f"test_command: {sys.executable} test_calc.py\n"}
 
 
+@pytest.mark.slow
 def test_words_become_a_task_that_is_done(served: Machine) -> None:
     repo = calc_repo(served, TESTS)
     untrusted = served.scripted({"T-2": GOOD}, "run", WORDS, "--yes", cwd=repo)
@@ -59,6 +60,7 @@ def test_a_broken_plan_is_left_as_it_is(machine: Machine, plan: str) -> None:
     assert (repo / FILE).read_text() == plan
 
 
+@pytest.mark.slow
 def test_words_of_the_command_are_shown_on_the_screen_before_they_start(machine: Machine) -> None:
     repo = machine.new_repo("calc", {**FILES, ".agent.yml": ""})
     with in_terminal(machine, "tui", "make add() add: in @calc.py", cwd=repo) as terminal:

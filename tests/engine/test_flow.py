@@ -195,6 +195,7 @@ def test_an_attempt_is_given_up_only_if_nobody_has_a_part_in_the_change(
 
 @settings(max_examples=50)
 @given(recorded(25))
+@pytest.mark.slow
 def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None:
     state = SessionState()
     for each in story:

@@ -53,6 +53,7 @@ async def large_merge(user: User, folder: Path) -> CommitId:
     return commit
 
 
+@pytest.mark.slow
 async def test_a_merge_that_does_not_fit(user: User, tmp_path: Path) -> None:
     commit = await large_merge(user, tmp_path)
     user.write("untracked", "mine")

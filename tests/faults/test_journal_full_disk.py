@@ -26,6 +26,7 @@ def starve(directory: Path, limit: int) -> list[str]:
 
 # Limits below, at and above the size of a blob (10 kB and more), and those that end within a line.
 @pytest.mark.parametrize("limit", [0, 1, 300, 700, 701, 702, 1000, 1777, 5000, 12_000, 14_999])
+@pytest.mark.slow(quick=2)
 def test_a_write_that_fails_leaves_whole_lines(limit: int, tmp_path: Path) -> None:
     full, told, *rest = starve(tmp_path, limit)
     _, seq, size = full.split()
@@ -40,6 +41,7 @@ def test_a_write_that_fails_leaves_whole_lines(limit: int, tmp_path: Path) -> No
     assert not list(tmp_path.glob("blobs/.*"))
 
 
+@pytest.mark.slow
 def test_the_limits_fall_within_lines_and_within_blobs(tmp_path: Path) -> None:
     # If the events changed in size, the limits above would all hit the same place.
     stopped_at = {limit: int(starve(tmp_path / str(limit), limit)[0].split()[1]) for limit in (0, 300, 1000, 14_999)}

@@ -73,6 +73,7 @@ def server_with(number: str) -> FaultyServer:
 
 
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.slow(quick=2)
 def test_a_server_that_tells_it_everywhere(machine: Machine, number: str) -> None:
     repo = calc_repo(machine)
     with listening(server_with(number)) as url:
@@ -99,6 +100,7 @@ def test_a_plain_server_that_tells_it_in_its_list(machine: Machine, number: str)
 
 
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.slow(quick=2)
 def test_an_error_that_tells_it(machine: Machine, number: str) -> None:
     message = f"the request exceeds the available context size: {number.strip(chr(34))} tokens in {number[:250]}"
     error = {"code": HERE, "message": message, "type": "exceed_context_size_error"}
@@ -112,6 +114,7 @@ def test_an_error_that_tells_it(machine: Machine, number: str) -> None:
 
 
 @pytest.mark.parametrize("wait", ["9" * 400, "9" * 5_000, "1e308", "-5", "nan", "Fri, 31 Dec 9999 23:59:59 GMT"])
+@pytest.mark.slow(quick=2)
 def test_a_busy_server_that_asks_to_wait_so_long(machine: Machine, wait: str) -> None:
     busy = as_json({"error": {"message": "busy"}}, 429, {"Retry-After": wait})
     server = FaultyServer().chat(busy, busy, answer_with(GOOD[0], "1"), answer_with(GOOD[1], "1"))

@@ -173,6 +173,7 @@ def running_session(running: Running) -> str:
     return str(Done(0, running.out.read_text(), "").events[0]["session"])
 
 
+@pytest.mark.slow
 def test_output_that_nobody_reads_does_not_stop_the_work(served: Machine) -> None:
     repo = calc_repo(served)
     prefix = ("bash", "-c", '"$@" | head -1; exit ${PIPESTATUS[0]}', "bash")

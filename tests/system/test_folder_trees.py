@@ -12,6 +12,7 @@ from agent_workbench.system.folder_trees import remove_tree
 DEEP = "import os\nfor _ in range(3000):\n os.mkdir('0'); open('1', 'w').close(); os.chdir('0')"
 
 
+@pytest.mark.slow
 def test_a_folder_goes_at_any_depth(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

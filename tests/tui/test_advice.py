@@ -29,6 +29,7 @@ def reviewed(text: str = REVIEW, about: str = "") -> tuple[ConsultantAsked, Cons
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.slow
 async def test_the_waiting_diff_is_reviewed_beside_it(size: tuple[int, int]) -> None:
     session = ScriptedSession(*runs.up_to_first_diff())
     async with driving(session, size) as bench:

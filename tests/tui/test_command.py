@@ -215,6 +215,7 @@ async def test_ctrl_c_in_text_copies_and_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.parametrize("pane", ["0", "1", "2", "3"])
+@pytest.mark.slow(quick=2)
 async def test_time_and_last_line_are_shown_wherever_the_focus_is(size: tuple[int, int], pane: str) -> None:
     session = running(check())
     async with driving(session, size) as bench:

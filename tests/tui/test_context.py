@@ -171,6 +171,7 @@ async def test_what_stands_still_in_the_receipt_is_the_prompt_that_was_turned_to
         assert "prompt 1 of 3" in bench.text()
 
 
+@pytest.mark.slow
 async def test_code_is_pinned_and_dropped_in_the_receipt_with_what_that_saves() -> None:
     chunk = runs.retrieved()[0].chunks[0]
     async with driving(ScriptedSession(*runs.up_to_first_diff()), LARGE) as bench:

@@ -265,6 +265,7 @@ async def test_the_end_of_a_long_line_alone_is_not_the_line() -> None:
         assert bench.session.intents == []
 
 
+@pytest.mark.slow
 async def test_what_is_too_long_to_be_shown_cannot_be_approved() -> None:
     diff = "--- a/x.py\n+++ b/x.py\n@@ -0,0 +1 @@\n+" + "x" * WHOLE_CHARS + "x\n"
     for waits in (with_diff(diff), with_command("echo " + "x" * WHOLE_CHARS), with_check("echo " + "x" * WHOLE_CHARS)):
@@ -275,6 +276,7 @@ async def test_what_is_too_long_to_be_shown_cannot_be_approved() -> None:
             assert bench.session.intents == []
 
 
+@pytest.mark.slow
 async def test_a_long_command_is_shown_to_its_end() -> None:
     long = "echo " + "harmless " * 2_400 + "; dangerous"
     for waits in (with_command(long), with_check(long)):

@@ -1,5 +1,6 @@
 """A diff at the gate is taken by hunk and by line: what is approved is what was shown of it."""
 
+import pytest
 from msgspec.structs import replace
 from textual.widgets import TextArea
 
@@ -75,6 +76,7 @@ async def test_a_hunk_thought_better_of_is_taken_again_and_nothing_cannot_be_app
         assert bench.diff.taking is None
 
 
+@pytest.mark.slow
 async def test_what_was_left_counts_for_no_other_diff() -> None:
     async with driving(waiting(proposal(HUNKS)), LARGE) as bench:
         await bench.press("3", "space", "enter")
@@ -115,6 +117,7 @@ async def test_an_unusual_file_is_asked_about_twice() -> None:
         assert len(bench.session.intents) == 1
 
 
+@pytest.mark.slow
 async def test_both_sides_beside_each_other_show_every_line_and_folded_files_are_not_seen() -> None:
     async with driving(waiting(proposal(HUNKS)), (200, 24)) as bench:
         await bench.press("3", "z")

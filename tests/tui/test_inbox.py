@@ -134,6 +134,7 @@ async def test_an_item_opens_in_the_panes_and_is_decided_with_the_keys_of_the_ga
         assert (approval.proposal, approval.left) == (item.proposal.id, ())
 
 
+@pytest.mark.slow
 async def test_lines_that_were_not_shown_are_shown_before_they_are_approved() -> None:
     many = "".join(f"+line {number}\n" for number in range(200))
     diff = f"--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1,200 @@\n{many}"
@@ -162,6 +163,7 @@ async def test_special_paths_are_confirmed_by_a_second_press() -> None:
         assert decisions(there) == [ApproveProposal]
 
 
+@pytest.mark.slow
 async def test_a_hunk_is_left_out_with_its_reason() -> None:
     diff = "".join(f"--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-old\n+new\n" for name in ("a.py", "b.py"))
     item, there = waiting(*with_proposal(text=diff, diff=diff, paths=("a.py", "b.py"), special=()))
@@ -180,6 +182,7 @@ async def test_a_hunk_is_left_out_with_its_reason() -> None:
         assert approval.result_sha
 
 
+@pytest.mark.slow
 async def test_a_proposal_is_rejected_with_a_reason_and_checks_are_skipped() -> None:
     rejected, skipped = waiting(), waiting(*BASELINE, session=THIRD)
     async with driving(ScriptedSession(*runs.opening()), LARGE, waiting=[rejected, skipped]) as bench:
@@ -196,6 +199,7 @@ async def test_a_proposal_is_rejected_with_a_reason_and_checks_are_skipped() -> 
         assert decisions(skipped[1]) == [SkipProposal]
 
 
+@pytest.mark.slow
 async def test_after_a_decision_the_next_item_takes_its_place() -> None:
     first, second = waiting(), waiting(session=THIRD)
     async with driving(ScriptedSession(*runs.opening()), LARGE, waiting=[first, second]) as bench:
@@ -213,6 +217,7 @@ async def test_after_a_decision_the_next_item_takes_its_place() -> None:
         assert bench.app.tabs.front.session is second[1], "after the last one it shows how the session goes on"
 
 
+@pytest.mark.slow
 async def test_a_refused_decision_says_why_and_stays() -> None:
     first, second = waiting(), waiting(session=THIRD)
     async with driving(ScriptedSession(*runs.opening()), LARGE, waiting=[first, second]) as bench:
@@ -223,6 +228,7 @@ async def test_a_refused_decision_says_why_and_stays() -> None:
         assert bench.app.tabs.front.session is first[1]
 
 
+@pytest.mark.slow
 async def test_the_key_goes_from_item_to_item_and_round_again() -> None:
     first, second = waiting(), waiting(session=THIRD)
     async with driving(ScriptedSession(*runs.up_to_reflexion()), LARGE, waiting=[first, second]) as bench:
@@ -259,6 +265,7 @@ async def test_a_repository_without_trust_has_its_tabs_to_go_to() -> None:
         assert bench.app.tabs.front.session is bench.session
 
 
+@pytest.mark.slow
 async def test_nothing_but_the_proposal_can_be_decided_in_a_followed_session() -> None:
     item, there = waiting()
     async with driving(ScriptedSession(*runs.opening()), LARGE, waiting=[(item, there)]) as bench:
@@ -286,6 +293,7 @@ async def test_a_decision_waits_for_whoever_goes_on_and_the_session_can_be_opene
         await bench.until(lambda: decisions(there) == [Leave])
 
 
+@pytest.mark.slow
 async def test_what_the_session_does_next_is_followed() -> None:
     item, there = waiting()
     async with driving(ScriptedSession(*runs.opening()), LARGE, waiting=[(item, there)]) as bench:
@@ -329,6 +337,7 @@ async def test_what_is_foreign_in_the_inbox_is_shown_as_text() -> None:
         assert "\x1b" not in bench.text()
 
 
+@pytest.mark.slow
 async def test_how_the_inbox_looks(pytestconfig: pytest.Config, tmp_path: Path) -> None:
     ids = [SessionId(f"{OTHER[:-1]}{letter}") for letter in "abcde"]
     queued = (

@@ -161,6 +161,7 @@ async def test_markup_that_acts_would_be_found() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow(quick=2)
 async def test_nothing_foreign_acts_in_any_pane(case: str) -> None:
     async with driving(session_of(case), LARGE) as bench:
         shown = bench.text()

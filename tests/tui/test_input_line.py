@@ -70,6 +70,7 @@ async def test_words_become_a_task_that_is_shown_and_started(size: tuple[int, in
         assert area(bench).text == "", "what became a task is not offered again"
 
 
+@pytest.mark.slow
 async def test_a_task_is_only_added_or_edited_or_not_written_at_all() -> None:
     async with driving(idle()) as bench:
         await drafted(bench)

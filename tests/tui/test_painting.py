@@ -71,6 +71,7 @@ async def test_a_diff_that_grows_renders_its_new_lines_alone(rendered: list[int]
         assert fresh(bench) == bench.styled()
 
 
+@pytest.mark.slow
 async def test_a_line_that_is_known_has_the_border_of_its_pane(rendered: list[int]) -> None:
     async with driving(ScriptedSession(*runs.up_to_reflexion()), LARGE) as bench:
         for key in ("2", "1", "2"):  # the focus gives the border another colour

@@ -81,11 +81,13 @@ async def draw_screen(bench: Driver, name: str, sizes: Sizes, config: pytest.Con
 
 
 @pytest.mark.parametrize("name", SCENES)
+@pytest.mark.slow(quick=6)
 async def test_state(name: str, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     await draw(name, SCENES[name], THREE_SIZES, pytestconfig, tmp_path)
 
 
 @pytest.mark.parametrize("name", DIALOGUES)
+@pytest.mark.slow(quick=6)
 async def test_dialogue(name: str, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     await draw(name, DIALOGUES[name], THREE_SIZES, pytestconfig, tmp_path)
 

@@ -101,6 +101,7 @@ def test_a_new_line_begins_where_yaml_wants_it(line: str, indent: int) -> None:
     assert indent_after(line) == indent
 
 
+@pytest.mark.slow
 async def test_a_new_task_is_typed_over_its_placeholder_and_indented() -> None:
     text = "  - id: T-4\n    description: what is to be done\n    accept_tests: []\n"
     piece = PlanPiece("PLAN.yaml", "", 0, 0, text, 7, 8, runs.T3, new=True, placeholder="what is to be done")

@@ -81,6 +81,7 @@ async def opened(bench: Driver) -> Driver:
     return await bench.look()
 
 
+@pytest.mark.slow
 async def test_the_tree_says_what_each_task_does_and_what_it_cost(
     monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
@@ -146,6 +147,7 @@ async def test_a_dispatch_shows_who_approved_what_and_queues_after_a_yes() -> No
         assert work.asked == ["dispatch True"]
 
 
+@pytest.mark.slow
 async def test_a_task_is_taken_back_after_a_yes_and_another_one_is_not() -> None:
     work = GivenWork(*TREE)
     async with driving(ScriptedSession(*runs.opening()), LARGE, plan_work=lambda: work) as bench:
@@ -165,6 +167,7 @@ async def test_a_task_is_taken_back_after_a_yes_and_another_one_is_not() -> None
         assert work.asked == ["cancel T-2", "cancel all"]
 
 
+@pytest.mark.slow
 async def test_enter_opens_the_session_and_a_new_plan_is_asked_for_what_is_left() -> None:
     work, session = GivenWork(*TREE), ScriptedSession(*runs.opening())
     there = ScriptedSession(replace(runs.opening()[0], session=SESSION)).as_followed()

@@ -1,5 +1,7 @@
 """A recording in the panes: jumps, the timeline under the mouse, search, and the receipt that goes along."""
 
+import pytest
+
 from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.events import PromptBuilt, Recorded
 from agent_workbench.core.history.replay_marks import MarkKind
@@ -51,6 +53,7 @@ async def test_a_new_task_in_a_recording_opens_a_session_for_it() -> None:
         assert bench.session.intents == []
 
 
+@pytest.mark.slow
 async def test_a_search_goes_to_what_it_finds_and_the_receipt_follows() -> None:
     session = await replayed_session(EVENTS, at=6)
     app = WorkbenchApp(ScriptedHost(session), SessionRequest(), clock=FakeClock())

@@ -100,6 +100,7 @@ def forked() -> ScriptedSession:
     return ScriptedSession(*runs.up_to_reflexion())
 
 
+@pytest.mark.slow
 async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> None:
     past = GivenSessions()
     async with driving(ScriptedSession(*runs.up_to_reflexion()), past=past, others=[forked()]) as bench:
@@ -177,6 +178,7 @@ async def test_a_fork_is_asked_about_and_then_shown() -> None:
         assert bench.opened == [SessionRequest(session=FORKED)]
 
 
+@pytest.mark.slow
 async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture(
     pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
@@ -200,6 +202,7 @@ async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture(
         assert bench.screen.name == "sessions"
 
 
+@pytest.mark.slow
 def test_how_the_sessions_look(snap_compare: Compare, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     session = ScriptedSession(*runs.up_to_reflexion())
     app = WorkbenchApp(

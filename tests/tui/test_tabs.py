@@ -59,6 +59,7 @@ async def test_a_tab_that_is_left_before_it_has_its_session_leaves_it_then() -> 
         await bench.until(lambda: late.intents == [Leave("done")])
 
 
+@pytest.mark.slow
 async def test_a_tab_that_waits_says_so_and_has_a_gate_and_dialogues_of_its_own() -> None:
     other = ScriptedSession(*runs.opening())
     async with driving(ScriptedSession(*runs.up_to_reflexion()), LARGE, others=[other]) as bench:
@@ -106,6 +107,7 @@ async def test_a_tab_is_left_alone_and_the_last_one_ends_the_app() -> None:
         assert bench.app.farewells == ["kept"] * 3
 
 
+@pytest.mark.slow
 async def test_news_of_a_tab_that_went_behind_another_wait_until_it_is_in_front_again() -> None:
     other = ScriptedSession(*runs.opening())
     async with driving(ScriptedSession(*runs.up_to_reflexion()), others=[other]) as bench:

@@ -216,6 +216,7 @@ async def test_notes_are_edited_and_sent_with_what_they_were() -> None:
         assert bench.session.intents == [EditScratchpad(runs.T1, before, before + "- ask Mia\n")]
 
 
+@pytest.mark.slow
 async def test_what_is_typed_into_notes_stands_behind_them() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
         await bench.press("4", "i")
@@ -483,6 +484,7 @@ async def test_the_users_theme_and_keys_count_from_when_the_settings_were_read()
         await bench.until(lambda: "no_such_key" in bench.text())
 
 
+@pytest.mark.slow
 async def test_every_theme_can_be_chosen() -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff()), SMALL) as bench:
         for theme in bench.app.available_themes:

@@ -43,6 +43,7 @@ _json: st.SearchStrategy[JsonValue] = st.recursive(
 
 @given(st.dictionaries(texts(), _json, max_size=4))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@pytest.mark.slow
 def test_what_moves_out_comes_back(tmp_path: Path, body: JsonObject) -> None:
     assert Blobs(tmp_path).restore_long_texts(Blobs(tmp_path).replace_long_texts(body)) == body
 

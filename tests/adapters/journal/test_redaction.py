@@ -194,6 +194,7 @@ def test_a_key_in_json_is_found_line_by_line() -> None:
         "sig=",
     ],
 )
+@pytest.mark.slow(quick=2)
 def test_no_value_takes_more_than_linear_time(piece: str) -> None:
     # Whatever is quadratic takes minutes here, and the test's time runs out.
     assert environment_redactor({"A_NOTE": piece * (500_000 // len(piece))}).redact("nothing") == "nothing"

@@ -107,6 +107,7 @@ async def test_no_grant_to_write_leads_into_the_repo_or_the_workbench(bench: Ben
             assert "may not write" in await refused(server.list_tools())
 
 
+@pytest.mark.slow
 async def test_a_program_in_the_home_is_seen_with_its_interpreter_and_nothing_beside_it(bench: Bench) -> None:
     """As `uv tool install` leaves it: the program and its interpreter are in folders of the home."""
     tools, python = bench.home / ".local/bin", bench.home / "python/bin"
@@ -134,6 +135,7 @@ async def test_a_program_in_the_home_is_seen_with_its_interpreter_and_nothing_be
     assert not list(bench.home.rglob("written"))
 
 
+@pytest.mark.slow
 async def test_results_are_bounded_text_and_requests_of_a_server_are_refused(bench: Bench) -> None:
     said: list[str] = []
     async with bench.server("banner") as server:
@@ -170,6 +172,7 @@ async def test_a_server_that_breaks_is_reported_and_started_again_once(bench: Be
         assert await called(server, "echo", a=1) == '{"a": 1}'
 
 
+@pytest.mark.slow
 async def test_a_call_that_hangs_is_stopped_and_a_silent_server_ends_with_us(bench: Bench) -> None:
     async with bench.server() as server, bench.server("silent") as silent:
         await server.list_tools()

@@ -224,6 +224,7 @@ async def test_a_run_that_hangs_is_ended_with_all_it_started(site: Site) -> None
     assert str(site.root) not in {each.info["cwd"] for each in psutil.process_iter(["cwd"])}
 
 
+@pytest.mark.slow
 async def test_a_flood_is_bounded(site: Site) -> None:
     done = await site.run("shell head -c 70000000 /dev/zero | tr '\\0' 'a' | fold -w 1000", seconds=60)
     assert len(done.output) < 9_000_000

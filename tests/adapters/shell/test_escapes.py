@@ -85,6 +85,7 @@ def is_confined(bench: Bench) -> bool:
 
 
 @pytest.mark.parametrize("name", WRITES)
+@pytest.mark.slow(quick=4)
 async def test_writing_outside(name: str, bench: Bench, outside: Path, victim: int) -> None:
     before = picture(outside) | picture(bench.folder)
     output = await attack(bench, WRITES[name], outside, victim)
@@ -169,6 +170,7 @@ def let_listen(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.parametrize("network", [False, True])
 @pytest.mark.parametrize("binding", BINDINGS)
+@pytest.mark.slow(quick=4)
 async def test_pathname_sockets(
     binding: str, network: bool, bench: Bench, make_bench: MakeBench, outside: Path, victim: int
 ) -> None:
@@ -220,6 +222,7 @@ SOCKETS = {
 
 
 @pytest.mark.parametrize("name", SOCKETS)
+@pytest.mark.slow(quick=4)
 async def test_other_ways_to_a_socket(name: str, confined: Bench, outside: Path, victim: int) -> None:
     output = await attack(confined, SOCKETS[name], outside, victim)
     assert "succeeded" not in output
@@ -275,6 +278,7 @@ OWN_SOCKETS = {
 
 
 @pytest.mark.parametrize("name", OWN_SOCKETS)
+@pytest.mark.slow(quick=2)
 async def test_a_commands_own_sockets_work(name: str, bench: Bench, outside: Path, victim: int) -> None:
     preface = "other = lambda kind=socket.SOCK_STREAM: socket.socket(socket.AF_UNIX, kind)\nown = other()\n"
     output = await attack(bench, preface + OWN_SOCKETS[name], outside, victim)

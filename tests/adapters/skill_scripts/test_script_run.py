@@ -168,6 +168,7 @@ async def test_a_missing_module_is_answered_by_what_to_declare(bench: Bench) -> 
     assert "`agent skills setup sums`" in answer.text
 
 
+@pytest.mark.slow
 async def test_its_time_is_limited_and_its_output_kept(tmp_path: Path) -> None:
     bench, _ = await asyncio.to_thread(make_bench, tmp_path, 1.5)
     running = asyncio.create_task(bench.run(FORKS))
@@ -177,7 +178,9 @@ async def test_its_time_is_limited_and_its_output_kept(tmp_path: Path) -> None:
     told = json.loads(answer.structured)
     assert (told["timed_out"], told["returncode"]) == (True, None)
     assert told["stdout"] == "before\n"
-    assert told["stderr"].startswith("still\nFatal Python error: Aborted\n"), "Python says where it hung"
+    assert told["stderr"].startswith("still\nFatal Python error: "), (
+        "Python says where it hung"
+    )  # two may say it at once
     assert answer.text.startswith("stopped after 1.5 s, the limit for scripts; its output until then:\nstdout:\nbefore")
     assert not _at_work_in(bench.root)
 

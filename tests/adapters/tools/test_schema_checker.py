@@ -75,6 +75,7 @@ DOUBLING = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in 
     ],
     ids=["pattern", "references"],
 )
+@pytest.mark.slow
 async def test_a_check_without_end_is_ended(schema: object, value: object) -> None:
     with pytest.raises(ToolError, match="could not be checked"):
         await SchemaChecker(os.environ, seconds=1.5).problem(json.dumps(schema), json.dumps(value))

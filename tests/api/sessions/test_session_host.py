@@ -22,6 +22,7 @@ def nowhere(tmp_path: Path) -> Invocation:
     return Invocation(tmp_path, os.environ, {})
 
 
+@pytest.mark.slow
 async def test_a_session_that_was_left_is_let_go(nowhere: Invocation) -> None:
     host = LocalSessionHost(nowhere, ready=asyncio.Event())
     session = weakref.ref(await host.open(SessionRequest()))

@@ -103,6 +103,7 @@ def distinct_characters() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_in_all_of_unicode_what_has_no_width_is_a_mark_on_a_letter_or_shown() -> None:
     every = [char for char in distinct_characters() if char not in "\t\n\r "]
     categories = dict(zip(every, map(unicodedata.category, every), strict=True))

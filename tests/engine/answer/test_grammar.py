@@ -160,6 +160,7 @@ def task(name: str, check: str, waits_for: tuple[TaskId, ...]) -> Task:
     return Task(TaskId(name), description, "It works.", accept_tests=(check,), depends_on=waits_for, scope=scope)
 
 
+@pytest.mark.slow
 async def test_every_scripted_answer_fits_the_grammar_of_its_request(tmp_path: Path) -> None:
     grammars = await demo_grammars(tmp_path)
     assert len(STEPS) >= 8
@@ -225,6 +226,7 @@ def test_only_tools_that_take_a_diff_are_shown_the_examples() -> None:
     assert "@@" not in rules([TOOLS["read_file"], TOOLS["finish"]])
 
 
+@pytest.mark.slow
 async def test_what_is_no_step_does_not_fit(tmp_path: Path) -> None:
     async with grammar_oracle(tmp_path, WRONG) as server:
         grammar = step_grammar(TOOLS.values(), DIFFS, pieces=PIECES)

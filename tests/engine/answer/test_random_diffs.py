@@ -11,6 +11,7 @@ FILES = {"a.txt": b"a\nb\na\nc", "b.txt": b"x\r\n"}
 HEAD = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n"
 
 
+@pytest.mark.slow
 async def test_no_answer_misses() -> None:
     counts = await count(odd_files(), lines=80, seeds=range(1000, 1030))
     assert counts.wrong == counts.refused_ended == 0, counts.reasons

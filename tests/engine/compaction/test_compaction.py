@@ -551,6 +551,7 @@ async def test_compactions_in_a_row_end_in_trouble_with_figures(tmp_path: Path) 
         (e.ActionFinished, 4),
     ],
 )
+@pytest.mark.slow(quick=2)
 async def test_killed_between_any_two_events_of_a_compaction_it_goes_on(
     tmp_path: Path, kind: type[e.Event], number: int, *, before: bool
 ) -> None:

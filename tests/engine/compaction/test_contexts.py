@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
@@ -141,6 +142,7 @@ class Swapped:
         await self.now.close()
 
 
+@pytest.mark.slow
 async def test_a_real_server_swapped_for_one_with_a_quarter_of_its_context(
     tmp_path: Path, llama_server: LlamaServer, small_llama_server: LlamaServer
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_diff_that_applies_and_is_wrong_is_not_right(old: str) -> None:
     assert found.why
 
 
+@pytest.mark.slow
 async def test_a_random_model_has_the_form_and_is_fit_for_nothing(llama_server: LlamaServer) -> None:
     model = llama_server.model()
     report = await try_model(model, SystemClock(), lambda _: None)

@@ -96,6 +96,7 @@ async def test_steps_and_seeks_stay_inside() -> None:
 
 @settings(max_examples=50)
 @given(recorded(20), st.lists(st.integers(-25, 25) | st.floats(0, 1), max_size=8))
+@pytest.mark.slow
 def test_every_place_shows_what_folding_gives(story: tuple[e.Recorded, ...], moves: list[int | float]) -> None:
     async def check() -> None:
         session = Replayed(story)

@@ -159,6 +159,7 @@ KILLS: list[tuple[type[Event], int, bool]] = [
 
 
 @pytest.mark.parametrize(("kind", "number", "before"), KILLS)
+@pytest.mark.slow(quick=2)
 async def test_a_kill_anywhere_neither_loses_nor_repeats_the_edits(
     tmp_path: Path, kind: type[Event], number: int, before: bool
 ) -> None:

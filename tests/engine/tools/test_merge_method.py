@@ -166,6 +166,7 @@ async def test_a_squash_at_the_gate_is_proved_by_its_approval(tmp_path: Path, te
 
 @pytest.mark.parametrize("onto_another", [True, False])
 @pytest.mark.parametrize("change", ["message", "files", "parent"])
+@pytest.mark.slow(quick=2)
 async def test_a_changed_squash_is_not_proved(tmp_path: Path, change: str, onto_another: bool) -> None:
     async with a_stage(tmp_path, SAYINGS, approvals=APPROVALS) as stage:
         await squashed(stage, "fix: it\n", onto_another=onto_another)

@@ -156,6 +156,7 @@ async def test_a_change_after_the_check_needs_another_one(tmp_path: Path) -> Non
         assert [each.request.check for each in ran(stage)] == [True]
 
 
+@pytest.mark.slow
 async def test_a_failed_run_is_linted_and_stands_in_the_outcome(tmp_path: Path) -> None:
     sayings = [run("broken.yml"), run("broken.yml", "apply"), FINISH, FINISH]
     async with a_stage(tmp_path, sayings, tasks=(infra(),), settings=NAMED, approvals=ALL, start=FILES) as stage:

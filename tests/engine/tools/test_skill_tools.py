@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
@@ -52,6 +53,7 @@ async def test_they_are_offered_where_a_skill_brings_files(tmp_path: Path) -> No
             assert ("list_skills {}" in stage.model.requests[0].messages[0].text) is bool(wanted)
 
 
+@pytest.mark.slow
 async def test_a_task_reads_a_skill_and_runs_a_script(tmp_path: Path) -> None:
     source = await tools_in(tmp_path / "tools")
     sayings = [
@@ -99,6 +101,7 @@ async def test_a_script_that_cannot_run_comes_to_no_gate(tmp_path: Path) -> None
         ]
 
 
+@pytest.mark.slow
 async def test_a_rule_lets_the_same_script_through_and_no_other(tmp_path: Path) -> None:
     source = await tools_in(tmp_path / "tools")
     sayings = [call("run_python_script", SCRIPT), call("run_python_script", OTHER)]

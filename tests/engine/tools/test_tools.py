@@ -173,6 +173,7 @@ ODD = [
 
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("tool", ["read_file", "list_files", "grep", "search_code", "note"])
+@pytest.mark.slow(quick=6)
 async def test_odd_arguments_are_answered_or_refused(stage: Stage, tool: str, text: str) -> None:
     arguments = properties_of(builtin_tools()[tool].spec)
     for argument in arguments:

@@ -165,6 +165,7 @@ async def test_a_cut_connection_costs_nothing(queue: PostgresQueue, migrated_url
     assert (await claimed(queue, "box")).task.id == "T-1"
 
 
+@pytest.mark.slow
 async def test_a_claim_outlives_a_restart_of_the_server_although_its_lease_ran_out(
     own_postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,6 +186,7 @@ def start_anew(user: User) -> str:
         *(edit_skipped, edit_skipped_as_the_task_does, remove_assumed_unchanged, touch_skipped),
     ],
 )
+@pytest.mark.slow(quick=2)
 async def test_an_obstacle_is_named_and_nothing_is_changed(
     trouble: Callable[[User], str], user: User, repository: Repository, lines: CommitId
 ) -> None:

@@ -157,6 +157,7 @@ async def test_a_branch_with_commits_of_its_own_is_not_fast_forwarded(
 
 @pytest.mark.parametrize("method", [MERGE, SQUASH, REBASE])
 @pytest.mark.parametrize("trouble", [edit, stage, conflict, put_in_the_way, detach, be_merging, start_anew])
+@pytest.mark.slow(quick=2)
 async def test_an_obstacle_stops_each_method_with_nothing_changed(
     trouble: Callable[[User], str], method: MergeMethod, user: User, repository: Repository, lines: str
 ) -> None:

@@ -137,6 +137,7 @@ async def test_rules_count_once_they_are_approved(workspace: GitWorkspace) -> No
     assert (await workspace.reset(workspace.facts.tree)).removed == ("out/", "pkg/.gitignore", "pkg/a.tmp")
 
 
+@pytest.mark.slow
 async def test_folders_of_any_depth_are_removed(workspace: GitWorkspace) -> None:
     before = standing(workspace)
     leave(workspace, f"{sys.executable} -c \"import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')\"")

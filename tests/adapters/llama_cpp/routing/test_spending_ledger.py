@@ -134,6 +134,7 @@ def _spend(folder: Path, tries: int, won: "multiprocessing.Queue[int]") -> None:
     won.put(got)
 
 
+@pytest.mark.slow
 def test_processes_never_pass_the_cap_together(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     won: multiprocessing.Queue[int] = context.Queue()

@@ -171,6 +171,7 @@ async def test_two_sessions_index_one_folder_at_once(root: Path, tmp_path: Path)
     assert later.parsed_files == 0
 
 
+@pytest.mark.slow
 async def test_a_file_that_kills_a_worker_is_left_out_and_nothing_else_is(
     tmp_path: Path, retriever: CodeRetriever
 ) -> None:

@@ -45,6 +45,7 @@ def knowledge_of(retriever: CodeRetriever, root: Path) -> KnowledgeFolder:
     return KnowledgeFolder(root, vectors=retriever.note_vectors(str(root)))
 
 
+@pytest.mark.slow
 async def test_a_note_is_found_by_its_vector(tmp_path: Path, embedding_server: LlamaServer) -> None:
     retriever = retriever_of(embedding_server.url, tmp_path, embedding_server.api_key)
     knowledge = await asyncio.to_thread(knowledge_of, retriever, tmp_path / "repo")

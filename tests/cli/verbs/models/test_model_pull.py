@@ -84,6 +84,7 @@ def test_a_model_in_parts_is_pulled_whole(machine: Machine, tmp_path: Path) -> N
     assert len(models(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_a_download_that_was_cut_goes_on_where_it_was(machine: Machine, tmp_path: Path, hub: ModelHub) -> None:
     folder = tmp_path / "data/agent-workbench/models/ada/tiny-GGUF"
     hub.stall_after = 21_000_000

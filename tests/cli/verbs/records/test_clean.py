@@ -65,6 +65,7 @@ def place(finished_demo: FinishedDemo, monkeypatch: pytest.MonkeyPatch) -> Place
     return Place(finished_demo.machine, User(finished_demo.repo))
 
 
+@pytest.mark.slow
 def test_what_there_is_is_listed_and_nothing_goes_unasked(place: Place) -> None:
     before = fingerprint(place.user.root), place.refs()
     found = place.listed()
@@ -80,6 +81,7 @@ def test_what_there_is_is_listed_and_nothing_goes_unasked(place: Place) -> None:
     assert (fingerprint(place.user.root), place.refs()) == before
 
 
+@pytest.mark.slow
 def test_merged_branches_and_old_sessions_go_and_the_rest_stays(place: Place) -> None:
     session = place.session
     place.user.git("merge", "--quiet", "--ff-only", "agent/T-1")
@@ -205,6 +207,7 @@ def check_out(place: Place) -> str:
 
 
 @pytest.mark.parametrize("trouble", [edit_file, add_file, remove_file, lock_worktree, commit_on_top, check_out])
+@pytest.mark.slow(quick=2)
 def test_work_that_would_be_lost_stays(place: Place, trouble: Callable[[Place], str]) -> None:
     place.user.git("merge", "--quiet", "--ff-only", "agent/T-1")
     why = trouble(place)

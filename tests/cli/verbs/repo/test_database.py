@@ -63,6 +63,7 @@ def change(url: str, statement: str) -> None:
         connection.execute(statement.encode())
 
 
+@pytest.mark.slow
 def test_migrate_creates_the_schema_once_and_check_says_what_is_missing(
     tmp_path: Path, postgres_url: str, git_home: None
 ) -> None:
@@ -78,6 +79,7 @@ def test_migrate_creates_the_schema_once_and_check_says_what_is_missing(
     site.machine.end()
 
 
+@pytest.mark.slow
 def test_the_address_of_the_database_is_shown_without_its_secrets(site: Site) -> None:
     away = "postgresql://ada:s3cret@127.0.0.1:1/agent?application_name=x"
     for words in ("database check", "database migrate", "worker status", "worker --once --unconfined"):

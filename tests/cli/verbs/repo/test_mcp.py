@@ -32,6 +32,7 @@ def test_outside_of_a_repository_it_ends_with_an_error(machine: Machine) -> None
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
+@pytest.mark.slow
 def test_without_both_pipes_it_ends_with_an_error(machine: Machine, closed: str) -> None:
     repo = machine.new_repo("empty", {"a.py": ""})
     done = machine.run(

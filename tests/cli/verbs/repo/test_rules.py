@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.e2e.calc import calc_repo
 from tests.e2e.machine import Machine
 
@@ -38,6 +40,7 @@ def test_a_faulty_policy_is_named_with_its_line(machine: Machine) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_policy_is_explained_for_a_task_of_the_plan_and_a_queue_file(machine: Machine) -> None:
     repo = calc_repo(machine, {"p.yml": POLICY, "tasks/queue/default/theirs.yaml": QUEUED})
     (repo / "tasks/queue/default/mine.yaml").write_text(QUEUED)

@@ -20,6 +20,7 @@ def repo(machine: Machine) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_nothing_is_installed_without_a_yes(machine: Machine, repo: Path) -> None:
     done = machine.agent("skills", "setup", "sums", cwd=repo)
     assert (done.code, done.out) == (0, "the skill sums declares no packages; its scripts run without a set-up\n")
@@ -48,6 +49,7 @@ def test_a_command_of_the_agent_sets_nothing_up(machine: Machine, repo: Path) ->
     assert (refused.code, "a command that the agent runs cannot" in refused.err) == (4, True), refused.said
 
 
+@pytest.mark.slow
 def test_a_skill_with_an_environment_stops_no_verb(machine: Machine, repo: Path) -> None:
     environment = repo / "skills" / "sums" / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)

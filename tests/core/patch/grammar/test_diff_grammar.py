@@ -123,6 +123,7 @@ CASES: dict[str, tuple[bytes, list[int] | None, list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow(quick=2)
 async def test_hunks(tmp_path: Path, case: str) -> None:
     data, shown, right, wrong = CASES[case]
     await check(
