@@ -1,6 +1,7 @@
 """Skills are filtered, ordered and taken whole within a budget."""
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin
@@ -60,6 +61,17 @@ def test_words_order_and_a_weak_match_is_told() -> None:
         ("tdd", "test, first", False),
         ("yaml", "ci", True),
     ]
+
+
+def test_where_a_check_fails_a_bundled_skill_is_named_or_meant_by_a_file() -> None:
+    """It would lead a small model away from the failure; a long text has two words of any skill."""
+    bundled = replace(YAML, origin=SkillOrigin.PACKAGE, patterns=("yaml", "wrong field", "*.yml"))
+    hits = (SkillHit("yaml", 9.0, ("yaml", "wrong field")), SkillHit("tdd", 8.0, ("test", "first")))
+    query = SkillQuery(words="the yaml has a wrong field, test first")
+    for each, weak in ((query, []), (replace(query, failing=True), ["yaml"]), (replace(query, paths=("a.yml",)), [])):
+        found = find_candidates((bundled, TDD), hits, each)
+        assert [candidate.entry.name for candidate in found if candidate.weak] == weak
+    assert not find_candidates((bundled,), hits, replace(query, failing=True, paths=("a.yml",)))[0].weak
 
 
 @pytest.mark.parametrize("path", ["deploy.yml", "a/b/deploy.yml", "ci/main.cfg"])

@@ -34,7 +34,8 @@ class SkillQuery(Struct, frozen=True):
 
     `words` are the task's text; without words each skill that passes the filters fits. `named` skills come first and
     pass every filter. A skill passes if one of its `domains` is given, and one of its `languages`; nothing given is no
-    filter. `paths` are the files of the task: a skill's pattern with `*` is a glob for them.
+    filter. `paths` are the files of the task: a skill's pattern with `*` is a glob for them. `failing`: a failing check
+    is to pass, so that a bundled skill has to be named or match a path: a long text shares two words with each of them.
     """
 
     words: str = ""
@@ -43,6 +44,7 @@ class SkillQuery(Struct, frozen=True):
     languages: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     max_tokens: int = 2000
+    failing: bool = False
 
 
 class SkillCandidate(Struct, frozen=True):
@@ -102,8 +104,9 @@ def find_candidates(
         hit, matched = scored.get(entry.name), _matched_paths(entry, query.paths)
         if reason := _reason(entry, query, hit, matched):
             score = max(hit.score if hit is not None else 0.0, best if matched else 0.0)
-            floor = LEAST_WORDS if entry.origin is SkillOrigin.PACKAGE else 1
-            strong = matched or not query.words or _shared_words(entry, hit) >= floor
+            bundled = entry.origin is SkillOrigin.PACKAGE
+            said = _shared_words(entry, hit) >= (LEAST_WORDS if bundled else 1) and not (bundled and query.failing)
+            strong = matched or not query.words or said
             weak = not strong or score < best * LEAST_SHARE
             found.append((-score, entry.name, SkillCandidate(entry, reason, weak=weak)))
     return (*named, *(candidate for _, _, candidate in sorted(found, key=lambda each: each[:2])))

@@ -90,7 +90,7 @@ async def choose_skills(session: SessionContext, workspace: Workspace, words: st
         return
     session.publisher.show_activity("choosing skills")
     task, settings = session.run.definition, session.settings.skills
-    query = await _query(workspace, task, words, paths, settings.max_tokens)
+    query = await _query(workspace, task, words, paths, settings.max_tokens, failing=session.run.tries_afresh)
     counter = _TokenCounter(session)
     choice = await pick_skills(session.ports.skills, query, counter.count)
     if not choice.skills and not choice.left_out:
@@ -148,7 +148,9 @@ async def _record_change(
     return Accepted(over if total > most else "")
 
 
-async def _query(workspace: Workspace, task: Task, words: str, paths: Sequence[str], max_tokens: int) -> SkillQuery:
+async def _query(
+    workspace: Workspace, task: Task, words: str, paths: Sequence[str], max_tokens: int, *, failing: bool
+) -> SkillQuery:
     named = (*task.scope.allowed_write_globs, *paths, *filter(looks_like_path, words.split()))
     spoken = languages_of(named) or languages_of(await workspace.list_files())
     return SkillQuery(
@@ -157,6 +159,7 @@ async def _query(workspace: Workspace, task: Task, words: str, paths: Sequence[s
         languages=(*spoken, *languages_in(words)) if spoken else (),
         paths=tuple(each for each in named if "*" not in each),
         max_tokens=max_tokens,
+        failing=failing,
     )
 
 
