@@ -66,17 +66,19 @@ async def test_a_rewritten_piece_is_applied_as_its_diff(tmp_path: Path) -> None:
         assert stage.git("show", "agent/T-1:cart.py") == CART.replace("max", "sum").rstrip("\n")
 
 
-async def test_an_attempt_that_fails_or_changes_nothing_is_made_again_from_the_same_prompt(tmp_path: Path) -> None:
+async def test_an_attempt_that_fails_or_changes_nothing_or_is_told_in_part_is_made_again_from_the_same_prompt(
+    tmp_path: Path,
+) -> None:
     same = rewrite(CART.rstrip("\n"))
-    said = [WRONG, same, WRONG, RIGHT]
+    said = [WRONG, same, rewrite("def total(prices):\n    # ... rest unchanged"), WRONG, RIGHT]
     async with a_stage(
         tmp_path, said, tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
     ) as stage:
         ending = await run(stage)
-        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 4)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 5)
         first, *more = (request.messages for request in stage.model.requests)
         assert all(each == first for each in more)
-        assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, 0.8, 0.8]
+        assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, *[0.8] * 3]
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
 
 
