@@ -71,8 +71,8 @@ class Limits(RecordedValue, frozen=True):
     max_reflexion_retries: int = 3
     """The maximum number of reflexions on failing checks."""
     consecutive_failure_threshold: int = 5
-    """The task fails after this number of consecutive failures; after failed checks the model first reflects once and
-    tries again.
+    """The task fails after this number of consecutive failures, or twice as many where a check that failed before any
+    change is to pass; after failed checks the model first reflects once and tries again.
     """
     command_seconds: float = 120.0
     """Time limit of a command; a task's `timeout_seconds` overrides it."""

@@ -9,7 +9,9 @@ def spent(run: TaskRun, limits: Limits) -> str:
     budget = run.definition.budget
     if run.tool_calls >= limits.max_tool_calls_per_task:
         return f"{run.tool_calls} tool calls were made (max_tool_calls_per_task)"
-    if run.failures >= limits.consecutive_failure_threshold and not _is_reflexion_owed(run, limits):
+    # An attempt that is made again from the same prompt builds on no other, and costs an answer alone.
+    most = limits.consecutive_failure_threshold * (2 if run.tries_afresh else 1)
+    if run.failures >= most and not _is_reflexion_owed(run, limits):
         return f"{run.failures} step{'' if run.failures == 1 else 's'} failed in a row (consecutive_failure_threshold)"
     if run.phase is Phase.REFLECTING and run.reflexions >= limits.max_reflexion_retries:
         return f"{run.reflexions} reflexions did not help (max_reflexion_retries)"
