@@ -150,7 +150,8 @@ async def test_what_tests_leave_behind_is_in_no_commit(tmp_path: Path) -> None:
 
 CHECKS = Approvals(check=Approval.AUTO)
 WORSE_RIGHT = change("worse", "right")
-LIMITED = Limits(max_tool_calls_per_task=3, max_reflexion_retries=2, consecutive_failure_threshold=2)
+LIMITED = Limits(max_tool_calls_per_task=3, max_reflexion_retries=2, consecutive_failure_threshold=1)
+"""Limits of a task whose check fails at first: twice as many steps may fail in a row."""
 LOOK = call("list_files")
 
 
