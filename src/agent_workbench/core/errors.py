@@ -10,7 +10,8 @@ WorkbenchError
 ├── WorkspaceError        worktree, branch, checkpoint, commit, merge               exit 4
 │   └── TargetMoved       the target branch of a merge changed since it was shown   exit 4
 ├── PatchError            a refused diff                                            exit 1
-│   ├── VainChange        a change of nothing, told in part, or that failed before  exit 1
+│   ├── VainChange        a change of nothing, or one that failed before            exit 1
+│   ├── PartialRewrite    a rewriting that leaves out a part of its piece           exit 1
 │   └── JudgeTouched      a diff of files that decide whether its task is done      exit 1
 ├── ShellError            a command that could not be started                       exit 4
 │   └── SandboxError      no sandbox holds                                          exit 4
@@ -139,7 +140,11 @@ class PatchError(WorkbenchError):
 
 
 class VainChange(PatchError):
-    """A change that leaves everything as it is, failed before on the same files, or leaves out a part of its piece."""
+    """A change that leaves everything as it is, or that failed before on the same files."""
+
+
+class PartialRewrite(PatchError):
+    """A rewriting that leaves out a part of its piece."""
 
 
 class JudgeTouched(PatchError):

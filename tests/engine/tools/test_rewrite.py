@@ -20,7 +20,7 @@ from agent_workbench.engine.prompt.prompt_text import LOOPED
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
-from tests.engine.stage import OPEN, T1, Stage, a_stage, call, reflexion
+from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, reflexion
 from tests.fakes.ports import GivenChunks
 
 CART = "def total(prices):\n    return max(prices)\n"
@@ -101,6 +101,19 @@ async def test_a_right_change_is_committed_where_the_model_has_nothing_more_to_s
     ) as stage:
         ending = await run(stage)
         assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 2)
+
+
+async def test_a_rewriting_in_part_after_all_passes_is_told_and_does_not_end_the_task(tmp_path: Path) -> None:
+    task = replace(TASK[0], goal="Also add a readme.")
+    part = rewrite("def total(prices):\n    # ... rest unchanged")
+    said = [RIGHT, part, rewrite("The total of all prices.", "New file README.md"), FINISH]
+    async with a_stage(
+        tmp_path, said, tasks=(task,), start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 4)
+        assert "leaves text out" in stage.model.requests[2].messages[-1].text
+        assert stage.git("show", "agent/T-1:README.md") == "The total of all prices."
 
 
 async def test_a_rewritten_piece_keeps_its_number(tmp_path: Path) -> None:
@@ -214,6 +227,19 @@ async def test_code_that_the_words_name_comes_first_and_little_else_is_shown(tmp
         first = "\n".join(message.text for message in stage.model.requests[0].messages)
         assert "Piece 1: cart.py:6-7\n" in first
         assert [f"{chunk.path}:1-2" in first for chunk in others] == [True, True, False]
+
+
+async def test_a_file_that_the_words_name_is_shown_before_others_fill_the_prompt(tmp_path: Path) -> None:
+    found = (Chunk("one.py", 1, 1, "a = 1", 2.0, "a", tokens=1_100), replace(CHUNKS.chunks[0], tokens=200))
+    task = (replace(TASK[0], description="Mend cart.py"),)
+    files = {**FILES, "one.py": "a = 1\n"}
+    async with a_stage(
+        tmp_path, [RIGHT], tasks=task, start=files, approvals=OPEN, headless=True, retriever=GivenChunks(found)
+    ) as stage:
+        await run(stage)
+        first = "\n".join(message.text for message in stage.model.requests[0].messages)
+        assert "Piece 1: cart.py:1-2\n" in first
+        assert "one.py:1-1" not in first
 
 
 async def test_an_older_version_offers_no_pieces(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from asyncio import to_thread
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.errors import JudgeTouched, PatchError, UsageError, VainChange, error_text
+from agent_workbench.core.errors import JudgeTouched, PartialRewrite, PatchError, UsageError, VainChange, error_text
 from agent_workbench.core.events import (
     ActionDecided,
     ActionProposed,
@@ -77,7 +77,9 @@ async def read_answer(session: SessionContext) -> None:
     except REFUSALS as refusal:
         judges = refusal.paths if isinstance(refusal, JudgeTouched) else ()
         # Told, a small model writes the same again: it stands in its prompt.
-        again = isinstance(refusal, VainChange) and call.tool.name == REWRITE and run.tries_afresh
+        # Where all passes, one that tells a part wants more than the checks: asked again, it would end in the commit.
+        vain = isinstance(refusal, VainChange) or (isinstance(refusal, PartialRewrite) and not run.shown_to_pass)
+        again = vain and call.tool.name == REWRITE and run.tries_afresh
         reason = f"{call.tool.name}: {error_text(refusal)}"
         await session.record(ActionRejected(answer.step, reason, judges=judges, again=again))
 

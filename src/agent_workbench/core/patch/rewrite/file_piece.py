@@ -7,7 +7,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import PatchError, VainChange
+from agent_workbench.core.errors import PartialRewrite, PatchError
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit, line_end
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileContent
@@ -216,7 +216,7 @@ def _first_indent(lines: Sequence[str]) -> str | None:
 
 
 def _check_complete(piece: FilePiece, old: Sequence[str], new: Sequence[str], *, whole: bool) -> None:
-    """Raise `PatchError` for a text in which something was left out."""
+    """Raise `PartialRewrite` for a text in which something was left out, `PatchError` for a whole file that is gone."""
     if not new and whole:
         raise PatchError(
             f"the whole text of {shown(piece.path)} would be gone",
@@ -225,7 +225,7 @@ def _check_complete(piece: FilePiece, old: Sequence[str], new: Sequence[str], *,
     standing = {line.strip() for line in old}
     for line in new:
         if _stands_for_text(line.strip()) and line.strip() not in standing:
-            raise VainChange(
+            raise PartialRewrite(
                 f"piece {piece.number} leaves text out: {line.strip()[:80]!r}",
                 advice="write every line of the piece, those that stay too",
             )
@@ -235,7 +235,7 @@ def _check_complete(piece: FilePiece, old: Sequence[str], new: Sequence[str], *,
     if lost := [name for name in dict.fromkeys(defined_names(old)) if name not in kept]:
         names = set(lost)
         if kept and len(kept) < len(set(defined_names(old))) and not _renamed(old, new, names):
-            raise VainChange(
+            raise PartialRewrite(
                 f"piece {piece.number} lost {', '.join(lost[:5])}",
                 advice=f"{shown(piece.place)} has to stay complete: write all of its definitions",
             )
