@@ -88,7 +88,14 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     most = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
     others = [each for each in found if each.path not in named][:most]
     said = set(_NAMES.findall(words))
-    first = sorted(found, key=lambda each: (is_test(each.path), said.isdisjoint(_NAMES.findall(each.symbol))))
+    first = sorted(
+        found,
+        key=lambda each: (
+            is_test(each.path),
+            said.isdisjoint(_NAMES.findall(each.symbol)),
+            each.path not in named,  # the limit leaves out the last
+        ),
+    )
     left = MOST_TOKENS
     for each in first:
         if (each.path in named or each in others) and (each.tokens <= left or left == MOST_TOKENS):
