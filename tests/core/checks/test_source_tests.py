@@ -1,5 +1,7 @@
 """Tests inside source files: what alters them, or makes them dead, is found; the program around them is open."""
 
+import time
+
 import pytest
 
 from agent_workbench.core.checks.source_tests import changed_tests
@@ -138,3 +140,18 @@ def test_examples_in_the_comments_of_rust() -> None:
     text = "/// Adds.\n/// ```\n/// assert_eq!(1, crate::add(0));\n/// ```\npub fn add() {}\n"
     assert changed_tests("lib.rs", text, text.replace("add() {}", "add() { 1 }")) == ()
     assert changed_tests("lib.rs", text, text.replace("(1,", "(2,")) == ("an example in the comments",)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.c", "".join(f"#ifdef TEST{number}\n#endif\n#define TEST{number}\n" for number in range(5_000))),
+        ("a.c", "#if X\n" * 10_000 + "#ifdef TEST\n#endif\n" * 10_000),
+        ("a.rs", "#[cfg(a " * 40_000),
+        ("a.py", "class " + "Test" * 40_000),
+    ],
+)
+def test_a_hostile_file_is_read_in_no_time(path: str, text: str) -> None:
+    began = time.process_time()
+    changed_tests(path, text, "")
+    assert time.process_time() - began < 3

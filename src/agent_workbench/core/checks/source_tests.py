@@ -8,6 +8,8 @@ from agent_workbench.core.repo.path_kinds import is_test
 
 _PREPROCESSED = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".m", ".mm", ".cs")
 _MACRO = re.compile(r"\b\w*?(?<![A-Za-z])(?:SELF|UNIT)?TEST(?:S|ING|ER)?(?![A-Za-z])\w*", re.IGNORECASE)
+_MOST_OUTER = 100
+"""Conditions around a block that are compared, from the outermost and from the innermost."""
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif|define|undef)\b[ \t]*(\w*)")
 _NEGATION = re.compile(r"!\s*(?:defined\s*)?\(?\s*$")
 _BLOCKS = {
@@ -16,7 +18,7 @@ _BLOCKS = {
     ".d": re.compile(r"^[ \t]*(?:@\w+[ \t]+)*unittest\b", re.MULTILINE),
 }
 """What a block of tests begins with."""
-_RUST_TEST = re.compile(r"#\[(?:cfg\((?!not\b)[^\n\]]*\btest\b|(?:\w+::)*\w*test\w*\b)")
+_RUST_TEST = re.compile(r"#\[(?:cfg\((?!not\b)[^\n\]]{0,300}\btest\b|(?:\w+::)*\w*test\w*\b)")
 _RUST_FILE = re.compile(r"^[ \t]*#!\[cfg.*", re.MULTILINE)
 _RUST_EXAMPLE = re.compile(r"^[ \t]*//[/!][ \t]*```(?:(?!text).*)\n(?:[ \t]*//[/!](?![ \t]*```).*\n)*", re.MULTILINE)
 _BRACKETS = re.compile(r"[][(){};]")
@@ -28,7 +30,7 @@ _COMMENT_ENDS = re.compile(r"/\*|\*/")
 _DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 _DOCTEST = re.compile(r"^[ \t]*>>> .*(?:\n(?![ \t]*(?:$|>>> ))(?!.*(?:\"\"\"|''')).*)*", re.MULTILINE)
 _PYTHON_TEST = re.compile(
-    r"^(?:@.*\n){0,50}(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+\w*Test).*\n(?:(?:[ \t)].*)?\n)*", re.MULTILINE
+    r"^(?:@.*\n){0,50}(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+(?>\w*Test)).*\n(?:(?:[ \t)].*)?\n)*", re.MULTILINE
 )
 
 
@@ -58,7 +60,7 @@ def _conditional(masked: list[str], lines: list[str]) -> Iterator[tuple[str, str
     """Yield each line that is compiled for tests alone, with the conditions around it, and the macros that they ask."""
     stack: list[str] = []
     inside: list[str] = []
-    switches: list[tuple[str, str]] = []
+    switches: dict[str, list[str]] = {}
     names: dict[str, None] = {}
     for code, line in zip(masked, lines, strict=True):
         directive = _DIRECTIVE.match(code)
@@ -70,17 +72,18 @@ def _conditional(masked: list[str], lines: list[str]) -> Iterator[tuple[str, str
         elif word in {"if", "ifdef", "ifndef", "elif"}:
             stack.append(" ".join(code.split()))
         elif directive is not None and word in {"define", "undef"} and _MACRO.fullmatch(directive[2]):
-            switches.append((directive[2], " ".join(code.split())))
+            switches.setdefault(directive[2], []).append(" ".join(code.split()))
         if len(stack) > len(inside):
             outer = inside[-1] if inside else ""
             inside.append(outer or (f"`{stack[-1]}`" if _is_for_tests(stack[-1]) else ""))
             if inside[-1] and not outer:
                 names[inside[-1]] = None
-                yield inside[-1], "\n".join(stack)
+                yield inside[-1], "\n".join((*stack[:_MOST_OUTER], *stack[-_MOST_OUTER:]))
         if inside and inside[-1]:
             yield inside[-1], line
+    switched = {macro: str(hash("\n".join(told))) for macro, told in switches.items()}
     for name in names:
-        yield name, "\n".join(line for macro, line in switches if re.search(rf"\b{macro}\b", name))
+        yield name, " ".join(switched.get(word, "") for word in re.findall(r"\w+", name))
 
 
 def _is_for_tests(condition: str) -> bool:
