@@ -143,6 +143,19 @@ def test_examples_in_the_comments_of_rust() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "head", "tail"),
+    [
+        ("sum.rs", "#[cfg(any(unix, test))]\nfn f() -> i32 { ", " }\n"),
+        ("sum.rs", "#[cfg(all(unix, not(test)))]\nfn f() -> i32 { ", " }\n"),
+        ("sum.c", "#if defined(__linux__) || defined(UNIT_TEST)\nint f = ", ";\n#endif\n"),
+        ("sum.c", "#ifdef HAVE_TEST_AND_SET\nint f = ", ";\n#endif\n"),
+    ],
+)
+def test_what_a_build_without_tests_has_too_is_open(path: str, head: str, tail: str) -> None:
+    assert changed_tests(path, f"{head}1{tail}", f"{head}2{tail}") == ()
+
+
+@pytest.mark.parametrize(
     ("path", "text"),
     [
         ("a.c", "".join(f"#ifdef TEST{number}\n#endif\n#define TEST{number}\n" for number in range(5_000))),

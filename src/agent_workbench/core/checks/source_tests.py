@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent_workbench.core.repo.path_kinds import is_test
 
 _PREPROCESSED = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".m", ".mm", ".cs")
-_MACRO = re.compile(r"\b\w*?(?<![A-Za-z])(?:SELF|UNIT)?TEST(?:S|ING|ER)?(?![A-Za-z])\w*", re.IGNORECASE)
+_MACRO = re.compile(r"\b(?!HAVE_)\w*?(?<![A-Za-z])(?:SELF|UNIT)?TEST(?:S|ING|ER)?(?![A-Za-z])\w*", re.IGNORECASE)
 _MOST_OUTER = 100
 """Conditions around a block that are compared, from the outermost and from the innermost."""
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif|define|undef)\b[ \t]*(\w*)")
@@ -18,7 +18,8 @@ _BLOCKS = {
     ".d": re.compile(r"^[ \t]*(?:@\w+[ \t]+)*unittest\b", re.MULTILINE),
 }
 """What a block of tests begins with."""
-_RUST_TEST = re.compile(r"#\[(?:cfg\((?!not\b)[^\n\]]{0,300}\btest\b|(?:\w+::)*\w*test\w*\b)")
+_RUST_TEST = re.compile(r"#\[(?:cfg(\([^\n\]]{0,300})\]|(?:\w+::)*\w*test\w*\b)")
+_RUST_CONDITION = re.compile(r"(\w*)\(([^()]*)\)")
 _RUST_FILE = re.compile(r"^[ \t]*#!\[cfg.*", re.MULTILINE)
 _RUST_EXAMPLE = re.compile(r"^[ \t]*//[/!][ \t]*```(?:(?!text).*)\n(?:[ \t]*//[/!](?![ \t]*```).*\n)*", re.MULTILINE)
 _BRACKETS = re.compile(r"[][(){};]")
@@ -87,6 +88,9 @@ def _conditional(masked: list[str], lines: list[str]) -> Iterator[tuple[str, str
 
 
 def _is_for_tests(condition: str) -> bool:
+    """Return True for a condition that only a macro of tests satisfies, in each of its alternatives."""
+    if "||" in condition:
+        return all(map(_is_for_tests, condition.split("||")))
     macro = _MACRO.search(condition)
     if macro is None:
         return False
@@ -99,7 +103,7 @@ def _blocks(suffix: str, masked: str, text: str) -> Iterator[tuple[str, str]]:
     end, counted, depth = 0, 0, 0
     file = _RUST_FILE.findall(masked)
     for begin in _BLOCKS[suffix].finditer(masked):
-        if begin.start() < end or (suffix == ".rs" and not _RUST_TEST.search(begin[0])):
+        if begin.start() < end or (suffix == ".rs" and not any(map(_is_rust_test, _RUST_TEST.finditer(begin[0])))):
             continue
         head, end = _block_ends(masked, begin.start())
         depth += masked.count("{", counted, begin.start()) - masked.count("}", counted, begin.start())
@@ -108,6 +112,16 @@ def _blocks(suffix: str, masked: str, text: str) -> Iterator[tuple[str, str]]:
         yield f"`{name}`", f"{file} {depth} {text[begin.start() : end]}"
     if suffix == ".rs":
         yield from (("an example in the comments", each) for each in _RUST_EXAMPLE.findall(text))
+
+
+def _is_rust_test(attribute: re.Match[str]) -> bool:
+    """Return True for an attribute that no build but that of tests satisfies."""
+    condition = attribute[1]
+    while condition and (part := _RUST_CONDITION.search(condition)) is not None:
+        asked = [each.strip() in {"test", "doctest"} for each in part[2].split(",") if each.strip()]
+        holds = asked and (all(asked) if part[1] == "any" else any(asked) and part[1] != "not")
+        condition = f"{condition[: part.start()]}{'test' if holds else 'other'}{condition[part.end() :]}"
+    return condition is None or condition.strip() == "test"
 
 
 def _block_ends(masked: str, at: int) -> tuple[int, int]:
