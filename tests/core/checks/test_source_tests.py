@@ -139,7 +139,12 @@ def test_a_file_that_is_removed_and_one_that_is_new() -> None:
 def test_examples_in_the_comments_of_rust() -> None:
     text = "/// Adds.\n/// ```\n/// assert_eq!(1, crate::add(0));\n/// ```\npub fn add() {}\n"
     assert changed_tests("lib.rs", text, text.replace("add() {}", "add() { 1 }")) == ()
-    assert changed_tests("lib.rs", text, text.replace("(1,", "(2,")) == ("an example in the comments",)
+    name = "the example in the comments of add"
+    assert changed_tests("lib.rs", text, text.replace("(1,", "(2,")) == (name,)
+    assert changed_tests("lib.rs", text, text.replace("```\n/// a", "```ignore\n/// a")) == (name,)
+    assert changed_tests("lib.rs", text, text + text.replace("add", "more")) == ()
+    prose = "//! ```toml\n//! add = 1\n//! ```\n" + text.replace("pub", "/// Slow.\npub")
+    assert changed_tests("lib.rs", prose, prose.replace("= 1", "= 2").replace("Slow", "Fast")) == ()
 
 
 @pytest.mark.parametrize(

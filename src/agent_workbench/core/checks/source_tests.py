@@ -1,6 +1,7 @@
 """Tests inside the source files that they check: their blocks, read by the simple syntax that each language has."""
 
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
 
@@ -21,7 +22,13 @@ _BLOCKS = {
 _RUST_TEST = re.compile(r"#\[(?:cfg(\([^\n\]]{0,300})\]|(?:\w+::)*\w*test\w*\b)")
 _RUST_CONDITION = re.compile(r"(\w*)\(([^()]*)\)")
 _RUST_FILE = re.compile(r"^[ \t]*#!\[cfg.*", re.MULTILINE)
-_RUST_EXAMPLE = re.compile(r"^[ \t]*//[/!][ \t]*```(?:(?!text).*)\n(?:[ \t]*//[/!](?![ \t]*```).*\n)*", re.MULTILINE)
+_RUST_EXAMPLE = re.compile(
+    r"^[ \t]*//[/!][ \t]*```(.*)\n((?:[ \t]*//[/!](?![ \t]*```).*\n)*)(?:[ \t]*//[/!][ \t]*```)?", re.MULTILINE
+)
+_RUST_RUN = re.compile(r"(?:rust|no_run|should_panic|compile_fail|edition\d+|[\s,])*")
+_RUST_DEFINITION = re.compile(
+    r"^[^/\n]*?\b(?:fn|struct|enum|trait|mod|type|union|macro_rules!)[ \t]+(\w+)", re.MULTILINE
+)
 _BRACKETS = re.compile(r"[][(){};]")
 _QUOTED = re.compile(
     r"//(?:\\\n|[^\n])*|/\*|r(#*)\".*?(?:\"\1|\Z)|R\"(\w*)\(.*?(?:\)\2\"|\Z)|\"(?:\\.|[^\"\\])*\"|'(?:\\.[^\n']*|[^\\'\n])'",
@@ -111,7 +118,7 @@ def _blocks(suffix: str, masked: str, text: str) -> Iterator[tuple[str, str]]:
         name = " ".join(text[begin.start() : head].split())[:80]
         yield f"`{name}`", f"{file} {depth} {text[begin.start() : end]}"
     if suffix == ".rs":
-        yield from (("an example in the comments", each) for each in _RUST_EXAMPLE.findall(text))
+        yield from _rust_examples(text)
 
 
 def _is_rust_test(attribute: re.Match[str]) -> bool:
@@ -122,6 +129,17 @@ def _is_rust_test(attribute: re.Match[str]) -> bool:
         holds = asked and (all(asked) if part[1] == "any" else any(asked) and part[1] != "not")
         condition = f"{condition[: part.start()]}{'test' if holds else 'other'}{condition[part.end() :]}"
     return condition is None or condition.strip() == "test"
+
+
+def _rust_examples(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the examples that are run, by the definition that they are above."""
+    defined = [(each.start(), each[1]) for each in _RUST_DEFINITION.finditer(text)]
+    for example in _RUST_EXAMPLE.finditer(text):
+        if _RUST_RUN.fullmatch(example[1]):
+            at = bisect(defined, (example.start(), ""))
+            inner = at == len(defined) or example[0].lstrip().startswith("//!")
+            name = "the module" if inner else defined[at][1]
+            yield f"the example in the comments of {name}", example[1] + example[2]
 
 
 def _block_ends(masked: str, at: int) -> tuple[int, int]:
