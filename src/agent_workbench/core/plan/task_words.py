@@ -10,8 +10,10 @@ _DRAFTED = re.compile(
 )
 _FAILS = r"\b(?:fail(?:s|ed|ing|ures?)?|red|broken)\b"
 _TEST_FAILS = re.compile(
-    rf"(?:\btests?\b|\btest_\w|\w_test\b)[^\n]{{0,80}}?{_FAILS}|{_FAILS}[^\n]{{0,40}}?\btests?\b", re.IGNORECASE
+    rf"(?:\btests?\b|\btest_\w|\w_test\b)(?:(?!\. )[^\n;!?]){{0,80}}?{_FAILS}|{_FAILS}(?: \w+){{0,2}} tests?\b",
+    re.IGNORECASE,
 )
+_KNOWN = re.compile(r"\b(?:the|its|these|those) failing\b", re.IGNORECASE)
 _TEST = r"(?:unit |regression |failing |integration )*(?:tests?|test ?cases?|specs?)\b"
 _WANTS = re.compile(
     rf"\b(?:new|an?other|more|add(?:s|ed|ing)?|writ(?:e|es|ing|ten)|creat(?:e|es|ing)|includ(?:e|es|ing)|with|needs?"
@@ -32,7 +34,7 @@ def drafted_goal(words: str, where: str, check: str) -> str:
 
     Where the words say that tests fail, and ask for no other, these show it.
     """
-    if _TEST_FAILS.search(words) and not _WANTS.search(words.replace("failing", "")):
+    if _TEST_FAILS.search(words) and not _WANTS.search(_KNOWN.sub("", words)):
         return f"The tests that fail pass, and so does {check}."
     return f"A new test{f' in {where}' if where else ''} shows it, and {check} passes."
 
