@@ -246,13 +246,16 @@ async def test_a_saved_index_is_waited_for_before_the_scope_is_a_guess(tmp_path:
         assert any("first guess" in each for each in drafted.draft.remarks)
 
 
-async def test_a_test_command_without_trust_is_told_as_that(tmp_path: Path) -> None:
-    start = {**CODE, ".agent.yml": "test_command: pytest -q\n"}
+@pytest.mark.parametrize(
+    ("told", "is_set"), [("pytest -q", True), ("'pytest -q'", True), ('""', False), ("null", False), ("# none", False)]
+)
+async def test_a_test_command_without_trust_is_told_as_that(tmp_path: Path, told: str, *, is_set: bool) -> None:
+    start = {**CODE, ".agent.yml": f"test_command: {told}\n"}
     async with a_stage(tmp_path, start=start, retriever=GivenChunks()) as stage, in_front_of(stage) as front:
         drafted = await front.outcome(DraftTask("count the totals"))
         assert isinstance(drafted, TaskDrafted)
-        assert UNTRUSTED_CHECK in drafted.draft.remarks
-        assert NO_CHECKS not in drafted.draft.remarks
+        assert (UNTRUSTED_CHECK in drafted.draft.remarks) is is_set
+        assert (NO_CHECKS in drafted.draft.remarks) is not is_set
 
 
 @pytest.mark.parametrize(

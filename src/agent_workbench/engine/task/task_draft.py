@@ -38,7 +38,7 @@ UNTRUSTED_CHECK = (
     "the test_command of .agent.yml is not trusted, so it is not run (`agent trust` shows it and asks): "
     "the model proposes a check when the task starts"
 )
-_TEST_COMMAND = re.compile(rb"^test_command[ \t]*:[ \t]*[^\s#]", re.MULTILINE)
+_TEST_COMMAND = re.compile(rb"^test_command[ \t]*:[ \t]*(?!''|\"\"|~|null\b)[^\s#]", re.MULTILINE)
 # Commands to which paths of test files can be added.
 _PYTEST = re.compile(r"(?:[\w./-]+ -m )?(?:[\w./-]*/)?pytest(?: -[\w=-]+)*")
 
