@@ -169,8 +169,8 @@ class ActionRejected(RecordedValue, frozen=True):
     """An answer held no valid action; `reason` says exactly what was wrong.
 
     `empty_finish`: a finish was sent back because nothing is changed. That is no failed step. `judges` are files that
-    the answer tried to change although they decide whether the task is done. `again`: the answer told nothing, so the
-    next prompt is the one that it answered.
+    the answer tried to change although they decide whether the task is done. `again`: the answer changed nothing or
+    left a part out, so the next prompt is the one that it answered.
     """
 
     step: int
