@@ -124,8 +124,9 @@ def read_journal(journal: Path, attempt: Attempt) -> None:
             # What the end of the time interrupted was not finished, and not malformed.
             attempt.malformed += kind == "model_interrupted" and body.get("cause") != "stopped"
         elif kind == "action_rejected":
-            # A rewriting that repeats the old text is in form and changes nothing, as with an agent that sends files.
-            attempt.malformed += not (body.get("empty_finish", False) or body.get("again", False))
+            # A rewriting that repeats the old text is in form, as with an agent that sends files; one in part is not.
+            in_part = any(each in body["reason"] for each in (" leaves text out", " lost "))
+            attempt.malformed += in_part or not (body.get("empty_finish", False) or body.get("again", False))
         elif kind == "patch_applied":
             attempt.changes.append(Change(attempt.answers, body["tree"]))
             attempt.kept = True

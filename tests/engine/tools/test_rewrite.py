@@ -82,6 +82,19 @@ async def test_an_attempt_that_fails_or_changes_nothing_or_is_told_in_part_is_ma
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
 
 
+async def test_a_part_that_is_meant_to_go_is_told_after_three_times(tmp_path: Path) -> None:
+    """Who may mean to remove the rest has to read why that is refused."""
+    part = rewrite("def total(prices):\n    # ... rest unchanged")
+    async with a_stage(
+        tmp_path, [part] * 4 + [RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        ending = await run(stage)
+        assert ending.exit_code is ExitCode.DONE
+        first, *more, last = (request.messages for request in stage.model.requests)
+        assert all(each == first for each in more)
+        assert "leaves text out" in last[-1].text
+
+
 async def test_a_loop_is_told_and_not_read_again(tmp_path: Path) -> None:
     loop = call("rewrite", "Piece 1\n```python\ndef total(prices):\n" + "    prices = prices or []\n" * 200)
     async with a_stage(

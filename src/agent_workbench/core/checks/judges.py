@@ -95,7 +95,8 @@ class Judges(Struct, frozen=True):
     def of_source_test(self, path: str, name: str) -> Protection | None:
         """Return who may change the test `name` inside a source file (`source_tests`); the words may name it.
 
-        It judges where the acceptance failed, or a command names the file; in Python, where its tests are known to run.
+        The test counts as a judge if the acceptance failed, or a command names the file; in Python only if its tests
+        are known to run.
         """
         commands = " ".join(self.required)
         runs = any(self._failed()) or path.rpartition("/")[2] in commands

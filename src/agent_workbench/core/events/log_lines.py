@@ -112,8 +112,6 @@ def _said(event: Event) -> str:
             tools = (f"tools: {', '.join(brought)}",) if brought else ()
             started = f"{event.task} started on {event.workspace.branch}: {event.definition.description}"
             return "; ".join((started, *tools, *describe_unheld(event.specs)))
-        case ModelAnswered() if event.text.lstrip().startswith("Reflexion:"):
-            return ""  # `ReflexionNoted` follows and says it.
         case ModelAnswered():
             return f"step {event.step}: {event.text.removeprefix('Thought:')}"
         case ModelInterrupted(partial="", reasoning="", cause=InterruptCause.DIED):
@@ -125,7 +123,7 @@ def _said(event: Event) -> str:
         case ActionRejected():
             return f"step {event.step} was invalid: {event.reason}"
         case ReflexionNoted():
-            return f"reflexion: {event.text}"
+            return ""  # the answer before it says it
         case UserSaid():
             return f"the user said: {event.text}"
         case _:

@@ -35,7 +35,7 @@ class SkillQuery(Struct, frozen=True):
     `words` are the task's text; without words each skill that passes the filters fits. `named` skills come first and
     pass every filter. A skill passes if one of its `domains` is given, and one of its `languages`; nothing given is no
     filter. `paths` are the files of the task: a skill's pattern with `*` is a glob for them. `failing`: a failing check
-    is to pass, so that a bundled skill has to be named or match a path: a long text shares two words with each of them.
+    is to pass, so that a bundled skill has to be named or match a path: a long text has two words of each by chance.
     """
 
     words: str = ""

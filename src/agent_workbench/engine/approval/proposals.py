@@ -32,7 +32,7 @@ from agent_workbench.core.proposals import (
 )
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.session_state import Phase
+from agent_workbench.core.state.session_state import Phase, TaskRun
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.core.tools.permissions import CALLS, RUNS_PROGRAMS
 from agent_workbench.core.tools.spec import FINISH, NOTE, REWRITE, ToolSpec, by_name
@@ -47,6 +47,8 @@ from agent_workbench.engine.tools.builtin.finish import why_rejected
 from agent_workbench.engine.tools.merge import method_arguments
 
 REFLEXION_PREFIX = "Reflexion:"
+PARTIAL_AGAIN = 3
+"""Times that a rewriting in part is asked for again before the model is told: it may want to remove the rest."""
 
 
 async def read_answer(session: SessionContext) -> None:
@@ -76,12 +78,20 @@ async def read_answer(session: SessionContext) -> None:
         await propose(session, tool, call.arguments, call.text, call.mended)
     except REFUSALS as refusal:
         judges = refusal.paths if isinstance(refusal, JudgeTouched) else ()
-        # Told, a small model writes the same again: it stands in its prompt.
-        # Where all passes, one that tells a part wants more than the checks: asked again, it would end in the commit.
-        vain = isinstance(refusal, VainChange) or (isinstance(refusal, PartialRewrite) and not run.shown_to_pass)
-        again = vain and call.tool.name == REWRITE and run.tries_afresh
         reason = f"{call.tool.name}: {error_text(refusal)}"
+        # Told, a small model writes the same again: it stands in its prompt.
+        vain = isinstance(refusal, VainChange) or (isinstance(refusal, PartialRewrite) and _may_be_chance(run, reason))
+        again = vain and call.tool.name == REWRITE and run.tries_afresh
         await session.record(ActionRejected(answer.step, reason, judges=judges, again=again))
+
+
+def _may_be_chance(run: TaskRun, reason: str) -> bool:
+    """Return True if a rewriting in part is asked for again without a word: it is not what the model means to do.
+
+    Where all passes, it wants more than the checks, and asked again it would end in the commit.
+    """
+    same = sum(isinstance(each.event, ActionRejected) and each.event.reason == reason for each in run.history)
+    return same < PARTIAL_AGAIN and not run.shown_to_pass
 
 
 def _runs_anew(spec: ToolSpec) -> bool:

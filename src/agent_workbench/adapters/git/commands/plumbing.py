@@ -200,7 +200,7 @@ def git_environment(settings: Collection[tuple[str, str]] = _SETTINGS) -> dict[s
 
 
 class Plumbing:
-    """Git commands in one git directory, with every filter disabled that is configured when a command could run one."""
+    """Git commands in one git directory. Filters are disabled that were configured before the first that could run one."""
 
     def __init__(self, program: GitProgram, git_dir: str) -> None:
         self.program = program
