@@ -200,7 +200,7 @@ def git_environment(settings: Collection[tuple[str, str]] = _SETTINGS) -> dict[s
 
 
 class Plumbing:
-    """Git commands in one git directory. Filters are disabled that were configured before the first that could run one."""
+    """Git commands in one git directory; every filter is disabled that was configured when the first could run."""
 
     def __init__(self, program: GitProgram, git_dir: str) -> None:
         self.program = program
