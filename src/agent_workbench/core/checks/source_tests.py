@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agent_workbench.core.repo.path_kinds import is_test
 
-_PREPROCESSED = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".m", ".mm", ".cs")
+_PREPROCESSED = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".mm", ".cs")
 _MACRO = re.compile(r"\b(?!HAVE_)\w*?(?<![A-Za-z])(?:SELF|UNIT)?TEST(?:S|ING|ER)?(?![A-Za-z])\w*", re.IGNORECASE)
 _MOST_OUTER = 100
 """Conditions around a block that are compared, from the outermost and from the innermost."""
