@@ -420,23 +420,26 @@ async def test_a_summary_that_is_wanted_of_a_server_of_unknown_size_leaves_what_
 
 
 async def test_what_is_pinned_is_whole_as_long_as_there_is_room(tmp_path: Path) -> None:
-    lines = "\n".join(f"line {number} of the code that has to stay" for number in range(50))
-    retriever = GivenChunks((Chunk("code.py", 1, 50, lines, 1.0),))
+    lines = "\n".join(f"line {number} of the code that has to stay" for number in range(40))
+    other = "\n".join(f"line {number} of other code that has to stay" for number in range(10))
+    retriever = GivenChunks((Chunk("code.py", 1, 40, lines, 1.0), Chunk("other.py", 1, 10, other, 0.5)))
     sayings = [*READS, SUMMARY, RIGHT, FINISH]
     async with a_stage(
         tmp_path, sayings, approvals=replace(OPEN, summary=Approval.ASK), retriever=retriever, settings=FEW_TOOLS
     ) as stage:
         add_long_files(stage, 40)
         stage.user.write("code.py", lines + "\n")
+        stage.user.write("other.py", other + "\n")
         stage.user.commit("Add code")
         stage.model.facts = replace(FACTS, context_tokens=1_600)
         async with in_front_of(stage) as front:
             await front.start()
             await front.gate(Permission.SUMMARY)
-            await front.submit(PinChunk("code.py:1-50"))
+            await front.submit(PinChunk("code.py:1-40"))
+            await front.submit(PinChunk("other.py:1-10"))
             await front.approve(Permission.SUMMARY)
             await front.gate(Permission.MERGE)
-        assert [chunk.text for chunk in compacted(stage).pinned] == [lines]
+        assert [chunk.text for chunk in compacted(stage).pinned] == [lines, other]
         assert all(request.prompt_tokens + request.answer_tokens <= 1_600 for request in stage.model.requests)
 
 
