@@ -111,7 +111,7 @@ class Bench:
 
     async def until(self, true: Callable[[], bool]) -> None:
         """Let the membership go on until something is true."""
-        async with asyncio.timeout(20), self.membership.kept():
+        async with asyncio.timeout(60), self.membership.kept():
             while not true():  # noqa: ASYNC110 - the membership has no event for it
                 await asyncio.sleep(0.001)
 

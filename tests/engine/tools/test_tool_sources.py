@@ -137,7 +137,7 @@ async def test_the_grammar_holds_a_call_to_its_schema(tmp_path: Path) -> None:
         tmp_path, {"mcp:test": [{**WEATHER, "schema": {**CITY, "properties": {"city": {"enum": ["Oslo", "Rome"]}}}}]}
     )
     async with a_stage(
-        tmp_path, [call("finish", "{}")] * 9, tool_sources=brought, approvals=OPEN, headless=True
+        tmp_path, [call("finish", "{}")] * 10, tool_sources=brought, approvals=OPEN, headless=True
     ) as stage:
         await run_unattended(stage.session, stage.recorder, (T1,))
         grammar = stage.model.requests[0].grammar
