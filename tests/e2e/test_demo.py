@@ -113,7 +113,7 @@ def test_sessions_are_listed_shown_and_green(demo: Demo) -> None:
     assert "T-1, T-2  done" in listed.out
     shown = demo.machine.agent("sessions", "show", session[-6:], cwd=demo.repo)
     assert (shown.code, shown.err) == (0, "")
-    assert "Reflexion: I added the quantity to the price" in shown.out
+    assert "reflexion: I added the quantity to the price" in shown.out
     assert "its answers are scripted" in shown.out
     verified = demo.machine.agent("sessions", "verify", cwd=demo.repo)
     assert (verified.code, verified.err) == (0, "")

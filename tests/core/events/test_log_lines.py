@@ -30,9 +30,10 @@ def test_every_event_has_one_harmless_line(event: e.Event) -> None:
         (e.SessionResumed(), "session resumed"),
         (e.TroubleMet("model", "gone", "start it"), "trouble (model): gone - start it"),
         (e.ModelAnswered(3, "Thought: I\nlook", AnswerFigures(), ""), "step 3: I look"),
-        # A reflexion is said once, as the answer that it is.
-        (e.ModelAnswered(3, "Reflexion: I was wrong", AnswerFigures(), ""), "step 3: Reflexion: I was wrong"),
-        (e.ReflexionNoted(3, "I was wrong"), ""),
+        # A reflexion is said once, by its own event.
+        (e.ModelAnswered(3, "Reflexion: I was wrong", AnswerFigures(), ""), ""),
+        (e.ModelAnswered(3, "Reflexion: no\nAction: x", AnswerFigures(), ""), "step 3: Reflexion: no Action: x"),
+        (e.ReflexionNoted(3, "I was wrong"), "reflexion: I was wrong"),
         (e.ChatReplied(1, "so", cut=True), "reply (cut at the token limit): so"),
         (e.ChatReplied(1, "so", cut=True, looped=True), "reply (stopped: it repeated itself): so"),
         (e.ActionRejected(2, "no diff"), "step 2 was invalid: no diff"),

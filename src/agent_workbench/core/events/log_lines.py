@@ -112,6 +112,8 @@ def _said(event: Event) -> str:
             tools = (f"tools: {', '.join(brought)}",) if brought else ()
             started = f"{event.task} started on {event.workspace.branch}: {event.definition.description}"
             return "; ".join((started, *tools, *describe_unheld(event.specs)))
+        case ModelAnswered() if event.text.lstrip().startswith("Reflexion:") and "\nAction:" not in event.text:
+            return ""  # `ReflexionNoted` follows and says it.
         case ModelAnswered():
             return f"step {event.step}: {event.text.removeprefix('Thought:')}"
         case ModelInterrupted(partial="", reasoning="", cause=InterruptCause.DIED):
@@ -123,7 +125,7 @@ def _said(event: Event) -> str:
         case ActionRejected():
             return f"step {event.step} was invalid: {event.reason}"
         case ReflexionNoted():
-            return ""  # the answer before it says it
+            return f"reflexion: {event.text}"
         case UserSaid():
             return f"the user said: {event.text}"
         case _:
