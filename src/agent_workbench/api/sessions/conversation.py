@@ -61,7 +61,7 @@ class ToolCall(Struct, frozen=True):
 class Reply(Struct, frozen=True):
     """Reply to a message, in Markdown, with the calls made for it.
 
-    `cut` says how it ended without an end of its own, empty for a whole one. `stopped`: the user stopped the answer,
+    `cut` says why it is incomplete, empty for a complete one. `stopped`: the user stopped the answer,
     and there is no reply.
     """
 

@@ -18,7 +18,7 @@ _BLOCKS = {
     ".zig": re.compile(r"^[ \t]*test\b(?=[^\n;=(]*\{)", re.MULTILINE),
     ".d": re.compile(r"^[ \t]*(?:@\w+[ \t]+)*unittest\b", re.MULTILINE),
 }
-"""What a block of tests begins with."""
+"""Patterns of the line with which a block of tests begins, by the suffix of the file."""
 _RUST_TEST = re.compile(r"#\[(?:cfg(\([^\n\]]{0,300})\]|(?:\w+::)*\w*test\w*\b)")
 _RUST_CONDITION = re.compile(r"(\w*)\(([^()]*)\)")
 _RUST_FILE = re.compile(r"^[ \t]*#!\[cfg.*", re.MULTILINE)

@@ -27,7 +27,7 @@ class ChatReplied(RecordedValue, frozen=True):
 
     @property
     def why_cut(self) -> str:
-        """How the reply ended without an end of its own, in a few words; empty for a whole one."""
+        """Why the reply is incomplete, in a few words; empty for a complete one."""
         if not self.cut:
             return ""
         return "stopped: it repeated itself" if self.looped else "cut at the token limit"
