@@ -37,9 +37,9 @@ _QUOTED = re.compile(
 _COMMENT_ENDS = re.compile(r"/\*|\*/")
 _DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 _DOCTEST = re.compile(r"^[ \t]*>>> .*(?:\n(?![ \t]*(?:$|>>> ))(?!.*(?:\"\"\"|''')).*)*", re.MULTILINE)
-_PYTHON_TEST = re.compile(
-    r"^(?:@.*\n){0,50}(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+(?>\w*Test)).*\n(?:(?:[ \t)].*)?\n)*", re.MULTILINE
-)
+_PYTHON_HEAD = r"(?:(?:async[ \t]+)?def[ \t]+test|class[ \t]+(?>\w*Test)).*\n(?:(?:[ \t)].*)?\n)*"
+# Decorators alone match too, so that none of them is tried twice.
+_PYTHON_TEST = re.compile(rf"^(?:(?:@.*\n)++(?:{_PYTHON_HEAD})?|{_PYTHON_HEAD})", re.MULTILINE)
 
 
 def changed_tests(path: str, before: str | None, after: str | None) -> tuple[str, ...]:
@@ -166,8 +166,8 @@ def _python(text: str) -> Iterator[tuple[str, str]]:
         # A second definition of this name would hide the one with the doctest.
         yield f"the doctest of {name or 'the module'}", f"{count[name]} {example[0]}"
     for test in _PYTHON_TEST.finditer(text):
-        head = _DEFINITION.search(test[0])
-        yield f"`{head[1] if head is not None else ''}`", test[0].rstrip()
+        if (head := _DEFINITION.search(test[0])) is not None:
+            yield f"`{head[1]}`", test[0].rstrip()
 
 
 def _masked(text: str, *, nested: bool = False) -> str:
