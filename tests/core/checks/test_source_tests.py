@@ -167,7 +167,7 @@ def test_what_a_build_without_tests_has_too_is_open(path: str, head: str, tail: 
         ("a.c", "#if X\n" * 10_000 + "#ifdef TEST\n#endif\n" * 10_000),
         ("a.rs", "#[cfg(a " * 40_000),
         ("a.py", "class " + "Test" * 40_000),
-        ("a.py", "@a\n" * 600_000),
+        ("a.py", "@a\n" * 1_500_000),
     ],
 )
 def test_a_hostile_file_is_read_in_no_time(path: str, text: str) -> None:
