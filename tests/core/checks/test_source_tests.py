@@ -169,6 +169,7 @@ def test_what_a_build_without_tests_has_too_is_open(path: str, head: str, tail: 
         ("a.py", "class " + "Test" * 40_000),
         ("a.py", "@a\n" * 1_500_000),
     ],
+    ids=["macros", "conditions", "attributes", "name", "decorators"],
 )
 def test_a_hostile_file_is_read_in_no_time(path: str, text: str) -> None:
     began = time.process_time()
