@@ -178,6 +178,7 @@ def assert_last_line_opens(said: str) -> None:
         assert Path(unquote(urlsplit(last.strip()).path)).is_file(), last
 
 
+@pytest.mark.slow(quick=24)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
 def test_refusal(machine: Machine, case: Case) -> None:
     repo = calc_repo(machine, case.files)

@@ -212,6 +212,7 @@ def test_every_key_is_either_asked_about_or_known_to_be_harmless() -> None:
     assert set(RISKY) | set(HARMLESS) | REFUSED == set(setting_keys())
 
 
+@pytest.mark.slow(quick=24)
 @pytest.mark.parametrize("key", RISKY)
 def test_a_change_of_anything_that_is_obeyed_asks_again(tmp_path: Path, key: str) -> None:
     none = ask(tmp_path)
@@ -225,6 +226,7 @@ def test_a_change_of_anything_that_is_obeyed_asks_again(tmp_path: Path, key: str
     assert none.digest != first.digest != second.digest
 
 
+@pytest.mark.slow(quick=24)
 @pytest.mark.parametrize("key", RISKY)
 def test_what_is_not_trusted_is_not_obeyed(tmp_path: Path, key: str) -> None:
     assert without_untrusted(load(tmp_path, RISKY[key][0])).settings == without_untrusted(load(tmp_path)).settings

@@ -108,6 +108,7 @@ def test_one_endpoint_can_be_named_for_everything(machine: Machine) -> None:
     assert "there is no endpoint 'tow'; did you mean 'two'?" in wrong.err
 
 
+@pytest.mark.slow
 def test_a_dead_address_does_not_hold_up_the_doctor(machine: Machine) -> None:
     mute = FaultyServer().on("/health", stream(60.0)).on("/props", stream(60.0)).on("/v1/models", stream(60.0))
     with listening(mute) as one, listening(saying(GOOD)) as two:

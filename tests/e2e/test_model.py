@@ -18,6 +18,7 @@ RUN = ("run", "--task", "T-1", "--yes")
 LOADING = error(503, "Loading model", "unavailable_error")
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize(
     ("environ", "what", "advice"),
     [
@@ -57,6 +58,7 @@ def test_a_server_that_loads_is_waited_for(machine: Machine) -> None:
     assert len(server.asked("/health")) >= 3
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_for_a_server_says_so_and_can_be_stopped(machine: Machine) -> None:
     with listening(FaultyServer().on("/health", LOADING)) as url:
         running = machine.start(*RUN, cwd=calc_repo(machine), environ={"AGENT_MODEL__URL": url})

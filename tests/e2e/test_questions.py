@@ -120,6 +120,7 @@ def test_a_merge_is_asked_for_again_where_it_would_be_another_one(served: Machin
     assert served.git(repo, "merge-base", "--is-ancestor", agent, "HEAD") == ""
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize(
     ("keys", "code", "trusted"), [("y\n", 0, True), ("\n", 3, False), ("n\n", 3, False), (CTRL_C, 130, False)]
 )

@@ -51,6 +51,7 @@ def expect_all_up_to(directory: Path, acknowledged: int) -> None:
     assert verify_journal(directory).ok
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize("point", range(8))
 def test_killed_after_each_acknowledgement(point: int, tmp_path: Path) -> None:
     with child("write", tmp_path) as process:

@@ -87,6 +87,7 @@ def test_a_server_that_tells_it_everywhere(machine: Machine, number: str) -> Non
         assert told.code == 0, told.said
 
 
+@pytest.mark.slow(quick=4)
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
 def test_a_plain_server_that_tells_it_in_its_list(machine: Machine, number: str) -> None:
     keys = ("n_ctx", "max_model_len", "context_length", "created")

@@ -185,6 +185,7 @@ def test_output_that_nobody_reads_does_not_stop_the_work(served: Machine) -> Non
     assert [each["status"] for each in bodies(lines, "task_finished")] == ["done"]
 
 
+@pytest.mark.slow
 def test_it_goes_on_after_a_hang_up_under_nohup(served: Machine) -> None:
     repo = calc_repo(served)
     running = served.start(*RUN, cwd=repo, scripts=SCRIPTS, halt="ActionStarted#2", prefix=("nohup",))

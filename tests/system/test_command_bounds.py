@@ -224,6 +224,7 @@ def test_git_changes_no_repository_of_others_for_a_command(monkeypatch: pytest.M
     assert plumbing.attempt(*EFFECTS[0]).status == 0
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize("kind", WRITES)
 async def test_a_confined_command_cannot_write_to_the_inbox(confined: Bench, tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "state" / "inbox"

@@ -56,6 +56,7 @@ async def say(bench: Driver, text: str) -> None:
     await bench.press("enter")
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize("pane", ["0", "1", "2", "3", "4", "5"])
 async def test_a_word_is_said_from_everywhere(pane: str) -> None:
     async with driving(ScriptedSession(*runs.up_to_first_diff())) as bench:
@@ -107,6 +108,7 @@ async def test_a_word_is_said_while_the_model_writes_and_stands_there_until_it_i
         assert "will be read" not in bench.text()
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("key", [":", "x", "p"])
 async def test_a_recording_and_a_task_that_is_over_cannot_be_changed(key: str) -> None:
     over = () if key == ":" else (ScriptedSession(*runs.up_to_done()),)  # words are a new task then

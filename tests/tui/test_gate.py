@@ -134,6 +134,7 @@ async def test_a_paste_never_approves() -> None:
         assert bench.session.intents == []
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize("pane", ["1", "2", "3", "4", "5"])
 async def test_nothing_is_approved_when_the_focus_is_elsewhere(pane: str) -> None:
     async with driving(waiting()) as bench:
@@ -179,6 +180,7 @@ async def test_what_a_notice_covers_is_not_seen_and_the_key_that_shows_more_take
         assert len(bench.session.intents) == 1
 
 
+@pytest.mark.slow(quick=1)
 @SIZES
 async def test_the_first_key_shows_more_of_a_long_diff_until_all_was_seen(size: tuple[int, int]) -> None:
     async with driving(with_diff(LONG), size) as bench:
@@ -235,6 +237,7 @@ async def test_long_lines_are_wrapped_at_first_so_that_nothing_hides_behind_the_
         assert bench.diff.unseen == 0
 
 
+@pytest.mark.slow(quick=1)
 @SIZES
 async def test_a_line_longer_than_the_pane_is_approved_when_its_end_was_on_screen(size: tuple[int, int]) -> None:
     endless = "x = '" + "harmless " * 2_400 + "'; import os"

@@ -184,6 +184,7 @@ async def test_a_line_is_guarded_once_and_kept() -> None:
         assert bench.app.get_line_filters() == bench.app.get_line_filters()
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("keys", [("c",), ("2", "g", "o"), ("5", "j", "enter"), (":", "x", "enter")])
 async def test_nothing_foreign_acts_in_receipts_and_unfolded_entries(keys: tuple[str, ...]) -> None:
     async with driving(session_of("waiting"), LARGE) as bench:

@@ -43,6 +43,7 @@ async def drafted(bench: Driver, words: str = "round it") -> None:
     await bench.answer(TaskDrafted(DRAFT))
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("size", [SMALL, MIDDLE])
 async def test_words_become_a_task_that_is_shown_and_started(size: tuple[int, int]) -> None:
     async with driving(idle(), size) as bench:

@@ -101,6 +101,7 @@ async def test_a_terminal_that_is_too_small(pytestconfig: pytest.Config, tmp_pat
     await draw("too_small", SCENES["idle"], (((50, 12), TEXT),), pytestconfig, tmp_path)
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("theme", ["textual-light", "high-contrast", "high-contrast-light", "ansi-dark"])
 async def test_other_colours(theme: str, pytestconfig: pytest.Config, tmp_path: Path) -> None:
     await draw(f"hunk_left-{theme}", SCENES["hunk_left"], (((80, 24), SVG),), pytestconfig, tmp_path, theme)

@@ -58,6 +58,7 @@ async def seen(bench: Driver) -> None:
     bench.clock.advance(1)
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("size", [SMALL, MIDDLE])
 async def test_the_plan_is_in_front_and_is_approved_only_when_all_of_it_was_seen(size: tuple[int, int]) -> None:
     session = waiting()

@@ -161,6 +161,7 @@ CHANGES: dict[str, tuple[Callable[[User], object], set[str]]] = {
 }
 
 
+@pytest.mark.slow(quick=4)
 @pytest.mark.parametrize("change", CHANGES)
 async def test_what_comes_and_goes_is_found_or_not(searched: Searched, change: str) -> None:
     act, wanted = CHANGES[change]

@@ -81,6 +81,7 @@ def left_in(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("apart", [False, True])
 async def test_processes(apart: bool, bench: Bench) -> None:
     (bench.folder / "forks.py").write_text(FORKS.format(apart=apart))

@@ -20,6 +20,7 @@ def test_all_of_the_format_is_understood() -> None:
     assert parsed.problems == ()
 
 
+@pytest.mark.slow(quick=13)
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [

@@ -92,6 +92,7 @@ async def test_a_result_is_reported_once_in_its_form(scene: Scene, server: Gitea
     assert [each for each in server.requests if not each.startswith("GET")] == writes
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize(
     ("point", "status"),
     [

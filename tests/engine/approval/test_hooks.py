@@ -128,6 +128,7 @@ NONSENSE = [
 ]
 
 
+@pytest.mark.slow(quick=4)
 @pytest.mark.parametrize("outcome", NONSENSE)
 async def test_nonsense_asks_for_a_person(tmp_path: Path, outcome: HookOutcome) -> None:
     hooks = ScriptedHooks({SECRETS: [outcome]})

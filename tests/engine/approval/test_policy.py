@@ -94,6 +94,7 @@ def state_of(
     return fold_all(Recorded(seq, "", event) for seq, event in enumerate(events))
 
 
+@pytest.mark.slow(quick=96)
 @pytest.mark.parametrize(("kind", "rule", "always", "headless", "holds", "special"), RULES)
 def test_the_policy(
     kind: Permission, rule: Approval, *, always: bool, headless: bool, holds: bool, special: bool
@@ -432,6 +433,7 @@ OWN_FOLDERS = Settings(
 )
 
 
+@pytest.mark.slow(quick=6)
 @pytest.mark.parametrize("path", OBEYED)
 async def test_what_the_workbench_obeys_is_never_written(tmp_path: Path, path: str) -> None:
     step = call("write_diff", f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+new\n")
@@ -482,6 +484,7 @@ async def test_instructions_for_agents_are_not_changed_unattended(tmp_path: Path
         assert [each.reason for each in rejected] == ["these files need a person's approval: sub/AGENTS.md"]
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize("seed", range(6))
 async def test_what_was_approved_is_what_is_committed(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -214,6 +214,7 @@ async def test_the_settings_decide(tmp_path: Path, rule: Approval) -> None:
         assert f"policy:summary={rule}" in by
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize(
     "vain",
     [

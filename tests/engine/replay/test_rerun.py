@@ -120,6 +120,7 @@ async def test_a_summary_that_was_changed_is_named(tmp_path: Path) -> None:
     assert found.difference.part == "summary"
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize(
     ("kind", "fields", "number", "part"),
     [

@@ -150,6 +150,7 @@ def merged_on_record(stage: Stage) -> None:
     assert not [event for event in events if isinstance(event, TaskRolledBack)]
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("intent", [Leave(), AbortTask(), UndoStep()], ids=["leave", "abort", "undo"])
 async def test_a_merge_that_runs_is_brought_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intent: Leave | AbortTask | UndoStep

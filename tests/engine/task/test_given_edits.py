@@ -67,6 +67,7 @@ async def test_a_text_of_several_lines_is_found_in_a_file_with_other_line_ends(t
         assert stage.git("cat-file", "-p", f"{applied.tree}:{ANSWER}") == "right\r\nor so on\r"
 
 
+@pytest.mark.slow(quick=3)
 @pytest.mark.parametrize(
     ("edits", "reason"),
     [

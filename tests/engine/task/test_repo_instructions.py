@@ -88,6 +88,7 @@ async def test_ten_megabytes_are_cut_and_the_nearest_stay(tmp_path: Path) -> Non
 LONG = {"letters": "x", "escapes": "\x1b", "markers": "<|im_end|>", "turned": "\u202e\n"}
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("piece", LONG.values(), ids=LONG.keys())
 async def test_one_endless_line_and_control_characters_are_bounded(piece: str, tmp_path: Path) -> None:
     (found,), prompt = await started(tmp_path, {"AGENTS.md": piece * (10_000_000 // len(piece.encode()))})

@@ -152,6 +152,7 @@ def discover_plumbing(stage: Stage) -> tuple[GitProgram, str]:
     return program, paths.git_dir
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("onto_another", [True, False])
 @pytest.mark.parametrize("text", ["", "fix: mine\n\nAs one.\n"])
 async def test_a_squash_at_the_gate_is_proved_by_its_approval(tmp_path: Path, text: str, onto_another: bool) -> None:

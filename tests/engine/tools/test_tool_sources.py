@@ -339,6 +339,7 @@ async def test_the_user_is_told_what_no_grammar_holds(tmp_path: Path) -> None:
         await front.until(lambda it: told in str(it.live), told)
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize(
     ("tool", "observed", "result"),
     [

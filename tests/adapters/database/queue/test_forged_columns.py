@@ -36,6 +36,7 @@ async def queue(migrated_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
         await opened.close()
 
 
+@pytest.mark.slow(quick=4)
 @pytest.mark.parametrize("forgery", FORGERIES)
 async def test_one_row_keeps_nobody_from_the_others(queue: PostgresQueue, migrated_url: str, forgery: str) -> None:
     for name in ("T-1", "T-2"):

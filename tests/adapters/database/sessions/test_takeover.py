@@ -208,6 +208,7 @@ async def test_what_is_not_what_was_signed_is_refused_and_named(fleet: Fleet, na
     await fleet.machine("one").leases.claim(session)  # the refused one holds nothing
 
 
+@pytest.mark.slow(quick=6)
 @pytest.mark.parametrize("seen", ["one", "two"])
 @pytest.mark.parametrize("name", FORGERIES)
 async def test_verify_finds_what_was_changed_after_it_was_seen(fleet: Fleet, name: str, seen: str) -> None:

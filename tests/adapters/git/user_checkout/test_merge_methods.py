@@ -175,6 +175,7 @@ async def test_an_obstacle_stops_each_method_with_nothing_changed(
     assert [each.removeprefix(f"Commit {commit[:10]}: ") for each in shown.obstacles] == [sentence]
 
 
+@pytest.mark.slow(quick=4)
 @pytest.mark.parametrize("method", MergeMethod)
 @pytest.mark.parametrize("move", [switch, go_on, take_back, leave_branch])
 async def test_each_method_merges_only_where_it_was_shown_to_go(

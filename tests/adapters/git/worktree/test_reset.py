@@ -89,6 +89,7 @@ def standing(workspace: GitWorkspace) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow(quick=6)
 @pytest.mark.parametrize("what", LEFTOVERS)
 async def test_the_files_are_those_of_the_tree_again(what: str, workspace: GitWorkspace) -> None:
     line, restored, removed = LEFTOVERS[what]

@@ -116,6 +116,7 @@ def test_the_token_goes_to_the_hub_alone_and_nothing_else_is_asked(machine: Mach
     assert all("hf_s3cr3t" not in str(headers) for headers in hub.downloads())
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [

@@ -231,6 +231,7 @@ def test_a_forged_trailer_is_red(shop: Shop) -> None:
     assert "names no event" in " ".join(shop.session_proof()["problems"])
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("value", ["../../x:3:" + "0" * 64, "20260101T000000-abc234:3:xyz", "/etc:1:2", "\x1b[2J"])
 def test_a_trailer_that_names_no_session_is_red_and_reaches_no_file(shop: Shop, value: str) -> None:
     shop.user.git("branch", "odd", shop.commit_like("main", f"Odd\n\nAgent-Journal: {value}\n".encode()))
@@ -270,6 +271,7 @@ def test_history_that_cannot_be_read_hides_no_anchor_that_can(shop: Shop) -> Non
     assert found.code != GREEN or json.loads(found.out)["through"] == 102
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize("how", ["grafts", "replace", "commit-graph", "settings"])
 def test_what_git_is_told_besides_its_objects_counts_for_nothing(shop: Shop, how: str) -> None:
     tip, first, start = (shop.user.git("rev-parse", each) for each in ("agent/T-2", "agent/T-1", "main"))
@@ -307,6 +309,7 @@ def test_an_object_under_another_ones_name_is_no_commit(shop: Shop) -> None:
     )
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize("where", ["branch", "merge", "squash", "rebase", "tag", "withdrawn"])
 def test_anchors_are_found_wherever_a_commit_went(shop: Shop, where: str) -> None:
     git = shop.user.git
@@ -335,6 +338,7 @@ def test_anchors_are_found_wherever_a_commit_went(shop: Shop, where: str) -> Non
     assert (found["proof"], found["through"]) == ("green", LAST)
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize(
     "what", [b"\0", b"\x1b]52;c;eA==\x07", b"\xff\xfe\x80", b"x" * 10_000_000, b"\n" * 100_000], ids=range(5)
 )
@@ -370,6 +374,7 @@ def test_a_commit_shows_its_approvals_and_what_was_shown(shop: Shop) -> None:
         assert shop.agent("verify", revision).code == 2, revision
 
 
+@pytest.mark.slow(quick=2)
 @pytest.mark.parametrize("how", ["tree", "message", "author", "parent", "other-approval", "two"])
 def test_a_commit_that_was_amended_with_its_trailer_kept_is_red(shop: Shop, how: str) -> None:
     git = shop.user.git

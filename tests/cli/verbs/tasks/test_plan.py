@@ -39,6 +39,7 @@ def test_what_does_not_hold_is_kept_beside_the_plan(machine: Machine) -> None:
     assert (repo / EDITED).read_text() == PLAN.replace("id: T-1", "id: 7")
 
 
+@pytest.mark.slow(quick=1)
 @pytest.mark.parametrize(("key", "code"), [(CTRL_C, 130), ("\x04", 2), ("n\n", 2)])
 def test_what_is_given_up_at_the_question_is_kept_too(machine: Machine, key: str, code: int) -> None:
     repo = calc_repo(machine)
