@@ -469,7 +469,7 @@ async def test_what_stays_fills_the_room_that_there_is_and_no_more(tmp_path: Pat
         async with reopened(stage) as again:
             await again.session.record(e.ScratchpadChanged(T1, notes, e.Author.USER))
             whole, cut = 0, 0
-            for tokens in range(1_600, 6_000, 400):
+            for tokens in range(800, 6_000, 400):
                 await again.session.record(e.ContextFilled(1, Purpose.EXECUTOR, tokens, tokens, by=e.Author.USER))
                 context = await again.session.tool_context()
                 budget = PromptBudget(context)
@@ -479,7 +479,8 @@ async def test_what_stays_fills_the_room_that_there_is_and_no_more(tmp_path: Pat
                 (noted,) = await budget.count([clip(notes, budget.notes_chars)])
                 fixed = await budget.size_after(bare)
                 share = max(0, budget.target_tokens(fixed) - fixed) // 3
-                assert share * 2 // 5 <= words(kept.diff) <= share, tokens
+                if tokens >= 1_600:  # below, what is told of a diff that has no room may be longer than its share
+                    assert share * 2 // 5 <= words(kept.diff) <= share, tokens
                 most = min(budget.max_tokens, budget.target_tokens(fixed) + noted)
                 size = await budget.size_after(kept)
                 assert size <= most, tokens
