@@ -91,7 +91,7 @@ async def test_dropped_code_takes_no_number_from_the_pieces_after_it(tmp_path: P
         await front.outcome(DropChunk(FOUND.place))
         await front.outcome(PauseTask(paused=False))
         await front.gate(Permission.DIFF)
-        assert f"Piece 1: {OTHER.place}\n" in sent(stage)
+        assert f"Piece 1: {OTHER.path}, the whole file\n" in sent(stage)
         assert FOUND.place not in sent(stage)
 
 

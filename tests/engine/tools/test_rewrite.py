@@ -56,7 +56,7 @@ async def test_a_rewritten_piece_is_applied_as_its_diff(tmp_path: Path) -> None:
         ending = await run(stage)
         assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 1)
         first = "\n".join(message.text for message in stage.model.requests[0].messages)
-        assert "Piece 1: cart.py:1-2\n```\ndef total" in first
+        assert "Piece 1: cart.py, the whole file\n```\ndef total" in first
         assert "tests/test_cart.sh:1-1, read-only\n" in first
         assert first.index("Piece 1: cart.py") < first.index("Before any change:") < first.index("Make it pass.")
         (proposed,) = (
@@ -239,7 +239,7 @@ async def test_code_that_the_words_name_comes_first_and_little_else_is_shown(tmp
         assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 1)
         first = "\n".join(message.text for message in stage.model.requests[0].messages)
         assert "Piece 1: cart.py:6-7\n" in first
-        assert [f"{chunk.path}:1-2" in first for chunk in others] == [True, True, False]
+        assert [f"{chunk.path}, the whole file" in first for chunk in others] == [True, True, False]
 
 
 async def test_a_file_that_the_words_name_is_shown_before_others_fill_the_prompt(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ async def test_a_file_that_the_words_name_is_shown_before_others_fill_the_prompt
     ) as stage:
         await run(stage)
         first = "\n".join(message.text for message in stage.model.requests[0].messages)
-        assert "Piece 1: cart.py:1-2\n" in first
+        assert "Piece 1: cart.py, the whole file\n" in first
         assert "one.py:1-1" not in first
 
 

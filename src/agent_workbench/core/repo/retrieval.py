@@ -60,7 +60,7 @@ class Chunk(RecordedValue, frozen=True):
 
     `why` holds the matched words of the query, best first. `tokens` is an estimate until the server counts. `signals`
     are the parts of the score, largest first. `context` are lines of the file above the chunk that explain it: the
-    imports it uses, and the first lines of the definitions around it.
+    imports it uses, and the first lines of the definitions around it. `whole`: known to be all lines of the file.
     """
 
     path: str
@@ -73,6 +73,7 @@ class Chunk(RecordedValue, frozen=True):
     tokens: int = 0
     signals: tuple[Signal, ...] = ()
     context: str = ""
+    whole: bool = False
 
     @property
     def place(self) -> str:

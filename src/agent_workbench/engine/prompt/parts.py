@@ -192,8 +192,12 @@ def _numbers_of(seq: int, numbers: PieceNumbers) -> dict[int, int] | None:
 
 
 def piece_text(chunk: Chunk, number: int | None) -> str:
-    """Return a chunk between fences under its number and location; without a number it cannot be rewritten."""
-    head = f"Piece {number}: {chunk.place}" if number is not None else f"{chunk.place}, read-only"
+    """Return a chunk between fences under its number and location; without a number it cannot be rewritten.
+
+    A small model that reads that a piece is lines 1 to 3 of a file writes three lines.
+    """
+    place = f"{chunk.path}, the whole file" if chunk.whole else chunk.place
+    head = f"Piece {number}: {place}" if number is not None else f"{chunk.place}, read-only"
     if number is not None and chunk.symbol == IMPORTS:
         head += ", its imports; where a piece of the file needs another one, these follow it in the same answer"
     above = f"{head}, below these lines of the file:\n{chunk.context}" if chunk.context else head

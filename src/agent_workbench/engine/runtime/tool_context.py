@@ -4,6 +4,7 @@ from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.errors import PatchError, WorkspaceError
@@ -134,35 +135,40 @@ class ToolContext(Struct, frozen=True):
         """Return code that is shown to the model, after the last chunk of each file the file's imports.
 
         A small model rewrites what it reads first. They are left out where the prompt shows them already (not with
-        `anew`: a compaction makes another prompt), and where the file may not be rewritten.
+        `anew`: a compaction makes another prompt), and where the file may not be rewritten. A chunk that is a whole
+        file is marked.
         """
-        run, told, found = self.state.run, list[Chunk](), dict[str, Chunk | None]()
+        run, told, found = self.state.run, list[Chunk](), dict[str, tuple[Chunk | None, str]]()
         last = {chunk.path: at for at, chunk in enumerate(chunks)}
         for at, chunk in enumerate(chunks):
             if run is not None and chunk.path not in found and may_rewrite(run, chunk.path):
                 pieces = () if anew else (await to_thread(offered_pieces, run)).pieces
                 own = [each for each in chunks if each.path == chunk.path]
                 found[chunk.path] = await self._imports(own, [each for each in pieces if each.path == chunk.path])
-            imports = found.get(chunk.path)
-            told.append(chunk if imports is None else chunk.without_context(imports.text.split("\n")))
+            imports, text = found.get(chunk.path, (None, ""))
+            alone = chunk if imports is None else chunk.without_context(imports.text.split("\n"))
+            whole = chunk.first_line == 1 and chunk.text.rstrip("\n") == text != ""
+            told.append(replace(alone, whole=True) if whole else alone)
             if imports is not None and at == last[chunk.path]:
                 told.append(imports)
         return tuple(told)
 
-    async def _imports(self, chunks: Sequence[Chunk], pieces: Sequence[FilePiece]) -> Chunk | None:
+    async def _imports(self, chunks: Sequence[Chunk], pieces: Sequence[FilePiece]) -> tuple[Chunk | None, str]:
+        """Return the imports of the chunks' file, None where they are shown, and its text without line ends below."""
         path = chunks[0].path
         try:
             content = await self.files.read(path)
         except WorkspaceError:
-            return None
+            content = None
         if content is None:
-            return None
+            return None, ""
 
-        def found(data: bytes) -> Chunk | None:
+        def found(data: bytes) -> tuple[Chunk | None, str]:
             lines = [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")]
             offered = (locate(each, lines) for each in pieces)
             shown = (range(each.first_line - 1, each.last_line) for each in chunks)
-            return imports_chunk(path, lines, [*shown, *(rows for rows in offered if rows is not None)])
+            imports = imports_chunk(path, lines, [*shown, *(rows for rows in offered if rows is not None)])
+            return imports, "\n".join(lines).rstrip("\n")
 
         return await to_thread(found, content.data)
 
