@@ -133,3 +133,17 @@ def test_files_are_not_opened_in(layer: str) -> None:
             )
         )
     )
+
+
+def test_no_handler_calls_the_one_of_its_base_class() -> None:
+    """Textual calls the handlers of all base classes itself, so a handler that does it too runs them twice."""
+    expect_none(
+        f"{module.where}:{node.lineno}: return, or prevent the default, instead of super().{node.func.attr}()"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and ast.unparse(node.func.value) == "super()"
+        and node.func.attr.removeprefix("_").startswith("on_")
+        and node.func.attr != "on_event"  # no handler: it looks for them
+    )

@@ -37,8 +37,7 @@ class LineArea(TextArea):
         if self.choosing and event.key in {"up", "down"}:
             taken = self.Moved(1 if event.key == "down" else -1)
         if taken is None and event.key != "ctrl+j":
-            await super()._on_key(event)
-            return
+            return  # Textual calls the handler of the base class next
         event.stop()
         event.prevent_default()
         if taken is not None:
@@ -47,9 +46,7 @@ class LineArea(TextArea):
             self.insert("\n")
 
     async def _on_paste(self, event: events.Paste) -> None:
-        if len(event.text) + len(self.text) <= MOST_SAID_CHARS:
-            await super()._on_paste(event)
-            return
-        event.stop()
-        event.prevent_default()
-        self.post_message(self.TooLong(len(event.text)))
+        if len(event.text) + len(self.text) > MOST_SAID_CHARS:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.TooLong(len(event.text)))

@@ -30,8 +30,7 @@ class YamlArea(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key != "enter" or self.read_only:
-            await super()._on_key(event)
-            return
+            return  # Textual calls the handler of the base class next
         event.stop()
         event.prevent_default()
         row, column = self.selection.start
