@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent_workbench.cli.main import GROUPS, SHORT_FORMS, VERBS, execute, parser
-from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.errors import ExitCode, UsageError
 
 
 def test_every_verb_is_listed_once_and_no_file_of_the_source_tree_is_named() -> None:
@@ -58,6 +58,17 @@ def test_a_misspelled_word_is_told_with_the_nearest_one(
     first, second = capsys.readouterr().err.splitlines()
     assert first == f"agent: {said}"
     assert advice in second
+
+
+@pytest.mark.parametrize("text", ["9" * 30, "9" * 5_000, "-1", "\u0663", "\u00b2", "1e3", "", "one"])
+def test_each_number_of_the_command_line_is_bounded(text: str) -> None:
+    actions = [each for verb in _parsers(parser(None)) for each in verb._actions]
+    readers = [each.type for each in actions if callable(each.type) and each.metavar == "N"]
+    assert len(readers) > 10
+    assert int not in {each.type for each in actions}
+    for read in readers:
+        with pytest.raises((argparse.ArgumentTypeError, UsageError)):
+            read(text)
 
 
 def _parsers(root: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

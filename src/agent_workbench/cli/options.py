@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
 MOST_DIGITS = 9
+MOST_PORT = 65_535
 # Of `agent plan new` and its short form `agent new`.
 NEW_SUMMARY = "ask the model for tasks that reach a goal"
 ROLES = ("roles.planner", "roles.executor", "roles.reflexion")
@@ -39,6 +40,17 @@ def show_examples(verb: argparse.ArgumentParser, *lines: str) -> None:
     """End the help of a verb with examples."""
     verb.formatter_class = argparse.RawDescriptionHelpFormatter
     verb.epilog = "\n  ".join(("examples:", *lines))
+
+
+def whole_number(least: int = 0, most: int = 10**MOST_DIGITS - 1) -> Callable[[str], int]:
+    """Return the parser of a whole number from `least` to `most`; it raises `ArgumentTypeError` for anything else."""
+
+    def parse(text: str) -> int:
+        if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and least <= int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number from {least:,} to {most:,}")
+
+    return parse
 
 
 def event_number(said: str | None) -> int | None:

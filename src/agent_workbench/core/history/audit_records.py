@@ -16,6 +16,7 @@ from agent_workbench.core.settings import Permission
 MAX_ENTRIES = 1_000
 MAX_DAYS = 365
 MAX_FAILURE_DAYS = 90
+MAX_OFFSET = 10**9 - 1
 MAX_SUBJECT_CHARS = 120
 """Longest text of a record; the journal's line has all of it."""
 
@@ -198,12 +199,11 @@ def check_query(query: AuditQuery | DecisionQuery | CostQuery) -> None:
     for name, value, least, most in (
         ("limit", query.limit, 1, MAX_ENTRIES),
         ("days", query.days, 1, MAX_FAILURE_DAYS if failures else MAX_DAYS),
-        ("offset", query.offset, 0, None),
+        ("offset", query.offset, 0, MAX_OFFSET),
     ):
-        if value < least or (most is not None and value > most):
-            bounds = f"from {least} to {most}" if most is not None else f"{least} or more"
+        if not least <= value <= most:
             about = " for failed tasks" if failures and name == "days" else ""
-            raise UsageError(f"{name} is {value}", advice=f"{name} must be {bounds}{about}")
+            raise UsageError(f"{name} is {value}", advice=f"{name} must be {least} to {most}{about}")
 
 
 def utc_time(said: str) -> str:

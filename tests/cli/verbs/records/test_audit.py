@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -106,21 +107,25 @@ def test_tasks_are_counted(repo: Path, capsys: pytest.CaptureFixture[str], asked
     ],
 )
 def test_what_is_out_of_bounds_is_refused(repo: Path, capsys: pytest.CaptureFixture[str], asked: str) -> None:
-    assert execute(["audit", *asked.split()]) == ExitCode.USAGE
+    assert code_of(asked) == ExitCode.USAGE
     said = capsys.readouterr()
     assert said.out == ""
-    assert "must be" in said.err
+    assert re.search(r"(from|must be) \d+ to \d+|expected one argument", said.err), said.err
 
 
 @pytest.mark.parametrize(
     "asked", ["query --status lost", "query --intent war", "spend --by moon", "query --days x", ""]
 )
 def test_an_unknown_filter_is_refused(repo: Path, asked: str) -> None:
+    assert code_of(asked) == ExitCode.USAGE
+
+
+def code_of(asked: str) -> object:
+    """Return the exit code of `agent audit`, also where argparse leaves."""
     try:
-        code: object = execute(["audit", *asked.split()])
-    except SystemExit as stop:  # by argparse
-        code = stop.code
-    assert code == ExitCode.USAGE
+        return execute(["audit", *asked.split()])
+    except SystemExit as stop:
+        return stop.code
 
 
 def test_a_person_reads_what_failed_and_the_line_that_proves_it(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:

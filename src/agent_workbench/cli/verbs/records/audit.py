@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.history.audit_records import (
@@ -61,7 +61,9 @@ def _add(
     below: "Verbs", name: str, summary: str, execute: "Execute", *filters: str, days: int = MAX_DAYS, paged: bool = True
 ) -> argparse.ArgumentParser:
     verb = add_verb(below, name, summary, execute)
-    verb.add_argument("--days", type=int, default=DEFAULT_DAYS, metavar="N", help=f"1 to {days} (default: 30)")
+    verb.add_argument(
+        "--days", type=whole_number(1, days), default=DEFAULT_DAYS, metavar="N", help=f"1 to {days} (default: 30)"
+    )
     if "service" in filters:
         verb.add_argument("--service", default="", metavar="S", help="only this service")
     if "status" in filters:
@@ -71,9 +73,15 @@ def _add(
         verb.add_argument("--intent", choices=[str(each) for each in Intent], default="", help="only this intent")
     if paged:
         verb.add_argument(
-            "--limit", type=int, default=DEFAULT_LIMIT, metavar="N", help=f"1 to {MAX_ENTRIES} (default: 100)"
+            "--limit",
+            type=whole_number(1, MAX_ENTRIES),
+            default=DEFAULT_LIMIT,
+            metavar="N",
+            help=f"1 to {MAX_ENTRIES} (default: 100)",
         )
-        verb.add_argument("--offset", type=int, default=0, metavar="N", help="leave out so many of the newest")
+        verb.add_argument(
+            "--offset", type=whole_number(), default=0, metavar="N", help="leave out so many of the newest"
+        )
     verb.add_argument("--json", action="store_true", help="print one object of JSON")
     return verb
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import MOST_DIGITS
+from agent_workbench.cli.options import whole_number
 from agent_workbench.cli.output import say, say_json
-from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError, error_text
+from agent_workbench.core.errors import ExitCode, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.amounts import bytes_text, counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -26,7 +26,13 @@ def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
     verb.add_argument("wanted", metavar="WHAT", nargs="*", help="a name or number of the list, 2-4, or `all`")
-    verb.add_argument("--days", metavar="N", default=str(DAYS), help="`all`: sessions over this many days old (30)")
+    verb.add_argument(
+        "--days",
+        metavar="N",
+        type=whole_number(0, 9_999),
+        default=DAYS,
+        help="`all`: sessions over this many days old (30)",
+    )
     verb.add_argument("--yes", action="store_true", help="remove what is named without asking")
     verb.add_argument("--json", action="store_true", help="print the list as JSON, and remove nothing")
 
@@ -36,10 +42,8 @@ def execute(options: argparse.Namespace) -> int:
     from agent_workbench.api.cleanup import find_leftovers, remove_leftovers
     from agent_workbench.core.history.leftovers import select_leftovers
 
-    if not (options.days.isascii() and options.days.isdigit() and len(options.days) <= MOST_DIGITS // 2):
-        raise UsageError(f"{options.days!r} is not a number of days", advice="such as --days 30")
     invocation = Invocation(Path.cwd(), os.environ, {})
-    found = asyncio.run(find_leftovers(invocation, int(options.days)))
+    found = asyncio.run(find_leftovers(invocation, options.days))
     if options.json:
         from msgspec import to_builtins
 

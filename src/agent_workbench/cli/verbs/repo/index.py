@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.errors import ExitCode
@@ -39,16 +39,14 @@ def configure(verb: argparse.ArgumentParser) -> None:
             )
     measuring = add_verb(below, "eval", "evaluate the search on the past commits of this repository", evaluate)
     measuring.add_argument(
-        "--commits", type=_commits, default=300, metavar="N", help="number of recent commits used as queries (300)"
+        "--commits",
+        type=whole_number(1, 10_000),
+        default=300,
+        metavar="N",
+        help="number of recent commits used as queries (300)",
     )
     measuring.add_argument("--json", action="store_true", help="print it as one line of JSON")
     verb.set_defaults(json=False)
-
-
-def _commits(text: str) -> int:
-    if text.isdecimal() and 0 < int(text) <= 10_000:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 10000")
 
 
 def status(options: argparse.Namespace) -> int:

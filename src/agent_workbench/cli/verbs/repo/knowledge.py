@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import MOST_DIGITS, add_verb
+from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
@@ -30,7 +30,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     found = add_verb(below, "search", "search the notes as a task does, with the reasons for each", search)
     found.epilog = SEARCH_EXIT
     found.add_argument("words", nargs="+", metavar="WORDS", help="what the notes are about")
-    found.add_argument("--limit", type=_limit, default=5, metavar="N", help="number of notes (5)")
+    found.add_argument("--limit", type=whole_number(), default=5, metavar="N", help="number of notes (5)")
     listed = add_verb(below, "list", "list all notes", list_all)
     listed.add_argument("--stats", action="store_true", help="which tasks had each note, and how they ended")
     added = add_verb(below, "add", "write a new note; an existing one is never replaced", add)
@@ -145,12 +145,6 @@ def _text(said: str | None, before: str) -> str:
 
         return asyncio.run(edit_text(before, ".md"))
     return sys.stdin.read(MAX_INPUT_CHARS) if said == "-" else said
-
-
-def _limit(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS:
-        return int(text)
-    raise UsageError(f"{text!r} is not a number of notes", advice="give a whole number")
 
 
 def _invocation() -> Invocation:

@@ -6,10 +6,9 @@ import re
 import sys
 from pathlib import Path
 
-from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.options import MOST_PORT, add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside
 from agent_workbench.cli.verbs.repo.mcp_servers import add_client_verbs
-from agent_workbench.cli.verbs.tasks.tui import port_number
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 
@@ -29,7 +28,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
         )
         each.add_argument(
             *("--port",),
-            type=port_number,
+            type=whole_number(0, MOST_PORT),
             default=argparse.SUPPRESS,
             metavar="N",
             help="with --http: the port (a free one)",

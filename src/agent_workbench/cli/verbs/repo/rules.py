@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_document, say_json
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
@@ -22,7 +22,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--json", action="store_true", help="a line of JSON for each")
     below = verb.add_subparsers(title="verbs", metavar="VERB")
     each = add_verb(below, "revoke", "delete a rule from the file that holds it", revoke)
-    each.add_argument("number", type=int, help="its number in the list")
+    each.add_argument("number", type=whole_number(1), help="its number in the list")
     each = add_verb(below, "check", "check the file of a policy", check)
     each.add_argument("policy", metavar="POLICY", type=Path, help="the file")
     each = add_verb(below, "schema", "print a JSON Schema for editors", schema)

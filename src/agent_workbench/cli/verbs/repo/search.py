@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
+from agent_workbench.cli.options import whole_number
 from agent_workbench.cli.output import say, say_aside, say_cells, say_json
 from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.errors import ExitCode, UsageError
@@ -31,17 +32,13 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(execute=execute)
     verb.epilog = SEARCH_EXIT
     verb.add_argument("words", nargs="+", metavar="WORDS", help="words, names, path:line; `-` reads them from stdin")
-    verb.add_argument("--limit", type=_count, default=10, metavar="N", help="maximum number of results (10)")
+    verb.add_argument(
+        "--limit", type=whole_number(1, 1_000), default=10, metavar="N", help="maximum number of results (10)"
+    )
     verb.add_argument("--failing", type=Path, metavar="FILE", help="a file with the output of a failed command")
     verb.add_argument("--explain", action="store_true", help="explain each result")
     verb.add_argument("--playbook", action="store_true", help="look for the one Ansible playbook that fits the words")
     verb.add_argument("--json", action="store_true", help="print the results with their code as one line of JSON")
-
-
-def _count(text: str) -> int:
-    if text.isdecimal() and 0 < int(text) <= 1_000:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
 
 
 def execute(options: argparse.Namespace) -> int:

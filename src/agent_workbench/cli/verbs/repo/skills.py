@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.questions import agrees
 from agent_workbench.core.errors import ExitCode
@@ -38,7 +38,12 @@ def configure(verb: argparse.ArgumentParser) -> None:
     chosen.add_argument("words", nargs="*", metavar="WORDS", help="the words of a task; without them every skill fits")
     chosen.add_argument("--domain", action="append", default=[], metavar="NAME", help="one of its domains (repeatable)")
     chosen.add_argument("--language", action="append", default=[], metavar="NAME", help="a language (repeatable)")
-    chosen.add_argument("--max-tokens", type=_tokens, metavar="N", help="limit for all together (skills.max_tokens)")
+    chosen.add_argument(
+        "--max-tokens",
+        type=whole_number(0, MOST_TOKENS),
+        metavar="N",
+        help="limit for all together (skills.max_tokens)",
+    )
     checked = add_verb(below, "check", "check every SKILL.md, also of a repository that is not trusted", check)
     checked.epilog = CHECK_EXIT
     made = add_verb(below, "setup", "make the environment that the scripts of a skill run in", setup)
@@ -48,12 +53,6 @@ def configure(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(json=False)
     for each in (listed, shown, chosen, checked, made):
         each.add_argument("--json", action="store_true", help="a line of JSON for each")
-
-
-def _tokens(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= MOST_TOKENS:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {MOST_TOKENS:,}")
 
 
 def list_all(options: argparse.Namespace) -> int:

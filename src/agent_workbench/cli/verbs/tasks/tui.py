@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_model_flags, add_words, overrides, task_words
+from agent_workbench.cli.options import MOST_PORT, add_model_flags, add_words, overrides, task_words, whole_number
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
@@ -25,7 +25,9 @@ def configure(verb: argparse.ArgumentParser) -> None:
     add_words(verb)
     add_model_flags(verb)
     verb.add_argument("--web", action="store_true", help="serve it to a browser on this machine instead")
-    verb.add_argument("--port", type=port_number, default=0, metavar="N", help="with --web: the port (a free one)")
+    verb.add_argument(
+        "--port", type=whole_number(0, MOST_PORT), default=0, metavar="N", help="with --web: the port (a free one)"
+    )
     verb.add_argument("--served", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -44,13 +46,6 @@ def execute(options: argparse.Namespace) -> int:
     new = options.new or (bool(words) and not options.session)
     request = SessionRequest(OpenMode.NEW if new else OpenMode.RESUME, options.session or "", words=words)
     return open_workbench(invocation, request, welcome=first_run(), served=options.served)
-
-
-def port_number(text: str) -> int:
-    """Return the number of a port, 0 for any; raise `ArgumentTypeError`."""
-    if text.isascii() and text.isdecimal() and int(text) < 65536:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_model_flags, add_verb
+from agent_workbench.cli.options import add_model_flags, add_verb, whole_number
 from agent_workbench.cli.output import say_aside, say_last
 from agent_workbench.cli.verbs.tasks.worker_add import configure_add, configure_check
 from agent_workbench.cli.verbs.tasks.worker_fleet import configure_drain, configure_list, configure_remove
@@ -37,7 +37,12 @@ def configure(verb: argparse.ArgumentParser) -> None:
     how.add_argument("--watch", action="store_true", help="do tasks as they come, until a signal ends it")
     how.add_argument("--schedule", metavar="CRON", help='do what is queued at these times: "*/30 * * * *"')
     add_place_flags(verb)
-    verb.add_argument("--jobs", metavar="N", type=int, help=f"tasks at the same time, 1 to {MOST_JOBS} (worker.jobs)")
+    verb.add_argument(
+        "--jobs",
+        metavar="N",
+        type=whole_number(1, MOST_JOBS),
+        help=f"tasks at the same time, 1 to {MOST_JOBS} (worker.jobs)",
+    )
     verb.add_argument(
         "--webhook",
         metavar="HOST:PORT",
@@ -64,8 +69,6 @@ def execute(options: argparse.Namespace) -> int:
     if not (options.once or options.watch or options.schedule):
         raise UsageError("say when to work", advice='name one of --once, --watch, --schedule "*/30 * * * *"')
     schedule = parse_schedule(options.schedule) if options.schedule else None
-    if options.jobs is not None and not 1 <= options.jobs <= MOST_JOBS:
-        raise UsageError(f"--jobs {options.jobs} is not possible", advice=f"1 to {MOST_JOBS} tasks at the same time")
     if options.webhook and options.once:
         raise UsageError("--webhook goes with --watch or --schedule", advice="`agent worker pull` looks once")
     wanted = WorkerOptions(

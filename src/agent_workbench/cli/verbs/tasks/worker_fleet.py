@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import add_verb
+from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.verbs.tasks.worker_place import add_place_flags, worker_invocation
 from agent_workbench.core.errors import ExitCode, UsageError
@@ -17,7 +17,7 @@ def configure_list(below: "Verbs") -> None:
     """Add `agent worker list`."""
     verb = add_verb(below, "list", "show the workers that share the queue, or those that could take a task now", show)
     verb.add_argument("--min-vram", metavar="GB", type=float, help="only those with this much free memory of one GPU")
-    verb.add_argument("--min-cores", metavar="N", type=int, help="only those with so many free cores")
+    verb.add_argument("--min-cores", metavar="N", type=whole_number(1), help="only those with so many free cores")
     verb.add_argument("--model", metavar="NAME", action="append", default=[], help="only those where it answers")
     verb.add_argument("--tag", metavar="TAG", action="append", default=[], help="only those with this tag")
     verb.add_argument("--json", action="store_true", help="print them as JSON")
@@ -46,9 +46,8 @@ def show(options: argparse.Namespace) -> int:
     from agent_workbench.core.queue.routing import able_workers, unmet_needs
     from agent_workbench.views.reports.fleet_report import fleet_document, fleet_lines
 
-    for flag, value in (("--min-vram", options.min_vram), ("--min-cores", options.min_cores)):
-        if value is not None and not 0 < value < float("inf"):
-            raise UsageError(f"{flag} {value} is no amount", advice="name a number above 0")
+    if options.min_vram is not None and not 0 < options.min_vram < float("inf"):
+        raise UsageError(f"--min-vram {options.min_vram} is no amount", advice="name a number above 0")
     needs = Needs(options.min_vram, options.min_cores, tuple(options.model), tuple(options.tag))
     fleet = asyncio.run(registered_fleet(worker_invocation(options), getattr(options, "project", "")))
     filtered = needs != Needs()
