@@ -12,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
+from multidict import CIMultiDict
 from yarl import URL
 
 from tests.e2e.calc import calc_repo
@@ -54,16 +55,19 @@ async def screen_until(socket: aiohttp.ClientWebSocketResponse, text: str) -> No
 async def test_who_lacks_the_token_the_host_or_the_origin_is_sent_away(machine: Machine) -> None:
     async with web_server(machine) as (_, address), aiohttp.ClientSession() as browser:
 
-        async def status(url: URL, **headers: str) -> int:
-            async with browser.get(url, headers=headers) as response:
+        async def status(url: URL, *headers: tuple[str, str]) -> int:
+            async with browser.get(url, headers=CIMultiDict(headers)) as response:
                 return response.status
 
+        own, foreign = ("Origin", str(address.origin())), ("Origin", "http://elsewhere.example")
         assert address.host == "127.0.0.1"
         assert await status(address) == 200
         assert await status(address.with_query({})) == 403
         assert await status(address.with_query(token="guessed")) == 403
-        assert await status(address, Host="elsewhere.example") == 403
-        assert await status(address, Origin="http://elsewhere.example") == 403
+        assert await status(address, ("Host", "elsewhere.example")) == 403
+        assert await status(address, own) == 200
+        for headers in ((foreign,), (own, foreign), (foreign, own)):
+            assert await status(address, *headers) == 403
         assert await status(address.with_path("/ws/guessed").with_query({})) == 404
 
 

@@ -102,9 +102,9 @@ class WorkbenchServer(Server):
         return response
 
     def _may(self, request: web.Request) -> bool:
-        if request.host != f"{LOOPBACK}:{self.port}":
+        if request.headers.getall("Host", []) != [f"{LOOPBACK}:{self.port}"]:
             return False
-        if request.headers.get("Origin", self.public_url) != self.public_url:
+        if not set(request.headers.getall("Origin", [])) <= {self.public_url}:
             return False
         if request.path != "/":
             return True  # the socket has the token in its path; the rest are static files
