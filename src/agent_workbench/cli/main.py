@@ -16,7 +16,8 @@ from agent_workbench.core.version import __version__
 
 DESCRIPTION = "A terminal workbench for coding agents on your own machine."
 EPILOG = """\
-Start with `agent tui` in a git repository. `agent VERB --help` tells more.
+Start with `agent` in a git repository: it opens the
+workbench, as `agent tui` does. `agent VERB --help` tells more.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a person is needed,
 4 environment, 5 model, 6 journal, 7 locked, 8 differs, 70 a defect,
 130 interrupted."""
@@ -108,6 +109,7 @@ def main() -> None:
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     try:
+        arguments = arguments or _verb_alone()
         options = parser(arguments).parse_args(arguments)  # loads the verb, which Ctrl-C may interrupt too
         _check_folder()
         return int(options.execute(options))
@@ -129,6 +131,14 @@ def execute(arguments: Sequence[str]) -> int:
         traceback.print_exc()
         print("agent: this is a defect of the workbench; the session's journal is kept", file=sys.stderr)
         return ExitCode.BROKEN
+
+
+def _verb_alone() -> Sequence[str]:
+    """Return the verb of a call without one: the screen, for a person in a repository; elsewhere it is missing."""
+    _check_folder()
+    here = Path.cwd()
+    inside = any((folder / ".git").exists() for folder in (here, *here.parents))
+    return ("tui",) if inside and sys.stdin.isatty() and sys.stdout.isatty() else ()
 
 
 def _check_folder() -> None:
