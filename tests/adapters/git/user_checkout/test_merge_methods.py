@@ -235,3 +235,17 @@ async def test_a_commit_whose_author_is_not_valid_is_not_rebased(
     with pytest.raises(WorkspaceError, match="no valid author"):
         await merge_by(repository, broken, REBASE)
     assert fingerprint(user.root) == before
+
+
+async def test_a_bare_repository_with_worktrees_has_no_checkout_of_its_own(
+    user: User, lines: str, tmp_path: Path, worktrees: Path
+) -> None:
+    bare, linked = User(tmp_path / "bare.git"), User(tmp_path / "linked")
+    user.git("clone", "--quiet", "--bare", str(user.root), str(bare.root))
+    bare.git("worktree", "add", "--quiet", str(linked.root), "main")
+    repository = Repository(linked.root, worktrees)
+    commit = await commit_task(repository, linked.request(), CHANGE)
+    shown = await repository.merge_preview(commit, FAST_FORWARD)
+    assert shown.obstacles == ()
+    await repository.merge(commit, "Message", shown.target, FAST_FORWARD)
+    assert (linked.root / "new/file").read_text() == "x"

@@ -39,7 +39,7 @@ def discover(start: str) -> tuple[GitProgram, RepoPaths]:
         answers = [_ask(program, root, *question) for question in questions]
     git_dir, common_dir, algorithm = answers
     paths = RepoPaths(str(root), git_dir, common_dir, algorithm)
-    if git_dir == common_dir and _is_bare(program, git_dir):
+    if git_dir == common_dir and is_bare(program, git_dir):
         raise _bare(root)
     return program, paths
 
@@ -75,7 +75,8 @@ def _no_repository(program: GitProgram, folder: Path) -> RepoError:
     )
 
 
-def _is_bare(program: GitProgram, git_dir: str) -> bool:
+def is_bare(program: GitProgram, git_dir: str) -> bool:
+    """Return True if a git directory has no files of its own; worktrees may be linked to it."""
     question = (f"--git-dir={git_dir}", "config", "--type=bool", "core.bare")
     return program.run(question, environment=git_environment()).out.strip() == b"true"
 

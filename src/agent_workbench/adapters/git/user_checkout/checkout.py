@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.discovery import RepoPaths
+from agent_workbench.adapters.git.commands.discovery import RepoPaths, is_bare
 from agent_workbench.adapters.git.commands.objects import (
     GITLINK,
     WORKBENCH,
@@ -68,7 +68,9 @@ class Checkout:
         """Return git's folder of a worktree in which the branch is checked out, empty if there is no other one."""
         common = Path(self.paths.common_dir)
         wanted = f"ref: {_HEADS}{branch}".encode()
-        for folder in (common, *sorted(common.glob("worktrees/*"))):
+        # The HEAD of a bare repository is no checkout, only the branch that clones begin with.
+        bare = self.paths.git_dir != str(common) and is_bare(self.plumbing.program, str(common))
+        for folder in (*(() if bare else (common,)), *sorted(common.glob("worktrees/*"))):
             with suppress(OSError):
                 if besides is not None and folder.samefile(besides):
                     continue
