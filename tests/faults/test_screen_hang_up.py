@@ -198,3 +198,21 @@ def test_what_kept_a_session_from_being_opened_is_said_once(tmp_path: Path) -> N
         terminal.until("agent: no session begins with 'zzz'")
         assert terminal.end(10) == 2
     assert terminal.shown.count("no session begins with 'zzz'") == 1
+
+
+def test_ctrl_z_goes_to_the_shell_and_its_fg_draws_all_of_the_screen(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "home")
+    with in_terminal(machine, "demo", "--folder", str(tmp_path / "shop"), cwd=tmp_path) as terminal:
+        fcntl.ioctl(terminal.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        terminal.until("skips the tour")
+        terminal.shown = ""
+        terminal.type("\x1b")
+        terminal.until("nothing runs")
+        terminal.type("\x1a")
+        _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        terminal.shown = ""
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.until("T-2")  # in the plan, where nothing changed
+        close(terminal)
+        assert terminal.end(10) == ENDED

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from textual import events
+from textual import events, on
 from textual.app import SystemCommand
+from textual.driver import Driver
 from textual.screen import Screen
 
 from agent_workbench.core.errors import WorkbenchError
@@ -95,6 +96,11 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
 
     def on_mount(self) -> None:
         self._apply_looks(self._wanted_theme)
+
+    @on(Driver.SignalResume)
+    def draw_again(self) -> None:
+        """Draw all of the screen: after Ctrl-Z and `fg` the terminal begins empty."""
+        self.refresh(layout=True)
 
     def _apply_looks(self, theme: str) -> None:
         """Apply the keymap and a theme; tell the user what is wrong with them."""

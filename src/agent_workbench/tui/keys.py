@@ -226,6 +226,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "undo", "u", "undo", "Undo the last diff, files included; asks first, tells the model."),
     Key(Scope.EVERYWHERE, "abort", "X", "abort", "Abort the task and roll back; asks first, keeps the journal."),
     Key(Scope.EVERYWHERE, "help", "?", "help", "Show all keys, those of the focused pane first."),
+    Key(Scope.EVERYWHERE, "suspend", "ctrl+z", "suspend", "Go to the shell that opened it; `fg` there comes back."),
     Key(Scope.EVERYWHERE, "tour", "f1", "tour", "Take a short tour of the workbench."),
     Key(Scope.EVERYWHERE, "leave", "q", "leave", "Leave this session; it can be resumed."),
     Key(Scope.ALWAYS, "next_tab", "ctrl+pagedown", "next tab", "Go to the next tab."),

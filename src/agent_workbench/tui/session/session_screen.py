@@ -128,6 +128,9 @@ class SessionScreen(WorkbenchScreen):
         if update is not None and update.live.followed is not None:
             await self._window.open_session(SessionRequest(session=update.state.session))
 
+    def action_suspend(self) -> None:
+        self.app.action_suspend_process()
+
     async def action_tour(self) -> None:
         await self._dialogs.take_tour()
 
