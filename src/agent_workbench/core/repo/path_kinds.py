@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 _TEST_FOLDERS = frozenset(
     {"test", "tests", "testing", "testdata", "test_data", "__tests__", "__mocks__", "spec", "specs", "e2e", "fixtures"}
 )
-_TEST_NAME = re.compile(r"(test_.*|.*_tests?|conftest|.*[.-](test|spec|e2e|cy)|.*(Test|Tests|Spec|TestCase))")
+_TEST_NAME = re.compile(r"(tests?|test_.*|.*_tests?|conftest|.*[.-](test|spec|e2e|cy)|.*(Test|Tests|Spec|TestCase))")
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation", "examples", "locale", "locales"})
 _DOCUMENT_SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".svg", ".po", ".pot", ".csv"})
 # Names of files with secrets, in any folder: what is found or judged goes to a model.

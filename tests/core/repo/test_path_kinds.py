@@ -1,0 +1,13 @@
+"""What a path tells about a file."""
+
+import pytest
+
+from agent_workbench.core.repo.path_kinds import is_test
+
+TESTS = ("test.py", "shop/tests.py", "test_cart.py", "cart_test.go", "cart.test.ts", "tests/data.json", "CartTest.java")
+CODE = ("cart.py", "testing.py", "latest.py", "contest.rs", "attest.c", "protests.py", "shop/testimonials.py")
+
+
+@pytest.mark.parametrize("path", [*TESTS, *CODE])
+def test_a_file_of_tests_is_known_by_its_name_or_folder(path: str) -> None:
+    assert is_test(path) is (path in TESTS)
