@@ -42,11 +42,16 @@ def show_examples(verb: argparse.ArgumentParser, *lines: str) -> None:
     verb.epilog = "\n  ".join(("examples:", *lines))
 
 
+def is_number(text: str) -> bool:
+    """Return True for a whole number in ASCII digits that is no longer than any that is needed."""
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+
+
 def whole_number(least: int = 0, most: int = 10**MOST_DIGITS - 1) -> Callable[[str], int]:
     """Return the parser of a whole number from `least` to `most`; it raises `ArgumentTypeError` for anything else."""
 
     def parse(text: str) -> int:
-        if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and least <= int(text) <= most:
+        if is_number(text) and least <= int(text) <= most:
             return int(text)
         raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number from {least:,} to {most:,}")
 
@@ -57,7 +62,7 @@ def event_number(said: str | None) -> int | None:
     """Return the number of an event, None if none was given; raise `UsageError`."""
     if said is None:
         return None
-    if said.isascii() and said.isdigit() and len(said) <= MOST_DIGITS:
+    if is_number(said):
         return int(said)
     raise UsageError(f"{said!r} is not an event", advice="give its number; `agent sessions show` prints them")
 

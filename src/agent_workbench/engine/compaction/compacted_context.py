@@ -201,7 +201,7 @@ async def _with_code(context: ToolContext, budget: PromptBudget, kept: ContextCo
     repeated: list[Chunk] = []
     # The imports of a file come after its last chunk, as they are now.
     others = [chunk for chunk in wanted.values() if chunk.symbol != IMPORTS]
-    for chunk in await context.with_imports(others[:MAX_CODE], anew=True):
+    for chunk in await context.for_prompt(others[:MAX_CODE], anew=True):
         now = await relocate_chunk(context.workspace, chunk)
         here = shown.setdefault(chunk.path, set())
         pieces, cut = split_repeated(now, change | here) if now is not None else ((), ())

@@ -131,12 +131,11 @@ class ToolContext(Struct, frozen=True):
         """Raise `WorkspaceError` if the task may not read `path`."""
         self.scope.check_readable(path)
 
-    async def with_imports(self, chunks: Sequence[Chunk], *, anew: bool = False) -> tuple[Chunk, ...]:
-        """Return code that is shown to the model, after the last chunk of each file the file's imports.
+    async def for_prompt(self, chunks: Sequence[Chunk], *, anew: bool = False) -> tuple[Chunk, ...]:
+        """Return code as a prompt shows it: whole files marked, and the imports of a file after its last chunk.
 
-        A small model rewrites what it reads first. They are left out where the prompt shows them already (not with
-        `anew`: a compaction makes another prompt), and where the file may not be rewritten. A chunk that is a whole
-        file is marked.
+        A small model rewrites what it reads first. Imports are left out where the prompt shows them already (not with
+        `anew`: a compaction makes another prompt). Files that may not be rewritten stay as they are.
         """
         run, told, found = self.state.run, list[Chunk](), dict[str, tuple[Chunk | None, str]]()
         last = {chunk.path: at for at, chunk in enumerate(chunks)}
@@ -144,7 +143,9 @@ class ToolContext(Struct, frozen=True):
             if run is not None and chunk.path not in found and may_rewrite(run, chunk.path):
                 pieces = () if anew else (await to_thread(offered_pieces, run)).pieces
                 own = [each for each in chunks if each.path == chunk.path]
-                found[chunk.path] = await self._imports(own, [each for each in pieces if each.path == chunk.path])
+                found[chunk.path] = await self._imports_and_text(
+                    own, [each for each in pieces if each.path == chunk.path]
+                )
             imports, text = found.get(chunk.path, (None, ""))
             alone = chunk if imports is None else chunk.without_context(imports.text.split("\n"))
             whole = chunk.first_line == 1 and chunk.text.rstrip("\n") == text != ""
@@ -153,7 +154,7 @@ class ToolContext(Struct, frozen=True):
                 told.append(imports)
         return tuple(told)
 
-    async def _imports(self, chunks: Sequence[Chunk], pieces: Sequence[FilePiece]) -> tuple[Chunk | None, str]:
+    async def _imports_and_text(self, chunks: Sequence[Chunk], pieces: Sequence[FilePiece]) -> tuple[Chunk | None, str]:
         """Return the imports of the chunks' file, None where they are shown, and its text without line ends below."""
         path = chunks[0].path
         try:

@@ -44,7 +44,7 @@ async def find_code(session: SessionContext, asked: str) -> CodeFound:
 
 async def pinned_chunk(context: ToolContext, chunk: Chunk) -> ChunkPinned:
     """Return the event that pins a chunk, with the imports of its file if they are offered with it."""
-    told = await context.with_imports((chunk,))
+    told = await context.for_prompt((chunk,))
     return ChunkPinned(chunk, imports=next((each for each in told if each.symbol == IMPORTS), None))
 
 

@@ -48,7 +48,7 @@ async def retrieve(session: SessionContext) -> None:
     if session.run.tries_afresh:
         found = tuple(_near(found, query.text, told))
     drawn = await _map(context, found, query.text)
-    await session.record(CodeRetrieved(told, await context.with_imports(found), drawn))
+    await session.record(CodeRetrieved(told, await context.for_prompt(found), drawn))
     session.publisher.show_activity("")
 
 

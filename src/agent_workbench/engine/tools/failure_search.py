@@ -40,7 +40,7 @@ async def code_for_failure(context: ToolContext, finished: TestsFinished) -> tup
     except WorkbenchError:
         return ()  # the checks ran, and that is what was asked for; a search of the model's own will tell
     fitting = _fitting(chunk for chunk in found if context.may_read(chunk.path) and not _is_known(context.run, chunk))
-    return await context.with_imports(tuple(fitting))
+    return await context.for_prompt(tuple(fitting))
 
 
 def code_text(chunks: Sequence[Chunk]) -> tuple[str, ...]:

@@ -68,13 +68,14 @@ class Checkout:
         """Return git's folder of a worktree in which the branch is checked out, empty if there is no other one."""
         common = Path(self.paths.common_dir)
         wanted = f"ref: {_HEADS}{branch}".encode()
-        # The HEAD of a bare repository is no checkout, only the branch that clones begin with.
-        bare = self.paths.git_dir != str(common) and is_bare(self.plumbing.program, str(common))
-        for folder in (*(() if bare else (common,)), *sorted(common.glob("worktrees/*"))):
+        for folder in (common, *sorted(common.glob("worktrees/*"))):
             with suppress(OSError):
                 if besides is not None and folder.samefile(besides):
                     continue
-                if read_regular(folder / "HEAD", 10_000).strip() == wanted:
+                if read_regular(folder / "HEAD", 10_000).strip() != wanted:
+                    continue
+                # The HEAD of a bare repository is no checkout, only the branch that clones begin with.
+                if folder != common or not is_bare(self.plumbing.program, str(common)):
                     return str(folder)
         return ""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import MOST_DIGITS, add_verb
+from agent_workbench.cli.options import add_verb, is_number
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.cli.verbs.records import export as sessions_export
 from agent_workbench.cli.verbs.records import fork as sessions_made
@@ -124,7 +124,7 @@ def _prompt_number(said: str) -> int:
     """Return the number of a prompt, 0 for the newest; raise `UsageError`."""
     if said == "last":
         return 0
-    if said.isascii() and said.isdigit() and len(said) <= MOST_DIGITS and int(said) > 0:
+    if is_number(said) and int(said) > 0:
         return int(said)
     raise UsageError(f"{said!r} is not a prompt", advice="give its number, from 1, or `last`")
 

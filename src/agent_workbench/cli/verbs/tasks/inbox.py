@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.cli.options import MOST_DIGITS, add_verb, show_examples
+from agent_workbench.cli.options import add_verb, is_number, show_examples
 from agent_workbench.cli.output import say, say_document, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, parse_reference
@@ -138,6 +138,6 @@ def _inbox() -> "AbstractAsyncContextManager[RepoInbox]":
 def _numbers(text: str) -> tuple[int, ...]:
     """Return the numbers in `1,3`; raise `UsageError` for anything else."""
     words = [word.strip() for word in text.split(",")] if text else []
-    if any(not (word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS) for word in words):
+    if not all(map(is_number, words)):
         raise UsageError(f"{text!r} does not list hunks", advice="use their numbers: --hunks 1,3")
     return tuple(dict.fromkeys(map(int, words)))

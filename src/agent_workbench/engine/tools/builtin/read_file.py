@@ -64,7 +64,7 @@ class ReadFile(BuiltinTool, frozen=True):
         told = f"{path}, lines {first} to {last} of {count}{rest}:\n{text}"
         if last - first < LEAST_LINES - 1:
             return ToolResult(told, shown=shown)
-        more = await context.with_imports(shown)
+        more = await context.for_prompt(shown)
         below = (f"{chunk.place}\n{chunk.text}" for chunk in more if chunk.symbol == IMPORTS)
         return ToolResult("\n\n".join((told, *below)), shown=more)
 

@@ -25,7 +25,7 @@ class SearchCode(BuiltinTool, frozen=True):
         readable = [chunk for chunk in chunks if context.may_read(chunk.path)]
         if not readable:
             return ToolResult(f"nothing was found for {query!r}")
-        told = await context.with_imports(readable)
+        told = await context.for_prompt(readable)
         return ToolResult("\n\n".join(chunk.shown for chunk in told), shown=told)
 
 
