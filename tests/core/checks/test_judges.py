@@ -124,7 +124,8 @@ def test_other_spellings_and_a_package_instead_of_a_judge(path: str) -> None:
     ("test", "files"),
     [
         ("tests/test_a.py::T::test_x", ("tests/test_a.py",)),
-        ("tests.test_a.T.test_x", ("tests/test_a.py", "tests/test_a/T.py")),
+        ("tests.test_a.T.test_x", ("tests.py", "tests/test_a.py", "tests/test_a/T.py")),
+        ("shop.tests.CartTest.test_x", ("shop/tests.py", "shop/tests/CartTest.py")),
         ("web/a.test.ts > adds", ("web/a.test.ts",)),
         ("github.com/x/y.TestIt", ("github.com/x/y.TestIt",)),
         ("TestIt", ()),
