@@ -72,10 +72,9 @@ class Checkout:
             with suppress(OSError):
                 if besides is not None and folder.samefile(besides):
                     continue
-                if read_regular(folder / "HEAD", 10_000).strip() != wanted:
-                    continue
+                holds = read_regular(folder / "HEAD", 10_000).strip() == wanted
                 # The HEAD of a bare repository is no checkout, only the branch that clones begin with.
-                if folder != common or not is_bare(self.plumbing.program, str(common)):
+                if holds and (folder != common or not is_bare(self.plumbing.program, str(common))):
                     return str(folder)
         return ""
 
