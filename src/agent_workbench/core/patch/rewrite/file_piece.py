@@ -7,26 +7,14 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import PartialRewrite, PatchError
+from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit, line_end
 from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.patch.rewrite.left_out import with_left_out
 from agent_workbench.core.patch.values import FileContent
 
 BOM = "\ufeff"
 _INDENT = re.compile(r"[ \t]*")
-_COMMENTS = ("#", "//", "/*", "--", "<!--", ";", "%", "...", "…", "(...", "[...")
-LEAST_CLOSING_LINES = 3
-"""A shorter string or comment at the end of a file is not kept if a new text leaves it out."""
-# A string or comment that is a statement of its own, at the start of a line; with its prefix in Python.
-_BLOCKS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"), ("<!--", "-->"), ("{-", "-}"), ("=begin", "=end"))
-_LINE_COMMENTS = ("#", "//", "--", ";", "%")
-_REST = frozenset({"rest", "remaining", "remainder", "existing", "other", "previous", "unchanged", "omitted", "more"})
-_GONE = frozenset({"unchanged", "same", "omitted", "before", "above", "code", "here"})
-_DEFINITION = re.compile(
-    r"[ \t]*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub(?:\([a-z]+\))?|unsafe)\s+)*"
-    r"(?:def|class|function|func|fn|struct|enum|trait|interface|module|impl|type)\s+(?:\([^)]*\)\s*)?"
-    r"(?P<name>[A-Za-z_$][\w$]*)"
-)
 
 
 class FilePiece(Struct, frozen=True):
@@ -88,8 +76,8 @@ def rewrite_file(content: FileContent, rewrites: Iterable[tuple[FilePiece, Seque
     """Return the file with the new text of each piece, and a sentence for each repair.
 
     Line ends, byte order mark and the end of the last line follow the file. A uniform shift of the indentation is
-    repaired. Raises `PatchError` for a piece that is not there any more, for pieces that overlap, for text that was
-    left out of the answer, and for an empty text of a whole file.
+    repaired, and a definition that the new text leaves out stays. Raises `PatchError` for a piece that is not there any
+    more, for pieces that overlap, for text that was left out in another way, and for an empty text of a whole file.
     """
     file = FileLines(content.data)
     edits: list[LineEdit] = []
@@ -104,10 +92,8 @@ def rewrite_file(content: FileContent, rewrites: Iterable[tuple[FilePiece, Seque
             )
         old = file.bare[found.start : found.stop]
         lines, repaired = _shifted(piece, old, _without_margins(written, old))
-        _check_complete(piece, old, lines, whole=len(old) == len(file))
-        if len(old) == len(file):
-            lines, kept = _with_closing_text(piece, old, lines)
-            repaired += kept
+        lines, kept = with_left_out(f"piece {piece.number}", piece.path, old, lines, whole=len(old) == len(file))
+        repaired += kept
         edits.append(LineEdit(found.start, found.stop, _ended(file, found, lines)))
         texts.append((piece, lines))
         repairs += repaired
@@ -168,99 +154,9 @@ def _shifted(piece: FilePiece, old: Sequence[str], new: Sequence[str]) -> tuple[
     return lines, (f"piece {piece.number} was indented as the file is",)
 
 
-def _with_closing_text(
-    piece: FilePiece, old: Sequence[str], new: Sequence[str]
-) -> tuple[Sequence[str], tuple[str, ...]]:
-    """Return the new text of a whole file with the closing string or comment that it lost, and the repair.
-
-    A small model often ends a file with its last definition. Code at the end is not kept: it may be meant to go.
-    """
-    start = _closing_text(old)
-    text = [line.strip() for line in old[start:] if line.strip()]
-    standing = {line.strip() for line in new}
-    words = [line for line in text if any(map(str.isalpha, line))]
-    follows = any(line.strip() for line in old[:start])
-    if not new or not follows or len(text) < LEAST_CLOSING_LINES or any(line in standing for line in words):
-        return new, ()
-    body = list(new)
-    while body and not body[-1].strip():
-        body.pop()
-    while start and not old[start - 1].strip():
-        start -= 1
-    return [*body, *old[start:]], (f"the text at the end of {shown(piece.path)} was kept: the new text left it out",)
-
-
-def _closing_text(lines: Sequence[str]) -> int:
-    """Return the index at which the string or comment of many lines begins that ends a file; its length without one."""
-    end = len(lines)
-    while end and not lines[end - 1].strip():
-        end -= 1
-    if not end:
-        return len(lines)
-    last = lines[end - 1].strip()
-    for opening, closing in _BLOCKS:
-        if last.endswith(closing) and last.count(closing) == 1:
-            openings = (at for at in range(end - 2, -1, -1) if opening in lines[at])
-            start = next(openings, len(lines))
-            alone = start < len(lines) and lines[start].startswith(opening)
-            return start if alone and lines[start].count(closing) == int(opening == closing) else len(lines)
-    start = end
-    while start and lines[start - 1].startswith(_LINE_COMMENTS):
-        start -= 1
-    return start if start < end else len(lines)
-
-
 def _first_indent(lines: Sequence[str]) -> str | None:
     first = next((line for line in lines if line.strip()), None)
     return None if first is None else _indent(first.removeprefix(BOM))
-
-
-def _check_complete(piece: FilePiece, old: Sequence[str], new: Sequence[str], *, whole: bool) -> None:
-    """Raise `PartialRewrite` for a text in which something was left out, `PatchError` for a whole file that is gone."""
-    if not new and whole:
-        raise PatchError(
-            f"the whole text of {shown(piece.path)} would be gone",
-            advice="give the file its whole new text; a file is removed by a diff only",
-        )
-    standing = {line.strip() for line in old}
-    for line in new:
-        if _stands_for_text(line.strip()) and line.strip() not in standing:
-            raise PartialRewrite(
-                f"piece {piece.number} leaves text out: {line.strip()[:80]!r}",
-                advice="write every line of the piece, those that stay too",
-            )
-    if not new:
-        return
-    kept = defined_names(new)
-    if lost := [name for name in dict.fromkeys(defined_names(old)) if name not in kept]:
-        names = set(lost)
-        if kept and len(kept) < len(set(defined_names(old))) and not _renamed(old, new, names):
-            raise PartialRewrite(
-                f"piece {piece.number} lost {', '.join(lost[:5])}",
-                advice=f"{shown(piece.place)} has to stay complete: write all of its definitions",
-            )
-
-
-def _stands_for_text(line: str) -> bool:
-    """Return True for a comment in place of lines that were left out, such as `# ... rest unchanged`."""
-    if not line.startswith(_COMMENTS):
-        return False
-    words, dots = set(re.findall("[a-z]+", line.lower())), "..." in line or "…" in line
-    if not words:
-        return dots and line not in {"...", "…"}
-    rest = words & _REST
-    return bool(rest) and (dots or (rest != {"existing"} and bool(words & _GONE) and len(words) <= 8))
-
-
-def _renamed(old: Sequence[str], new: Sequence[str], lost: set[str]) -> bool:
-    """Return True if the new text has other definitions in place of the lost ones."""
-    added = set(defined_names(new)) - set(defined_names(old))
-    return len(added) >= len(lost)
-
-
-def defined_names(lines: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that these lines define, for the languages whose definitions begin with a keyword."""
-    return tuple(found["name"] for line in lines if (found := _DEFINITION.match(line)))
 
 
 def _ended(file: FileLines, found: range, lines: Sequence[str]) -> tuple[bytes, ...]:

@@ -11,12 +11,8 @@ from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import DIFF_BEGINS, render_patch
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
-from agent_workbench.core.patch.rewrite.file_piece import (
-    FilePiece,
-    RewrittenFile,
-    defined_names,
-    rewrite_file,
-)
+from agent_workbench.core.patch.rewrite.file_piece import FilePiece, RewrittenFile, rewrite_file
+from agent_workbench.core.patch.rewrite.left_out import defined_names
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.retrieval import Chunk

@@ -1,0 +1,218 @@
+"""What the new text of a piece leaves out: a definition or closing text stays as it was, the rest is refused."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import PartialRewrite, PatchError
+from agent_workbench.core.patch.paths import shown
+
+_COMMENTS = ("#", "//", "/*", "--", "<!--", ";", "%", "...", "…", "(...", "[...")
+LEAST_CLOSING_LINES = 3
+"""A shorter string or comment at the end of a file is not kept if a new text leaves it out."""
+# A string or comment that is a statement of its own, at the start of a line; with its prefix in Python.
+_BLOCKS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"), ("<!--", "-->"), ("{-", "-}"), ("=begin", "=end"))
+_LINE_COMMENTS = ("#", "//", "--", ";", "%")
+_REST = frozenset({"rest", "remaining", "remainder", "existing", "other", "previous", "unchanged", "omitted", "more"})
+_GONE = frozenset({"unchanged", "same", "omitted", "before", "above", "code", "here"})
+_DEFINITION = re.compile(
+    r"(?P<indent>[ \t]*)"
+    r"(?:(?:export|default|public|private|protected|static|async|abstract|final|pub(?:\([a-z]+\))?|unsafe)\s+)*"
+    r"(?P<keyword>def|class|function|func|fn|struct|enum|trait|interface|module|impl|type)\s+(?:\([^)]*\)\s*)?"
+    r"(?P<name>[A-Za-z_$][\w$]*)"
+)
+_FUNCTIONS = frozenset({"def", "function", "func", "fn"})
+_ABOVE = ("@", "#", "//", "/*", "*", "--")
+"""How lines begin that belong to the definition below them: decorators, attributes and comments."""
+_CLOSING = (")", "]", "}", "end", "{")
+"""How lines begin that belong to the definition above them, although they are not indented more."""
+
+
+class _Definition(Struct, frozen=True):
+    """A definition in lines: its name, its indentation, the index of its own line, and what belongs to it."""
+
+    name: str
+    indent: str
+    line: int
+    lines: range
+
+    def encloses(self, other: "_Definition") -> bool:
+        return other.line in self.lines and len(other.indent) > len(self.indent)
+
+
+def with_left_out(
+    name: str, path: str, old: Sequence[str], new: Sequence[str], *, whole: bool
+) -> tuple[Sequence[str], tuple[str, ...]]:
+    """Return the new text with what it left out of the old one, and a sentence for each repair.
+
+    A small model often writes a part of what it was shown: only the functions that it changed, or all up to the last
+    definition. `name` is how the piece is called, `whole` says that it is all of the file at `path`. Raises
+    `PartialRewrite` for a comment in place of lines, and for a definition whose place is not there any more, and
+    `PatchError` for a file that would be empty.
+    """
+    if not new and whole:
+        raise PatchError(
+            f"the whole text of {shown(path)} would be gone",
+            advice="give the file its whole new text; a file is removed by a diff only",
+        )
+    standing = {line.strip() for line in old}
+    for line in new:
+        if _stands_for_text(line.strip()) and line.strip() not in standing:
+            raise PartialRewrite(
+                f"{name} leaves text out: {line.strip()[:80]!r}",
+                advice="write every line of the piece, those that stay too",
+            )
+    lines, repairs = _with_definitions(name, path, old, new)
+    if whole:
+        lines, kept = _with_closing_text(path, old, lines)
+        repairs += kept
+    return lines, repairs
+
+
+def _stands_for_text(line: str) -> bool:
+    """Return True for a comment in place of lines that were left out, such as `# ... rest unchanged`."""
+    if not line.startswith(_COMMENTS):
+        return False
+    words, dots = set(re.findall("[a-z]+", line.lower())), "..." in line or "…" in line
+    if not words:
+        return dots and line not in {"...", "…"}
+    rest = words & _REST
+    return bool(rest) and (dots or (rest != {"existing"} and bool(words & _GONE) and len(words) <= 8))
+
+
+def defined_names(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that these lines define, for the languages whose definitions begin with a keyword."""
+    return tuple(found["name"] for line in lines if (found := _DEFINITION.match(line)))
+
+
+def _with_definitions(
+    name: str, path: str, old: Sequence[str], new: Sequence[str]
+) -> tuple[Sequence[str], tuple[str, ...]]:
+    """Return the new text with the definitions that it left out, each where it was among the others.
+
+    Nothing is kept where the new text has as many new definitions: they may stand in place of the old ones.
+    """
+    definitions = _definitions(old)
+    before, after = (dict.fromkeys(each.name for each in texts) for texts in (definitions, _definitions(new)))
+    lost = [each for each in before if each not in after]
+    if not after or not lost or len(after) >= len(before):
+        return new, ()
+    lines, kept = list(new), range(0)
+    for definition in definitions:
+        if definition.name not in lost or definition.line in kept:
+            continue
+        kept = definition.lines
+        place = _place(definition, definitions, lines)
+        if place is None:
+            raise PartialRewrite(
+                f"{name} lost {', '.join(lost[:5])}",
+                advice=f"{shown(path)} has to stay complete: write all definitions of the piece",
+            )
+        above = _blanks(reversed(old[: kept.start])) if place and lines[place - 1].strip() else 0
+        below = _blanks(old[kept.stop :]) if place < len(lines) and lines[place].strip() else 0
+        lines[place:place] = [""] * above + list(old[kept.start : kept.stop]) + [""] * below
+    return lines, (f"{', '.join(lost[:5])} stayed as before: the new text of {name} left it out",)
+
+
+def _blanks(lines: Iterable[str]) -> int:
+    """Return how many blank lines come first."""
+    return sum(1 for _ in takewhile(lambda line: not line.strip(), lines))
+
+
+def _definitions(lines: Sequence[str]) -> list[_Definition]:
+    """Return the definitions of these lines, but for those within a function."""
+    found: list[_Definition] = []
+    function = range(0)
+    for at, line in enumerate(lines):
+        if at not in function and (match := _DEFINITION.match(line)):
+            found.append(_Definition(match["name"], match["indent"], at, _extent(lines, at, match["indent"])))
+            function = found[-1].lines if match["keyword"] in _FUNCTIONS else function
+    return found
+
+
+def _extent(lines: Sequence[str], at: int, indent: str) -> range:
+    """Return the indices of the lines of a definition, without blank ones around it."""
+    start, end = at, at + 1
+    while start and _belongs_below(lines[start - 1], indent):
+        start -= 1
+    for line in range(at + 1, len(lines)):
+        text = lines[line].strip()
+        if text and not (lines[line].startswith((indent + " ", indent + "\t")) or _closes(lines[line], indent)):
+            break
+        end = line + 1 if text else end
+    return range(start, end)
+
+
+def _belongs_below(line: str, indent: str) -> bool:
+    text = line.lstrip(" \t")
+    return text.startswith(_ABOVE) and len(indent) <= len(line) - len(text) <= len(indent) + 1
+
+
+def _closes(line: str, indent: str) -> bool:
+    return line.startswith(tuple(indent + each for each in _CLOSING))
+
+
+def _place(lost: _Definition, definitions: Sequence[_Definition], lines: Sequence[str]) -> int | None:
+    """Return the index at which a lost definition belongs in the new lines: after the ones that it followed."""
+    parent = next((each for each in reversed(definitions) if each.encloses(lost)), None)
+    siblings = [each for each in definitions if each.indent == lost.indent and _within(each, parent)]
+    standing = _definitions(lines)
+    if parent is not None:
+        parent = next((each for each in standing if (each.name, each.indent) == (parent.name, parent.indent)), None)
+        inner = [each for each in standing if parent is not None and parent.encloses(each)]
+        if parent is None or any(each.indent != lost.indent for each in inner[:1]):
+            return None  # Its class is gone, or indented in another way.
+    there = {each.name: each for each in standing if each.indent == lost.indent and _within(each, parent)}
+    earlier = [there[each.name] for each in siblings if each.line < lost.line and each.name in there]
+    later = [there[each.name] for each in siblings if each.line > lost.line and each.name in there]
+    if earlier:
+        return earlier[-1].lines.stop
+    if later:
+        return later[0].lines.start
+    return parent.lines.stop if parent is not None else len(lines)
+
+
+def _within(definition: _Definition, parent: _Definition | None) -> bool:
+    return parent is None or parent.encloses(definition)
+
+
+def _with_closing_text(path: str, old: Sequence[str], new: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:
+    """Return the new text of a whole file with the closing string or comment that it lost, and the repair.
+
+    A small model often ends a file with its last definition. Code at the end is not kept: it may be meant to go.
+    """
+    start = _closing_text(old)
+    text = [line.strip() for line in old[start:] if line.strip()]
+    standing = {line.strip() for line in new}
+    words = [line for line in text if any(map(str.isalpha, line))]
+    follows = any(line.strip() for line in old[:start])
+    if not new or not follows or len(text) < LEAST_CLOSING_LINES or any(line in standing for line in words):
+        return new, ()
+    body = list(new)
+    while body and not body[-1].strip():
+        body.pop()
+    while start and not old[start - 1].strip():
+        start -= 1
+    return [*body, *old[start:]], (f"the text at the end of {shown(path)} was kept: the new text left it out",)
+
+
+def _closing_text(lines: Sequence[str]) -> int:
+    """Return the index at which the string or comment of many lines begins that ends a file; its length without one."""
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    if not end:
+        return len(lines)
+    last = lines[end - 1].strip()
+    for opening, closing in _BLOCKS:
+        if last.endswith(closing) and last.count(closing) == 1:
+            openings = (at for at in range(end - 2, -1, -1) if opening in lines[at])
+            start = next(openings, len(lines))
+            alone = start < len(lines) and lines[start].startswith(opening)
+            return start if alone and lines[start].count(closing) == int(opening == closing) else len(lines)
+    start = end
+    while start and lines[start - 1].startswith(_LINE_COMMENTS):
+        start -= 1
+    return start if start < end else len(lines)
