@@ -17,9 +17,9 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_workbench.tui.pictures.asciicast import Asciicast
 from agent_workbench.tui.pictures.svg import to_svg
 from tests.architecture.source_tree import ROOT
+from tests.docs.asciicast import Asciicast
 from tests.docs.newcomer import NIGHT, TUTORIAL, move_in, set_up
 from tests.docs.pages import scenes
 from tests.docs.typist import COLUMNS, ROWS, Typist

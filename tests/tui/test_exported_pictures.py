@@ -1,6 +1,5 @@
 """Pictures and films of a recording: nothing in them is markup, each cell is in its place, the same is the same."""
 
-import json
 import re
 from contextlib import aclosing
 from xml.etree import ElementTree
@@ -8,13 +7,11 @@ from xml.etree import ElementTree
 import pytest
 from rich.segment import Segment
 from rich.style import Style
-from textual.strip import Strip
 
 from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ActionDecided, UserSaid
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.tui.pictures.asciicast import Asciicast
 from agent_workbench.tui.pictures.drawing import Lines, drawing
 from agent_workbench.tui.pictures.svg import CELL_PX, to_svg
 from agent_workbench.views.sessions.pictured_gates import pictured_gates
@@ -39,25 +36,6 @@ def test_an_svg_holds_foreign_text_as_text() -> None:
     assert texts[0][0] == "</text><script>alert(1)</script>&lt; \ufffd\ufffd"
     places = [(text, round(x / CELL_PX), round(width / CELL_PX)) for text, x, width in texts[1:]]
     assert places == [("a", 0, 1), ("漢字", 3, 4), ("b", 7, 1)]
-
-
-def test_an_asciicast_tells_what_changed_and_when() -> None:
-    cast = Asciicast((4, 2), "a\x1b", 1_700_000_000)
-    red, white = Segment("漢", Style.parse("bold #ff0000")), Segment("cd")
-    cast.add((Strip([red, white]), Strip([white, white])), 0.0)
-    cast.add((Strip([red, Segment("ef")]), Strip([Segment("gh"), white])), 1.5, "waits")
-    cast.add((Strip([red, Segment("ef")]), Strip([Segment("gh"), white])), 0.5)
-    text = cast.text()
-    assert text.isascii()
-    header, *lines = map(json.loads, text.splitlines())
-    assert (header["version"], header["width"], header["height"], header["timestamp"]) == (2, 4, 2, 1_700_000_000)
-    first = "\x1b[1;1H\x1b[0;1;38;2;255;0;0m漢\x1b[0mcd\x1b[0m\x1b[2;1H\x1b[0mcd\x1b[0mcd\x1b[0m"
-    assert lines == [
-        [0.0, "o", f"\x1b[?25l\x1b[2J{first}"],
-        [1.5, "o", "\x1b[1;3H\x1b[0mef\x1b[0m\x1b[2;1H\x1b[0mgh\x1b[0m"],
-        [1.5, "m", "waits"],
-        [4.0, "o", ""],
-    ]
 
 
 def test_gates_are_pictured_as_they_were_decided() -> None:

@@ -1,9 +1,8 @@
-"""Pictures of a recorded session: the screen after an event, at each gate, or all of it as an asciicast."""
+"""Pictures of a recorded session: the screen after an event, or at each gate."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from msgspec.structs import replace
 
 from agent_workbench.api.records.session_queries import replayed_events
 from agent_workbench.api.sessions.session_opening import replayed_session
-from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
 
@@ -21,8 +19,6 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.tui.pictures.drawing import DrawingApp, Lines
 
 LEAST_SIZE, MOST_SIZE = (60, 16), (400, 150)
-MOST_EVENTS = 3_000
-"""Events that one asciicast shows at most."""
 
 Size = tuple[int, int]
 
@@ -105,34 +101,3 @@ async def write_gates(invocation: Invocation, session: str, size: Size, folder: 
     for path, svg in pictures:
         await write_new(path, svg)
     return [path for path, _ in pictures]
-
-
-async def asciicast(invocation: Invocation, session: str, at: int, size: Size, say: Say) -> tuple[str, int]:
-    """Return a session from event `at` on as an asciicast, and the number of events at its end that were left out.
-
-    Each event is shown as long as in a replay. `say` is told the progress. Raises `UsageError`,
-    `JournalError`.
-    """
-    from agent_workbench.core.events.log_lines import log_line
-    from agent_workbench.core.history.replay_pace import wait_seconds
-    from agent_workbench.tui.pictures.asciicast import Asciicast
-    from agent_workbench.views.sessions.pictured_gates import pictured_gates
-
-    async with _drawn(invocation, session, size, at) as drawn:
-        shown = drawn.events[at : at + MOST_EVENTS]
-        gates = {gate.seq for gate in pictured_gates(drawn.events)}
-        cast = Asciicast(size, f"session {drawn.session}", _timestamp(shown[0].time) if shown else None)
-        before = shown[0].time if shown else ""
-        for number, each in enumerate(shown):
-            say(f"drawing event {number + 1:,} of {len(shown):,}")
-            seconds = wait_seconds(before, each.time, 1.0) if number else 0.0
-            cast.add(await drawn.at(each.seq), seconds, log_line(each.event) if each.seq in gates else "")
-            before = each.time
-        return cast.text(), len(drawn.events) - at - len(shown)
-
-
-def _timestamp(time: str) -> int | None:
-    try:
-        return int(datetime.fromisoformat(time).timestamp())
-    except ValueError:  # a journal may hold any text there
-        return None

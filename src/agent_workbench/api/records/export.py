@@ -1,4 +1,4 @@
-"""Export of a recorded session as markdown, JSON or spans, and new files that overwrite nothing."""
+"""Export of a recorded session as markdown or JSON, and new files that overwrite nothing."""
 
 import asyncio
 import json
@@ -25,12 +25,6 @@ class ExportFormat(StrEnum):
 
     MARKDOWN = "markdown"
     JSON = "json"
-    OTLP = "otlp"
-    """OpenTelemetry's spans, in JSON."""
-
-
-CAPTURE_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Variable by which instrumentations put what models say into spans; without it spans have none of it."""
 
 
 async def export_session(invocation: Invocation, session: str, form: ExportFormat) -> str:
@@ -41,11 +35,6 @@ async def export_session(invocation: Invocation, session: str, form: ExportForma
 
     events = await exported_events(invocation, session, whole=form is ExportFormat.JSON)
     state = fold_all(events)
-    if form is ExportFormat.OTLP:
-        from agent_workbench.views.telemetry.otlp_document import otlp_document
-
-        content = invocation.environ.get(CAPTURE_CONTENT, "").lower() == "true"
-        return json.dumps(otlp_document(state.session, events, content=content), ensure_ascii=True) + "\n"
     repo, _ = await trusted_repo(invocation)
     accounts = [each async for each in _accounts(repo, state)]
     if form is ExportFormat.MARKDOWN:

@@ -1,1 +1,1 @@
-"""Pictures of the screen: an SVG of one moment, an asciicast of a recording."""
+"""Pictures of the screen: an SVG of one moment."""

@@ -1,4 +1,4 @@
-"""`agent sessions export`: a session as a document, pictures or a recording."""
+"""`agent sessions export`: a session as a document or pictures."""
 
 import argparse
 import asyncio
@@ -9,29 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb, event_number
-from agent_workbench.cli.output import say, say_aside, say_document
-from agent_workbench.cli.progress import ProgressLine
+from agent_workbench.cli.output import say, say_document
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
 
-SVG, ASCIICAST = "svg", "asciicast"
-FORMATS = ("markdown", "json", "otlp", SVG, ASCIICAST)
+SVG = "svg"
+FORMATS = ("markdown", "json", SVG)
 SIZE = (120, 40)
 
 
 def add(verbs: "Verbs") -> None:
     """Add the verb below `agent sessions`."""
-    verb = add_verb(
-        verbs, "export", "export a session as markdown, JSON, OpenTelemetry spans, pictures or asciicast", export
-    )
+    verb = add_verb(verbs, "export", "export a session as markdown, JSON or pictures", export)
     verb.add_argument("session", nargs="?", default="", help="its first or last letters (default: the newest)")
     verb.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="default: markdown for a pull request")
     verb.add_argument("--output", metavar="FILE", type=Path, help="a new file (default: standard output)")
-    verb.add_argument("--at", metavar="SEQ", help="svg: the screen after this event; asciicast: from this event on")
-    verb.add_argument("--size", metavar="WxH", help="svg and asciicast: columns and rows of the screen (120x40)")
+    verb.add_argument("--at", metavar="SEQ", help="svg: the screen after this event")
+    verb.add_argument("--size", metavar="WxH", help="svg: columns and rows of the screen (120x40)")
     verb.add_argument("--gates", action="store_true", help="svg: a picture of each gate, into the folder --output")
 
 
@@ -54,8 +51,7 @@ def export(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Raise `UsageError` for a flag that the format does not have."""
-    drawn = options.format in (SVG, ASCIICAST)
-    if not drawn and (options.at is not None or options.size is not None):
+    if options.format != SVG and (options.at is not None or options.size is not None):
         raise UsageError(f"--at and --size are for pictures, not for {options.format}", advice="add --format svg")
     if options.gates and (options.format != SVG or options.at is not None or options.output is None):
         raise UsageError(
@@ -70,17 +66,6 @@ async def _document(invocation: Invocation, options: argparse.Namespace) -> str:
         from agent_workbench.api.pictures import picture
 
         return await picture(invocation, options.session, at, size)
-    if options.format == ASCIICAST:
-        from agent_workbench.api.pictures import asciicast
-
-        with ProgressLine() as progress:
-            document, left = await asciicast(invocation, options.session, at or 0, size, progress.show)
-        say_aside(
-            f"the last {left:,} events are left out, because it would be too long; use --at to start later"
-            if left
-            else ""
-        )
-        return document
     from agent_workbench.api.records.export import ExportFormat, export_session
 
     return await export_session(invocation, options.session, ExportFormat(options.format))
