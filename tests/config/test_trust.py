@@ -171,7 +171,6 @@ RISKY = {
     "forge.token_env": ("forge: {token_env: A}", "forge: {token_env: B}"),
     "forge.report": ("forge: {report: [push]}", "forge: {report: [push, tag]}"),
     "forge.poll_seconds": ("forge: {poll_seconds: 60}", "forge: {poll_seconds: 61}"),
-    "forge.webhook_secret_env": ("forge: {webhook_secret_env: A}", "forge: {webhook_secret_env: B}"),
     "forge.plain_http": ("forge: {plain_http: false}", "forge: {plain_http: true}"),
     "worker.park_for": ("worker: {park_for: 1d}", "worker: {park_for: 2d}"),
     "worker.then": ("worker: {then: reject}", "worker: {then: keep}"),

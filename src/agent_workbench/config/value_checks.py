@@ -279,7 +279,6 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "forge.label": _filled_problem,
     "forge.users": _users_problem,
     "forge.token_env": _variable_problem,
-    "forge.webhook_secret_env": _variable_problem,
     "forge.poll_seconds": _poll_problem,
     "hooks.*.timeout_seconds": _hook_seconds_problem,
     **dict.fromkeys(_POSITIVE, _positive_problem),

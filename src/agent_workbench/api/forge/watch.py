@@ -1,27 +1,19 @@
-"""Looks at the forge beside the work of a worker: at intervals, and when a webhook calls."""
+"""Looks at the forge beside the work of a worker: at intervals."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.errors import ConfigError, error_text
-from agent_workbench.core.forge.deliveries import MIN_SECRET_CHARS, Deliveries
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.errors import error_text
 
 if TYPE_CHECKING:
     from agent_workbench.api.forge.rounds import ForgeRounds
-
-LEAST_SECONDS = 5.0
-PAGE = "how-to/forge.md"
-"""Time between two looks, however often the webhook is called."""
-
 
 REPORT_AGAIN_SECONDS = 600.0
 
 
 class ForgeWatch:
-    """Rounds at the forge every `poll_seconds`, and soon after `called` is set.
+    """Rounds at the forge every `poll_seconds`.
 
     Where one ends well, reports that failed are sent again now and then.
     """
@@ -30,14 +22,12 @@ class ForgeWatch:
         self,
         rounds: "ForgeRounds",
         poll_seconds: float,
-        called: asyncio.Event,
         note: Callable[[str], None],
         caution: Callable[[str], None],
         report_again: Callable[[], Awaitable[None]],
     ) -> None:
         self._rounds = rounds
         self._poll_seconds = poll_seconds
-        self._called = called
         self._note = note
         self._caution = caution
         self._report_again = report_again
@@ -49,7 +39,6 @@ class ForgeWatch:
         due = 0.0
         try:
             while True:
-                self._called.clear()
                 outcome = await self._rounds.round()
                 for line in outcome.done:
                     if line not in noted:  # an issue that cannot be read says so each time
@@ -63,10 +52,7 @@ class ForgeWatch:
                 if not problem and now >= due:
                     due = now + REPORT_AGAIN_SECONDS
                     await self._report_again()
-                await asyncio.sleep(LEAST_SECONDS)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(max(0.0, self._poll_seconds - LEAST_SECONDS)):
-                        await self._called.wait()
+                await asyncio.sleep(self._poll_seconds)
         finally:
             await self._rounds.close()
 
@@ -83,21 +69,3 @@ async def beside(watch: ForgeWatch | None, work: Coroutine[None, None, None]) ->
         for each in both:
             each.cancel()
         await asyncio.gather(*both, return_exceptions=True)
-
-
-async def webhook_deliveries(invocation: Invocation) -> Deliveries:
-    """Return the check of a webhook's deliveries; raise `ConfigError` without a forge or a secret."""
-    from agent_workbench.api.trusted_repo import trusted_repo
-
-    repo, settings = await trusted_repo(invocation)
-    if not settings.forge.active:
-        raise ConfigError("a webhook needs a forge", advice="set forge.url and forge.repo, and trust them", page=PAGE)
-    name = settings.forge.webhook_secret_env
-    secret = repo.invocation.environ.get(name, "").strip() if name else ""
-    if len(secret) < MIN_SECRET_CHARS:
-        raise ConfigError(
-            f"the webhook has no secret of {MIN_SECRET_CHARS} characters or more",
-            advice="put it into an environment variable, name that in forge.webhook_secret_env, and tell the forge",
-            page=PAGE,
-        )
-    return Deliveries(secret)

@@ -163,7 +163,7 @@ class WorkerRun:
             return None
         note, caution = partial(log.note, "forge"), partial(log.caution, "forge")
         reports = TaskReports(self._reports, report_outbox(repo, self._project), queue, log)
-        return ForgeWatch(rounds, settings.forge.poll_seconds, self.forge_called, note, caution, reports.send_again)
+        return ForgeWatch(rounds, settings.forge.poll_seconds, note, caution, reports.send_again)
 
     async def _loop(
         self, repo: "RepoContext", settings: "Settings", queue: "ProjectQueue", most_jobs: int

@@ -89,7 +89,6 @@ MEANINGS = {
     "forge.token_env": "is the variable whose value is sent to the forge",
     "forge.report": "are sent to the forge",
     "forge.poll_seconds": "is the time between two looks at the forge",
-    "forge.webhook_secret_env": "is the variable whose value checks calls of the forge",
     "forge.plain_http": "sends the forge's token without TLS",
     "worker.park_for": "is how long a parked proposal waits for you",
     "worker.then": "happens to it then",

@@ -43,8 +43,6 @@ class ForgeSettings(Struct, frozen=True):
     """
     poll_seconds: float = 60.0
     """Time between two looks at the forge."""
-    webhook_secret_env: str = ""
-    """The environment variable that holds the secret of the webhook."""
     plain_http: bool = False
     """Send the token to an address without TLS that is not on this machine."""
 

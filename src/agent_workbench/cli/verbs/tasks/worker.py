@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
     from agent_workbench.core.session_end import SessionEnd
 
-WEBHOOK = "127.0.0.1:8790"
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -42,13 +41,6 @@ def configure(verb: argparse.ArgumentParser) -> None:
         metavar="N",
         type=whole_number(1, MOST_JOBS),
         help=f"tasks at the same time, 1 to {MOST_JOBS} (worker.jobs)",
-    )
-    verb.add_argument(
-        "--webhook",
-        metavar="HOST:PORT",
-        nargs="?",
-        const=WEBHOOK,
-        help=f"look at the forge when it calls here (default {WEBHOOK}); the call is signed, its text is not used",
     )
     verb.add_argument("--policy", metavar="FILE", type=Path, help="approvals and limits from this YAML file")
     verb.add_argument("--unconfined", action="store_true", help="work although no sandbox confines tests and commands")
@@ -69,8 +61,6 @@ def execute(options: argparse.Namespace) -> int:
     if not (options.once or options.watch or options.schedule):
         raise UsageError("say when to work", advice='name one of --once, --watch, --schedule "*/30 * * * *"')
     schedule = parse_schedule(options.schedule) if options.schedule else None
-    if options.webhook and options.once:
-        raise UsageError("--webhook goes with --watch or --schedule", advice="`agent worker pull` looks once")
     wanted = WorkerOptions(
         getattr(options, "project", ""),
         getattr(options, "queue", None),
@@ -87,7 +77,6 @@ async def _work(options: argparse.Namespace, wanted: "WorkerOptions") -> int:
 
     with log_lines(options.log_format, options.log_level or os.environ.get("LOG_LEVEL", ""), options.log_file) as log:
         run = WorkerRun(worker_invocation(options), wanted, log)
-        webhook = await _webhook(options, run.forge_called) if options.webhook else None
         working = asyncio.ensure_future(run.work())
         received = _end_at_signals(run.stop, working)
         try:
@@ -96,25 +85,11 @@ async def _work(options: argparse.Namespace, wanted: "WorkerOptions") -> int:
             if not received:
                 raise
             return ExitCode.INTERRUPTED
-        finally:
-            if webhook is not None:
-                webhook.cancel()
     if received:
         say_aside(f"stopped by {received[0].name}; the next worker continues from the recorded events")
         return ExitCode.INTERRUPTED
     say_last(end.reason, to=sys.stderr if options.log_format == "json" else sys.stdout)
     return end.exit_code
-
-
-async def _webhook(options: argparse.Namespace, called: asyncio.Event) -> "asyncio.Task[None]":
-    """Listen for calls of the forge; return the task that answers them."""
-    from agent_workbench.api.forge.watch import webhook_deliveries
-    from agent_workbench.cli.verbs.tasks.worker_webhook import serve_webhook
-
-    deliveries = await webhook_deliveries(worker_invocation(options))
-    address, serving = await serve_webhook(options.webhook, deliveries, called)
-    say_aside(f"the webhook listens at {address}")
-    return serving
 
 
 def _end_at_signals(stop: "Callable[[], bool]", working: "asyncio.Future[SessionEnd]") -> list[signal.Signals]:
