@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.skills.entries import SkillEntry
     from agent_workbench.core.state.session_state import SessionState
-    from agent_workbench.core.yaml_documents.json_schema import JsonSchema
 
 DEFAULT_PROJECT = "default"
 _PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -174,13 +173,6 @@ def dispatched_definition(task: "Task") -> str:
     if read != task:
         raise PlanError(f"{task.id} cannot be written as a queue file", advice="change the words of the task")
     return text
-
-
-def task_schema() -> "JsonSchema":
-    """Return the JSON Schema of a queue file."""
-    from agent_workbench.adapters.plans.queue_schema import queue_task_schema
-
-    return queue_task_schema()
 
 
 def queued_plan(task: "QueuedTask", project: str = DEFAULT_PROJECT) -> "QueuedPlan":

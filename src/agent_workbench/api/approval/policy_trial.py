@@ -23,7 +23,6 @@ from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.rules.policy_trial import PolicyTrial, TriedSession
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import NO_COMMIT, SessionState
-from agent_workbench.core.yaml_documents.json_schema import JsonSchema
 from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
 from agent_workbench.system.regular_files import read_regular
 
@@ -45,20 +44,6 @@ async def check_policy(path: Path) -> tuple[str, ...]:
 
     layer = await asyncio.to_thread(load_policy, path)
     return tuple(f"{key}: {value_text(said.value)}" for key, said in layer.items())
-
-
-def policy_schema() -> JsonSchema:
-    """Return the JSON Schema of a policy, for editors."""
-    from agent_workbench.config import policy_schema
-
-    return policy_schema.policy_schema()
-
-
-def task_schema() -> JsonSchema:
-    """Return the JSON Schema of a queue file, for editors."""
-    from agent_workbench.bootstrap.task_queue import task_schema
-
-    return task_schema()
 
 
 async def explain_task(invocation: Invocation, named: str) -> PolicyTrial:

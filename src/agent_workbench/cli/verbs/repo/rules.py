@@ -2,14 +2,13 @@
 
 import argparse
 import asyncio
-import json
 import os
 from pathlib import Path
 
 from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_verb, whole_number
-from agent_workbench.cli.output import say, say_aside, say_document, say_json
+from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.rules.rule_text import rule_words
@@ -25,8 +24,6 @@ def configure(verb: argparse.ArgumentParser) -> None:
     each.add_argument("number", type=whole_number(1), help="its number in the list")
     each = add_verb(below, "check", "check the file of a policy", check)
     each.add_argument("policy", metavar="POLICY", type=Path, help="the file")
-    each = add_verb(below, "schema", "print a JSON Schema for editors", schema)
-    each.add_argument("of", choices=("policy", "task"), help="of a policy, or of a task in a queue file")
     each = add_verb(below, "explain", "show what a policy would pass and park of a task", explain)
     each.add_argument("task", metavar="TASK", help="a task of the plan or the queue, or a queue file")
     each.add_argument("--policy", metavar="FILE", type=Path, help="the policy (default: the repository's approvals)")
@@ -67,14 +64,6 @@ def check(options: argparse.Namespace) -> int:
 
     lines = asyncio.run(check_policy(options.policy))
     say("\n".join(lines) or "the policy is empty: the settings of the repository count")
-    return ExitCode.DONE
-
-
-def schema(options: argparse.Namespace) -> int:
-    """Print the JSON Schema of a policy or of a queue file."""
-    from agent_workbench.api.approval.policy_trial import policy_schema, task_schema
-
-    say_document(json.dumps(policy_schema() if options.of == "policy" else task_schema(), indent=2))
     return ExitCode.DONE
 
 
