@@ -240,6 +240,47 @@ async def test_loading_is_waited_for_visibly() -> None:
     assert all("loads its model" in line for line in said)
 
 
+FOREIGN = (
+    Answer(503, [b"<html><h1>503 Service Temporarily Unavailable</h1> loading, try again</html>"], kind="text/html"),
+    Answer(503, [b"upstream connect error or disconnect/reset before headers"], kind="text/plain"),
+    Answer(503, [b""]),
+    as_json({"message": "failure to get a peer from the ring-balancer"}, 503),
+    as_json(["Loading model"], 503, {"Retry-After": "1"}),
+)
+
+
+@pytest.mark.parametrize("answer", FOREIGN)
+async def test_a_503_that_says_nothing_of_loading_is_not_waited_for(answer: Answer) -> None:
+    said: list[str] = []
+    with pytest.raises(ModelUnavailable) as answering:
+        await _answer(answer, GOOD, said=said)
+    async with FaultyServer().on("/health", answer).on("/props", answer).on("/v1/models", answer) as server:
+        model = LlamaCppModel(server.url, on_status=said.append)
+        with pytest.raises(ModelUnavailable) as observing:
+            await model.observe()
+        await model.close()
+    assert said == []
+    assert all("model.url" in each.value.advice for each in (answering, observing))
+    assert all(each.value.retry_after_seconds == 0 for each in (answering, observing))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "Loading model", "code": 503}}, "loads its model"),
+        ({"status": "loading model"}, "loads its model"),
+        ({"error": "Model x/y is currently loading", "estimated_time": 20.0}, "loads its model"),
+        ({"error": "server busy, please try again.  maximum pending requests exceeded"}, "is busy"),
+        ({"error": {"message": "The engine is currently overloaded", "type": "server_error"}}, "is busy"),
+        ({"detail": {"msg": "Server is busy; please try again later.", "type": "service_unavailable"}}, "is busy"),
+    ],
+)
+async def test_a_503_that_says_why_it_passes_is_waited_for(body: object, words: str) -> None:
+    said: list[str] = []
+    assert (await _answer(as_json(body, 503), GOOD, said=said)).text == "good"
+    assert [words in line for line in said] == [True]
+
+
 async def test_waiting_for_a_model_to_load_is_ended_at_once() -> None:
     said: asyncio.Queue[str] = asyncio.Queue()
     async with FaultyServer().on("/health", LOADING) as server:

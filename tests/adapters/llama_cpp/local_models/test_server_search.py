@@ -108,7 +108,9 @@ async def test_names_that_would_have_to_be_changed_are_not_offered() -> None:
 
 
 async def test_what_cannot_be_used_says_why() -> None:
-    answers = (http({}, "401 Unauthorized"), http({}, "503 Service Unavailable"), listed("bge-embed"))
+    loading = http({"error": {"message": "Loading model", "code": 503}}, "503 Service Unavailable")
+    foreign = http(b"<html>Loading</html>", "503 Service Unavailable")
+    answers = (http({}, "401 Unauthorized"), loading, foreign, listed("bge-embed"))
     async with contextlib.AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(listening(answer)) for answer in answers]
         found = await find_servers(servers, 30)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from http import HTTPStatus
 
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError, model_error
 
@@ -35,7 +34,7 @@ class Backoff:
             error = model_error(fault, self._address)
             error.retry_after_seconds = seconds if fault.passes else 0.0
             raise error
-        loading = fault.status == HTTPStatus.SERVICE_UNAVAILABLE
+        loading = fault.is_loading
         doing = "loads its model" if loading else "is busy"
         self._on_status(f"the server at {self._address} {doing} ({now - self._since:.0f} s)")
         self._next_seconds = min(self._next_seconds * 2, _LOADING_SECONDS if loading else _BUSY_SECONDS)

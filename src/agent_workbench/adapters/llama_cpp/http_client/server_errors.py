@@ -38,6 +38,9 @@ _HISTORY = re.compile(
     r"|(system|assistant|user) role .{0,20}(not|un)\W?(supported|allowed|expected)|Expected.{0,20}role",
     re.IGNORECASE,
 )
+# Messages of a 503 that ends by itself. A gateway whose server is down answers 503 too, and says nothing of the kind.
+_LOADING = re.compile(r"\b(load(s|ing)|start(s|ing)|warm(s|ing) up|not ready)\b", re.IGNORECASE)
+_BUSY = re.compile(r"\b(busy|overload(ed)?|capacity|too many|no slots?|try again)\b", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 _MESSAGE_LENGTH = 300
 _OF_HISTORY = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR}
@@ -57,8 +60,15 @@ class ServerError(Struct, frozen=True):
 
     @property
     def passes(self) -> bool:
-        """True if a later request may succeed: the server loads its model, or is overloaded."""
-        return self.status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}
+        """True if a later request may succeed: the server says that it loads its model, or is overloaded."""
+        if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            return self.is_loading or bool(_BUSY.search(self.message))
+        return self.status == HTTPStatus.TOO_MANY_REQUESTS
+
+    @property
+    def is_loading(self) -> bool:
+        """True if the server says that it loads its model."""
+        return self.status == HTTPStatus.SERVICE_UNAVAILABLE and bool(_LOADING.search(self.message))
 
     @property
     def is_overflow(self) -> bool:
@@ -100,8 +110,10 @@ def server_error_in(status: int, body: JsonObject | None, *, secret: str = "", l
 
 
 def _message(error: JsonObject, body: JsonObject) -> str:
-    """Return the message from where a server puts it: llama.cpp and OpenAI, Ollama, FastAPI (text, or a list)."""
-    said = text_at(error, "message") or text_at(body, "error") or text_at(body, "message") or text_at(body, "detail")
+    """Return the message from where a server puts it: llama.cpp (old ones: `status`) and OpenAI, Ollama, FastAPI."""
+    places = ((error, "message"), (body, "error"), (body, "message"), (body, "detail"), (body, "status"))
+    said = next((text for place, key in places if (text := text_at(place, key))), "")
+    said = said or text_at(object_at(body, "detail"), "msg")
     if said:
         return said
     detail = first_at(body, "detail")
@@ -158,6 +170,12 @@ def model_error(fault: ServerError, address: str, *, partial: str = "") -> Model
             return ModelUnavailable(
                 f"the server at {address} is overloaded (429){said}",
                 advice="try again later, or raise model.answer_seconds",
+                partial=partial,
+            )
+        case HTTPStatus.SERVICE_UNAVAILABLE if not fault.passes:
+            return ModelUnavailable(
+                f"what answers at {address} is unavailable (503), and not because it loads a model{said}",
+                advice="if it is a proxy, start the model server behind it; else check model.url",
                 partial=partial,
             )
         case status if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:

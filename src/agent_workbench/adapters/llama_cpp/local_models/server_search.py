@@ -29,7 +29,6 @@ _CONTEXT_KEYS = ("n_ctx", "max_model_len", "max_context_length", "context_length
 _LLAMA_CPP = "llamacpp"
 _CLIENT = "agent_workbench.adapters.llama_cpp.http_client.endpoint"
 _KEY_WANTED = frozenset({401, 403})
-_LOADING = 503
 
 
 class ServerCandidate(Struct, frozen=True):
@@ -99,7 +98,7 @@ async def _ask(candidate: ServerCandidate, deadline: float) -> FoundServer | Non
     if reply.status in _KEY_WANTED:
         problem = "wants an API key; set model.url and model.api_key_env"
         return FoundServer(candidate.program, candidate.url, problem=problem)
-    if reply.status == _LOADING:
+    if endpoint.fault(reply).is_loading:
         return FoundServer(candidate.program, candidate.url, problem="is still loading its model")
     return _listed(candidate, reply)
 
