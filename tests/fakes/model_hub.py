@@ -14,7 +14,8 @@ class ModelHub:
     """Repositories by name with their files. Requests are kept as (host, method, path, headers).
 
     `stall_after` sends no more of a download after so many bytes; `stated` are other SHA-256s than true. `endless`
-    are the hosts of which no answer ends. `warning` is said with each answer about a revision.
+    are the hosts of which no answer ends. `warning` is said with each answer about a revision. `answers` has for a
+    host the status, headers and body that it gives in place of all others.
     """
 
     def __init__(self, repos: Mapping[str, Mapping[str, bytes]]) -> None:
@@ -23,6 +24,7 @@ class ModelHub:
         self.sizes: dict[str, int] = {}
         self.stall_after: int | None = None
         self.endless: set[str] = set()
+        self.answers: dict[str, tuple[int, Mapping[str, str], bytes]] = {}
         self.commit = COMMIT
         self.warning = ""
         self.ended = threading.Event()
@@ -89,6 +91,9 @@ def _handler(hub: ModelHub, host: str) -> type[BaseHTTPRequestHandler]:
             path = self.path.partition("?")[0]
             if host in hub.endless:
                 self._send_without_end()
+            elif host in hub.answers:
+                status, headers, body = hub.answers[host]
+                self._send(status, body, headers)
             elif host == "storage":
                 self._send_file(path)
             elif path.startswith("/api/models/"):
@@ -116,7 +121,7 @@ def _handler(hub: ModelHub, host: str) -> type[BaseHTTPRequestHandler]:
             self._send(206 if start else 200, data[start:], ranged)
 
         def _send_without_end(self) -> None:
-            self.send_response(200)
+            self.send_response(hub.answers.get(host, (200,))[0])
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             piece = b"GGUF" + b"x" * 1_000_000

@@ -1,6 +1,7 @@
 """Downloads from a hub that is faulty or hostile, and what is found in the folder of models."""
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -70,10 +71,63 @@ def test_a_revision_is_a_commit(hub: ModelHub, commit: str) -> None:
         find_revision(NAME)
 
 
-def test_an_answer_in_another_form_is_an_error_of_the_hub(hub: ModelHub) -> None:
-    hub.sizes[FILE.path] = "x"  # type: ignore[assignment]  # as a hub may say it
-    with pytest.raises(ModelError, match="cannot be read"):
+def _lie(**said: object) -> bytes:
+    return json.dumps({"id": "ada/m", "sha": COMMIT, "siblings": [], **said}).encode()
+
+
+DEEP = b'{"error":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+FILE_OF = {"rfilename": FILE.path, "lfs": {"sha256": FILE.sha256, "size": 1, "pointerSize": 1}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, DEEP),
+        (500, DEEP),
+        (200, b"[]"),
+        (200, b'{"sha":' + b"9" * 5000 + b"}"),
+        (200, _lie(siblings=3)),
+        (200, _lie(siblings=[{**FILE_OF, "size": "x"}])),
+        (200, _lie(siblings=[{**FILE_OF, "size": float("inf")}])),
+        (200, _lie(siblings=[{**FILE_OF, "size": [1]}])),
+        (500, b'{"errors": [3]}'),
+    ],
+)
+def test_an_answer_in_another_form_is_an_error_of_the_hub(hub: ModelHub, status: int, body: bytes) -> None:
+    hub.answers["hub"] = status, {}, body
+    with pytest.raises(ModelError) as caught:
         find_revision(NAME)
+    assert "HF_ENDPOINT" in caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body"),
+    [
+        (500, {}, DEEP),
+        (206, {"Content-Range": "bytes 0-1/x"}, DATA),
+        (206, {"Content-Range": "bytes 0-1/" + "9" * 5000}, DATA),
+        (429, {"Retry-After": "9" * 400}, b""),
+        (429, {"RateLimit": '"api";r=0;t=99999999'}, b""),
+    ],
+)
+def test_a_download_in_another_form_is_an_error_of_the_hub_and_keeps_what_came(
+    tmp_path: Path, hub: ModelHub, status: int, headers: dict[str, str], body: bytes
+) -> None:
+    partial = partial_of(tmp_path, FILE)
+    partial.parent.mkdir()
+    partial.write_bytes(DATA[:50_000])
+    hub.answers["storage"] = status, headers, body
+    with pytest.raises(ModelError):
+        pull(tmp_path)
+    del hub.answers["storage"]
+    assert pull(tmp_path).read_bytes() == DATA
+    assert hub.downloads()[-1]["Range"] == "bytes=50000-"
+
+
+def test_an_answer_that_is_no_file_has_an_end(tmp_path: Path, hub: ModelHub) -> None:
+    hub.endless, hub.answers["storage"] = {"storage"}, (500, {}, b"")
+    with pytest.raises(ModelError, match="more than 16,777,216 bytes"):
+        pull(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +138,9 @@ def test_only_plain_names_are_stored(tmp_path: Path, path: str) -> None:
         target_of(tmp_path, HubFile(path, 1, FILE.sha256))
 
 
-@pytest.mark.parametrize(("size", "sha256"), [(0, FILE.sha256), (-1, FILE.sha256), (1, ""), (1, "z" * 64)])
+@pytest.mark.parametrize(
+    ("size", "sha256"), [(0, FILE.sha256), (-1, FILE.sha256), (10**400, FILE.sha256), (1, ""), (1, "z" * 64)]
+)
 def test_a_file_without_size_and_checksum_is_not_asked_for(tmp_path: Path, size: int, sha256: str) -> None:
     with pytest.raises(ModelError, match="states no size and SHA-256"):
         target_of(tmp_path, HubFile("x.gguf", size, sha256))

@@ -4,6 +4,8 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -12,8 +14,8 @@ from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, Revi
 from huggingface_hub.file_download import http_get
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # its documented name
 
-from agent_workbench.adapters.model_files.hub_library import Progress, progress_bar, set_up_library
-from agent_workbench.core.errors import ModelError, StorageError, UsageError
+from agent_workbench.adapters.model_files.hub_library import Progress, TooLong, progress_bar, set_up_library
+from agent_workbench.core.errors import ModelError, StorageError, UsageError, WorkbenchError
 from agent_workbench.core.model_files import HubFile, HubName, HubRevision
 from agent_workbench.core.text.messages import quoted
 from agent_workbench.system.atomic_files import make_directories, storage_error
@@ -25,6 +27,8 @@ SECONDS = 20.0
 MAGIC = b"GGUF"
 ROOM_BYTES = 256 * 1024 * 1024
 """Disk space that stays free."""
+MOST_BYTES = 1 << 60
+"""Largest size of a file that is believed: an answer may have a number of any length."""
 MOST_NAME_BYTES = 200
 PRIVATE = "check the name; a private or gated model needs your consent on the hub, and a token in HF_TOKEN"
 _BLOCK = 1 << 20
@@ -38,24 +42,14 @@ def find_revision(name: HubName, revision: str = "main") -> HubRevision:
     is no such model, `ModelError` if the hub does not answer.
     """
     set_up_library()
-    try:
+    with _hub_errors(f"{name.repo} at {quoted(revision)}"):
         found = HfApi().model_info(name.repo, revision=revision, timeout=SECONDS, files_metadata=True)
+        commit = str(found.sha)
         files = tuple(
             HubFile(str(each.rfilename), int(each.size or 0), str(each.lfs.sha256))
             for each in found.siblings or ()
             if each.lfs is not None
         )
-    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise UsageError(
-            f"the hub has no {name.repo} at {quoted(revision)}, or shows it to nobody", advice=PRIVATE
-        ) from error
-    except (HfHubHTTPError, httpx2.HTTPError, OSError) as error:
-        raise _unanswered(error) from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:  # of the library, which trusts what it reads
-        raise ModelError(
-            f"the hub's answer about {name.repo} cannot be read", advice="check the address in HF_ENDPOINT"
-        ) from error
-    commit = str(found.sha)
     if not _COMMIT.fullmatch(commit):
         raise ModelError(
             f"the hub names no commit of {name.repo}, but {quoted(commit)}", advice="check the address in HF_ENDPOINT"
@@ -105,7 +99,7 @@ def target_of(folder: Path, file: HubFile) -> Path:
     target = (folder / file.path).resolve()
     if not target.is_relative_to(folder.resolve()):
         raise StorageError(f"{folder / file.path} leads out of the model's folder", advice="remove that link")
-    if file.size <= 0 or not _SHA256.fullmatch(file.sha256):
+    if not 0 < file.size <= MOST_BYTES or not _SHA256.fullmatch(file.sha256):
         raise ModelError(f"the hub states no size and SHA-256 of {file.path}", advice="choose another one")
     return target
 
@@ -134,7 +128,10 @@ def have(partial: Path) -> int:
 def _fetch(revision: HubRevision, file: HubFile, partial: Path, progress: Progress) -> None:
     """Bring what is missing of a file, and no more than its size."""
     try:
-        with os.fdopen(open_regular(partial, os.O_RDWR | os.O_CREAT), "r+b") as opened:
+        with (
+            _hub_errors(f"{file.path} of {revision.name.repo}"),
+            os.fdopen(open_regular(partial, os.O_RDWR | os.O_CREAT), "r+b") as opened,
+        ):
             there = opened.seek(0, os.SEEK_END)
             if there > file.size:
                 there = opened.seek(opened.truncate(0))
@@ -146,16 +143,10 @@ def _fetch(revision: HubRevision, file: HubFile, partial: Path, progress: Progre
                 tqdm_class=progress_bar(progress, file.size),
             )
             there = opened.seek(0, os.SEEK_END)
-    except ModelError:
+    except TooLong:
         partial.unlink()
         raise
-    except RepositoryNotFoundError as error:
-        raise UsageError(f"the hub does not give {file.path} of {revision.name.repo}", advice=PRIVATE) from error
-    except (HfHubHTTPError, httpx2.HTTPError, ValueError) as error:
-        raise _unanswered(error) from error
     except OSError as error:
-        if error.errno is None:  # of the library: there came less than the length that was announced
-            raise _unanswered(error) from error
         raise storage_error(f"{file.path} could not be written", error) from error
     if there != file.size:
         partial.unlink()
@@ -180,6 +171,28 @@ def _sha256(path: Path) -> str:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+@contextmanager
+def _hub_errors(what: str) -> Iterator[None]:
+    """Turn what the hub's library raises into our errors; errors of the disk pass. `what` is asked for."""
+    try:
+        yield
+    except WorkbenchError:
+        raise
+    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+        raise UsageError(f"the hub has no {what}, or shows it to nobody", advice=PRIVATE) from error
+    except (HfHubHTTPError, httpx2.HTTPError) as error:
+        raise _unanswered(error) from error
+    except OSError as error:
+        if error.errno is None:  # of the library: there came less than the length that was announced
+            raise _unanswered(error) from error
+        raise
+    except Exception as error:
+        # The library trusts what it reads: numbers, forms and depths of an answer raise errors of any kind.
+        raise ModelError(
+            f"the hub's answer about {what} cannot be read", advice="check the address in HF_ENDPOINT"
+        ) from error
 
 
 def _unanswered(error: Exception) -> ModelError:

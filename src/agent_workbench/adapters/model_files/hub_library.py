@@ -1,8 +1,10 @@
 """The hub's library within bounds: its output, its requests, and the size of its answers."""
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
@@ -14,11 +16,20 @@ from agent_workbench.core.errors import ModelError
 
 MOST_INFO_BYTES, MOST_INFO_SECONDS = 16 * 1024 * 1024, 60.0
 """Bounds of what a hub says about a revision."""
+MOST_PAUSE_SECONDS = 300
+"""Longest pause between two requests of a download that a hub may ask for."""
+_PAUSE = re.compile(r"\bt=\s*(\d+)")
+_TRIED_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+_FILE_STATUS = frozenset({HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT})
 WRITE_BYTES = 1 << 20
 """Bytes of a download that are written at once; those not yet written are lost when it is cut."""
 
 Progress = Callable[[int], None]
 """Receiver of the number of bytes that were added."""
+
+
+class TooLong(ModelError):
+    """A download has more bytes than the hub states."""
 
 
 def progress_bar(progress: Progress, size: int) -> type[Any]:
@@ -30,7 +41,7 @@ def progress_bar(progress: Progress, size: int) -> type[Any]:
         there += count
         progress(count)
         if there > size:
-            raise ModelError(f"the hub sends more than the {size:,} bytes that it states", advice="pull it again")
+            raise TooLong(f"the hub sends more than the {size:,} bytes that it states", advice="pull it again")
 
     class Bar(tqdm):  # type: ignore[type-arg]  # the class takes no argument where the program runs
         def __init__(self, *said: Any, **options: Any) -> None:
@@ -55,11 +66,27 @@ def set_up_library() -> None:
 
 
 def _bound(response: httpx2.Response) -> None:
-    """Bound the body of an answer that is read at once; raise `ModelError` for one that is packed."""
+    """Bound the body of an answer that is read at once, and the pause that one asks for.
+
+    Raises `ModelError` for one that is packed.
+    """
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise ModelError("the hub packs what was asked for unpacked", advice="check the address in HF_ENDPOINT")
-    if response.url.path.startswith("/api/") and isinstance(response.stream, httpx2.SyncByteStream):
+    if (seconds := _pause_seconds(response)) > MOST_PAUSE_SECONDS:
+        raise httpx2.HTTPStatusError(
+            f"it wants a pause of {seconds:,} seconds", request=response.request, response=response
+        )
+    whole = response.url.path.startswith("/api/") or response.status_code not in _FILE_STATUS
+    if whole and isinstance(response.stream, httpx2.SyncByteStream):
         response.stream = _BoundedStream(response.stream)
+
+
+def _pause_seconds(response: httpx2.Response) -> int:
+    """Return the seconds that the library would sleep after an answer because a header says so."""
+    if response.status_code not in _TRIED_AGAIN:
+        return 0
+    told = f"t={response.headers.get('Retry-After', '')} {response.headers.get('RateLimit', '')}"
+    return max((int(digits[:9]) for digits in _PAUSE.findall(told)), default=0)
 
 
 class _BoundedStream(httpx2.SyncByteStream):
