@@ -1,7 +1,7 @@
 """An MCP server that misbehaves on request: each of its tools is one way. It speaks the handshake of 2025-11-25.
 
 Arguments: a file with a list of more tools as JSON (read for each list), and words: `silent` answers nothing, `banner`
-prints lines that are no messages.
+prints lines that are no messages, `late` lists nothing at first and says then that its tools changed.
 """
 
 import json
@@ -17,7 +17,7 @@ Answer = dict[str, Any]
 ANY = {"type": "object"}
 TOOLS = [
     *("echo", "parts", "environment", "reach", "ask", "change", "die", "hang", "flood", "endless", "large"),
-    *("fail", "secret"),
+    *("fail", "secret", "raw"),
 ]
 ASKED: tuple[tuple[str, Answer], ...] = (
     ("sampling/createMessage", {"messages": [], "maxTokens": 1}),
@@ -107,6 +107,7 @@ WAYS: dict[str, Callable[[Answer], Any]] = {
     "large": lambda arguments: text("é" * 1_000_000),
     "secret": lambda arguments: text(f"the token is {arguments['token']}"),
     "hang": lambda arguments: time.sleep(1000),
+    "raw": lambda arguments: arguments,
     **{each.__name__: each for each in (environment, reach, parts, ask, flood, endless, change, die)},
 }
 
@@ -135,7 +136,14 @@ def main() -> None:
         if "id" not in request:
             continue
         result = answer(request["method"], request.get("params") or {}, file)
-        if result is None:
+        if "late" in words and request["method"] == "tools/list":
+            words.remove("late")
+            send(id=request["id"], result={"tools": []})
+            send(method="notifications/tools/list_changed")
+        elif result is not None and "raw" in result:
+            sys.stdout.write(result["raw"].replace("ID", str(request["id"])) + "\n")
+            sys.stdout.flush()
+        elif result is None:
             send(id=request["id"], error={"code": -32601, "message": "no such method"})
         else:
             send(id=request["id"], result=result)

@@ -18,6 +18,7 @@ from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.tools.spec import spec_problem
 from tests.fakes import mcp_server
 from tests.sandbox import USUAL_PATH
 
@@ -156,6 +157,56 @@ async def test_results_are_bounded_text_and_requests_of_a_server_are_refused(ben
         assert (len(large.text), large.cut_bytes) == (400_000, 2 * 600_000)
         failed = await server.call("mcp__fake__fail", "{}", said.append)
         assert (failed.text, failed.failed) == ("no", True)
+
+
+BAD_TOOLS: tuple[tuple[object, str], ...] = (
+    ({"name": "b", "inputSchema": []}, "its schema is no JSON object"),
+    ({"name": "b", "inputSchema": None}, "its schema is no JSON object"),
+    ({"name": "b", "inputSchema": {"type": "objekt"}}, "its schema is not valid"),
+    ({"name": "b", "inputSchema": {"type": "array"}}, "its schema does not describe an object"),
+    ({"name": "b"}, "it has no input schema"),
+    ({"name": "", "inputSchema": {"type": "object"}}, "it has no name"),
+    ({"name": 3, "inputSchema": {"type": "object"}}, "it has no name"),
+    ({"inputSchema": {"type": "object"}}, "it has no name"),
+    ("b", "it has no name"),
+    ({"name": "b", "inputSchema": {"type": "object"}, "annotations": "x", "icons": 3, "description": 4}, ""),
+)
+
+
+async def test_a_tool_that_is_not_valid_takes_no_other_away(bench: Bench) -> None:
+    async with bench.server() as server:
+        for tool, reason in BAD_TOOLS:
+            bench.tools.write_text(json.dumps([tool]))
+            *good, bad = map(spec_problem, await server.list_tools())
+            assert good == [""] * len(mcp_server.TOOLS)
+            assert bad.startswith(reason) if reason else not bad, tool
+        assert await called(server, "echo", a=1) == '{"a": 1}'
+
+
+UNREADABLE = (
+    '{"jsonrpc": "2.0", "id": ID, "result": [1]}',
+    '{"jsonrpc": "2.0", "id": ID, "result": {"content": [}',
+    '{"jsonrpc": "2.0", "id": ID}',
+    '{"jsonrpc": "2.0", "result": {"content": []}}',
+    '{"jsonrpc": "2.0", "id": ID, "error": "no"}',
+    '{"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "no JSON-RPC"}}',
+    '{"jsonrpc": "2.0", "id": ID, "result": {"content": ' + "[" * 500 + "]" * 500 + "}}",
+)
+
+
+async def test_an_answer_that_cannot_be_read_fails_its_request_and_no_other(bench: Bench) -> None:
+    async with bench.server() as server:
+        await server.list_tools()
+        for line in UNREADABLE:
+            assert "no JSON-RPC" in await refused(called(server, "raw", raw=line)), line
+        form = '{"jsonrpc": "2.0", "id": ID, "result": {"content": 3}}'
+        assert "an answer of another form: " in await refused(called(server, "raw", raw=form))
+        assert await called(server, "echo", a=1) == '{"a": 1}'
+
+
+async def test_tools_that_are_not_there_yet_are_waited_for(bench: Bench) -> None:
+    async with bench.server("late") as server:
+        assert len(await server.list_tools()) == len(mcp_server.TOOLS)
 
 
 @pytest.mark.slow

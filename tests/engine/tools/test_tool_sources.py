@@ -309,16 +309,31 @@ COSTLY = {"properties": {"a": {"enum": [{"a": number} for number in range(5_000)
     ids=["costly", "object", "array"],
 )
 @pytest.mark.slow
-async def test_a_schema_that_stops_its_check_takes_no_other_source_away(
+async def test_a_schema_that_stops_its_check_takes_no_other_tool_away(
     tmp_path: Path, schema: dict[str, object], reason: str
 ) -> None:
     bad = {**WEATHER, "schema": {"type": "object", **schema}}
-    brought = sources(tmp_path, {"mcp:bad": [bad], "mcp:good": [{**WEATHER, "name": "tides"}]})
+    brought = sources(
+        tmp_path, {"mcp:bad": [bad, {**WEATHER, "name": "sun"}], "mcp:good": [{**WEATHER, "name": "tides"}]}
+    )
     async with a_stage(tmp_path, [FINISH], tool_sources=brought, headless=True) as stage:
         (problem,) = await stage.session.tools.refresh()
         assert problem.startswith("the tool 'weather' of mcp:bad is left out: ")
         assert reason in problem
-        assert [spec.name for spec in stage.session.tools.allowed_specs(())] == ["tides"]
+        assert [spec.name for spec in stage.session.tools.allowed_specs(())] == ["sun", "tides"]
+
+
+async def test_tools_that_are_missing_when_a_task_starts_are_named(tmp_path: Path) -> None:
+    other = {**WEATHER, "name": "tides"}
+    brought = sources(tmp_path, {"mcp:test": [WEATHER, other], "mcp:none": []})
+    async with a_stage(tmp_path, tool_sources=brought) as stage:
+        (none,) = await stage.session.tools.refresh()
+        assert "mcp:none" in none
+        sources(tmp_path, {"mcp:test": [WEATHER]})
+        vanished, again = sorted(await stage.session.tools.refresh(), reverse=True)
+        assert again == none
+        assert "mcp:test" in vanished
+        assert "tides" in vanished
 
 
 async def test_a_flood_of_tools_is_bounded(tmp_path: Path) -> None:

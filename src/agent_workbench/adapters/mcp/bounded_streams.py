@@ -2,9 +2,10 @@
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import cast
 
 import anyio
@@ -13,6 +14,7 @@ import mcp_types as types
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
@@ -25,6 +27,8 @@ MAX_REFUSED = 20
 _READ_BYTES = 64 * 1024
 _STDERR_CHARS = 2_000
 _TOOLS_CHANGED = "notifications/tools/list_changed"
+_ANY_ID = re.compile(rb'"id"\s*:\s*(\d{1,9})\b')
+SAID = "agent-workbench/said"
 _HTTP_SECONDS = 30.0
 _REFUSALS = 300
 
@@ -47,6 +51,9 @@ class Watch:
         self._window = 0.0
         self._told_of_change = False
         self._refused: set[str] = set()
+        self._waiting: dict[types.RequestId, None] = {}
+        self.tools_changed = asyncio.Event()
+        """Set when the server says that its tools are others now."""
 
     def asked(self) -> None:
         """Begin to count anew: a request of ours is on its way."""
@@ -73,7 +80,7 @@ class Watch:
             self._end(f"wrote more than {MAX_STRAY_LINES:,} lines that are no JSON-RPC to its standard output")
 
     def add(self, message: SessionMessage) -> SessionMessage:
-        """Record a message and return it without what the SDK shall not evaluate; raise `BrokenBound`."""
+        """Record a message and return it as the SDK may read it; raise `BrokenBound`."""
         now = time.monotonic()
         if now - self._window > WINDOW_SECONDS:
             self._window, self._messages = now, 0
@@ -84,14 +91,44 @@ class Watch:
             case types.JSONRPCRequest(method=method) if method != "ping":
                 self._refuse(method)
             case types.JSONRPCNotification(method=method) if method == _TOOLS_CHANGED:
+                self.tools_changed.set()
                 if not self._told_of_change:
                     self._told_of_change = True
                     self._changed()
-            case types.JSONRPCResponse(result=result):
-                _drop_output_schemas(result)
+            case types.JSONRPCResponse(id=number, result=result):
+                self._answered(number)
+                keep_tools_aside(result)
+            case types.JSONRPCError() as said:
+                if said.id is None:  # a request could not be read, most likely the last one
+                    said.id = self._asked_by(b"")
+                self._answered(said.id)
             case _:
                 pass
         return message
+
+    def add_request(self, message: SessionMessage) -> None:
+        """Remember a request of ours until it is answered."""
+        if isinstance(message.message, types.JSONRPCRequest):
+            self._waiting[coerce_request_id(message.message.id)] = None
+
+    def unreadable(self, line: bytes) -> SessionMessage | None:
+        """Return the error that takes the place of an answer which is no JSON-RPC; None for any other line."""
+        is_answer = b'"jsonrpc"' in line and (b'"result"' in line or b'"error"' in line or b'"method"' not in line)
+        number = self._asked_by(line) if is_answer else None
+        if number is None:
+            return None
+        self._answered(number)
+        reason = types.ErrorData(code=types.PARSE_ERROR, message="it sent an answer that is no JSON-RPC")
+        return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=reason))
+
+    def _answered(self, number: types.RequestId | None) -> None:
+        if number is not None:
+            self._waiting.pop(coerce_request_id(number), None)
+
+    def _asked_by(self, line: bytes) -> types.RequestId | None:
+        """Return the request of ours that a line answers, else the last one; None if none waits."""
+        named = (int(digits) for digits in _ANY_ID.findall(line))
+        return next((each for each in named if each in self._waiting), next(reversed(self._waiting), None))
 
     def _refuse(self, method: str) -> None:
         name = "".join(each if each.isprintable() else " " for each in method[:80])
@@ -104,12 +141,26 @@ class Watch:
         raise BrokenBound(why)
 
 
-def _drop_output_schemas(result: object) -> None:
-    """Remove the schemas of results: the SDK would check results against them, without a bound on time."""
-    tools = result.get("tools") if isinstance(result, dict) else None
-    for tool in tools if isinstance(tools, list) else ():
-        if isinstance(tool, dict):
-            tool.pop("outputSchema", None)
+def keep_tools_aside(result: dict[str, object]) -> None:
+    """Give the SDK of each listed tool what it needs to call it, and put what the server said under its `_meta`.
+
+    The SDK takes no tool of a list in which one is invalid, and would check results against schemas without a bound on
+    time. Each tool is judged on its own later, with those of other sources.
+    """
+    tools = result.get("tools")
+    if isinstance(tools, list):
+        result["tools"] = [_callable_part(tool) for tool in tools]
+
+
+def _callable_part(tool: object) -> dict[str, object]:
+    said = tool if isinstance(tool, dict) else {}
+    name, schema = said.get("name"), said.get("inputSchema")
+    sound = isinstance(schema, dict) and schema.get("type") == "object"
+    return {
+        "name": name if isinstance(name, str) else "",
+        "inputSchema": schema if sound else {"type": "object"},
+        "_meta": {SAID: tool},
+    }
 
 
 @asynccontextmanager
@@ -129,6 +180,7 @@ async def pipe_streams(stdout: int, stdin: int, watch: Watch) -> AsyncIterator[T
         async with from_session:
             try:
                 async for message in from_session:
+                    watch.add_request(message)
                     said = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     writer.write(said.encode() + b"\n")
                     await writer.drain()
@@ -163,14 +215,14 @@ async def _receive(
 
 
 def _parsed(line: bytes, watch: Watch) -> SessionMessage | None:
-    """Return the message in a line, None for an empty line and for one that is no message."""
+    """Return the message in a line, an error for an unreadable answer, None for any other line."""
     if not line.strip():
         return None
     try:
         said = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except (ValidationError, ValueError):
         watch.add_stray()
-        return None
+        return watch.unreadable(line)
     return watch.add(SessionMessage(said))
 
 
@@ -215,6 +267,8 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
         self._watch = watch
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        with suppress(ValidationError, httpx2.RequestNotRead):
+            self._watch.add_request(SessionMessage(types.jsonrpc_message_adapter.validate_json(request.content)))
         response = await super().handle_async_request(request)
         if response.status_code >= _REFUSALS:
             self._watch.status = response.status_code

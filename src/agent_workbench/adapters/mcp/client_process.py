@@ -20,9 +20,10 @@ import msgspec
 from mcp import Client
 from mcp.client._transport import TransportStreams
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, Implementation, InputRequiredResult, Tool
+from mcp_types import CONNECTION_CLOSED, Implementation, InputRequiredResult
+from pydantic import ValidationError
 
-from agent_workbench.adapters.mcp.bounded_streams import ErrorTail, Watch, http_streams, pipe_streams
+from agent_workbench.adapters.mcp.bounded_streams import SAID, ErrorTail, Watch, http_streams, pipe_streams
 from agent_workbench.adapters.mcp.messages import (
     MAX_ANSWER_BYTES,
     MAX_LISTED,
@@ -45,6 +46,8 @@ MEMORY_BYTES = 1_500_000_000
 MAX_PAGES = 50
 MAX_NOTICES = 100
 MAX_REASON_CHARS = 1_000
+LATE_SECONDS = 3.0
+"""Wait for the tools of a server that lists none yet; all sources together have ten seconds."""
 _PR_SET_PDEATHSIG = 1
 _STDERR_SECONDS = 0.02
 
@@ -104,6 +107,10 @@ def describe(error: BaseException, watch: Watch, stderr: str) -> str:
         error = error.exceptions[0]
     if isinstance(error, MemoryError):
         broken = broken or "sent something that takes too much memory"
+    if isinstance(error, ValidationError):
+        where = error.errors(include_url=False)[0]
+        said = f"it sent an answer of another form: {'.'.join(map(str, where['loc']))}: {where['msg']}"
+        broken = broken or short(said).removeprefix("it ")
     said = f"it {broken}" if broken else short(str(error).strip() or type(error).__name__)
     said = f"{said} (HTTP status {watch.status})" if watch.status else said
     return f"{said}; the end of its standard error: {short(stderr)}" if stderr else said
@@ -168,6 +175,7 @@ class _Requests:
         self._watch = watch
         self._errors = errors
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._waited = False
 
     async def answer_all(self) -> None:
         """Answer until the workbench closes the pipe."""
@@ -202,16 +210,30 @@ class _Requests:
         self._wire.send(answer)
 
     async def _list(self, request: ListTools) -> Answer:
-        tools: list[Tool] = []
+        changed = self._watch.tools_changed
+        changed.clear()
+        tools, more = await self._pages()
+        capabilities = self._client.server_capabilities
+        if not tools and not self._waited and capabilities.tools and capabilities.tools.list_changed:
+            # Some servers answer before they have read their tools, and say so when they have.
+            self._waited = True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LATE_SECONDS):
+                    await changed.wait()
+                tools, more = await self._pages()
+        return Listed(request.id, listed_tools(tools[:MAX_LISTED]), more or len(tools) > MAX_LISTED)
+
+    async def _pages(self) -> tuple[list[object], bool]:
+        """Return the tools as the server describes them, and True if it has more."""
+        tools: list[object] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             page = await self._client.list_tools(cursor=cursor)
-            tools += page.tools
+            tools += [(tool.meta or {}).get(SAID) for tool in page.tools]
             cursor = page.next_cursor
             if cursor is None or len(tools) >= MAX_LISTED:
                 break
-        plain = (tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools[:MAX_LISTED])
-        return Listed(request.id, listed_tools(plain), more=cursor is not None or len(tools) > MAX_LISTED)
+        return tools, cursor is not None
 
     async def _call(self, request: CallTool) -> Answer:
         result = await self._client.session.call_tool(

@@ -74,24 +74,33 @@ def _word(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
-def listed_tools(tools: Iterable[Mapping[str, object]]) -> tuple[ListedTool, ...]:
-    """Return the tools of `tools/list`; a description that is missing is the title, else the name."""
+def listed_tools(tools: Iterable[object]) -> tuple[ListedTool, ...]:
+    """Return the tools of `tools/list`; a description that is missing is the title, else the name.
+
+    What a server says of a tool may have any form: a name that is no text is empty, as is a schema that is missing.
+    """
     return tuple(_listed(tool) for tool in tools)
 
 
-def _listed(tool: Mapping[str, object]) -> ListedTool:
-    name = str(tool.get("name", ""))
+def _listed(said: object) -> ListedTool:
+    tool: Mapping[str, object] = said if isinstance(said, dict) else {}
+    name = _string(tool.get("name"))
     annotations = tool.get("annotations")
     marks = annotations if isinstance(annotations, dict) else {}
     title = _word(tool.get("title") or marks.get("title") or "")[:_MAX_TITLE_CHARS]
     hints = [words[0] if marks[key] else words[1] for key, words in _HINTS.items() if isinstance(marks.get(key), bool)]
     if title and title != "unknown":
         hints.append(f"titled {title}")
-    summary = str(tool.get("description") or "").strip() or f"the tool {name} (it has no description)"
-    schema = json.dumps(_described(tool.get("inputSchema", {})), ensure_ascii=False, separators=(",", ":"))
+    summary = _string(tool.get("description")).strip() or f"the tool {name} (it has no description)"
+    there = "inputSchema" in tool
+    schema = json.dumps(_described(tool["inputSchema"]), ensure_ascii=False, separators=(",", ":")) if there else ""
     # Half characters cannot be encoded.
     name, schema = (text.encode("utf-8", "replace").decode() for text in (name, schema))
     return ListedTool(name, inert(summary.encode("utf-8", "replace").decode()), schema, tuple(hints))
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _described(schema: object) -> object:

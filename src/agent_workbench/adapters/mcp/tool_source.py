@@ -12,7 +12,7 @@ from agent_workbench.core.ports.workspace import OnOutput
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.tool_servers import ToolServerSettings, resolved
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS, ToolSpec
+from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS, ToolSpec, tool_prefix
 
 START_SECONDS = 45.0
 MAX_LOSSES = 2
@@ -91,7 +91,7 @@ class McpServer:
 
     @property
     def _prefix(self) -> str:
-        return f"mcp__{self._server}__"
+        return tool_prefix(self.name)
 
     async def _connected(self) -> Connection:
         """Return a usable connection; raise `ToolError`. A start continues when nobody waits for it any more."""

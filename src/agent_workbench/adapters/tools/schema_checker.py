@@ -14,7 +14,8 @@ from agent_workbench.core.errors import ToolError
 from agent_workbench.system.programs import child_environment
 
 _SECONDS = 10.0
-_ANSWER_BYTES = 1_000_000
+_MOST_COSTLY = 3
+TOO_COSTLY = "it could not be checked in the time and memory that is allowed"
 _MOST_KNOWN = 500
 
 
@@ -29,42 +30,51 @@ class SchemaChecker:
     async def schema_problems(self, schemas: Sequence[str]) -> tuple[str, ...]:
         """Return for each schema why it is invalid, empty where it is valid; raise `ToolError`.
 
-        Each schema is checked once: sources list their tools again for each task, and mostly the same ones.
+        Each schema is checked once: sources list their tools again for each task, and mostly the same ones. One that
+        uses up the time or memory takes no other away; after a few such ones the rest counts as too costly too.
         """
         digests = [sha256(schema.encode("utf-8", "surrogatepass")).digest() for schema in schemas]
         new = {digest: schema for digest, schema in zip(digests, schemas, strict=True) if digest not in self._known}
-        if new:
-            problems = await self._ask([(schema, None) for schema in new.values()])
-            self._known |= dict(zip(new, problems, strict=True))
-        found = tuple(self._known[digest] for digest in digests)
+        problems: list[str] = []
+        costly = 0
+        while len(problems) < len(new) and costly < _MOST_COSTLY:
+            problems += await self._ask([(schema, None) for schema in tuple(new.values())[len(problems) :]])
+            if len(problems) < len(new):
+                costly += 1
+                problems.append(TOO_COSTLY)
+        self._known |= {digest: said for digest, said in zip(new, problems, strict=False) if said != TOO_COSTLY}
+        found = tuple(self._known.get(digest, TOO_COSTLY) for digest in digests)
         for oldest in list(self._known)[:-_MOST_KNOWN]:
             del self._known[oldest]
         return found
 
     async def problem(self, schema: str, value: str) -> str:
         """Return why a JSON value does not fit a valid schema, empty if it fits; raise `ToolError`."""
-        (found,) = await self._ask([(schema, value)])
-        return found
+        found = await self._ask([(schema, value)])
+        if not found:
+            raise ToolError(
+                f"the arguments could not be checked against their schema within {self._seconds:g} s and 1 GB",
+                advice="the schema is too costly to check; use another tool",
+            )
+        return found[0]
 
     async def _ask(self, pairs: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
+        """Return the problems, fewer than pairs where the time or memory was used up."""
         process = await self._started()
+        lines: list[bytes] = []
         try:
             async with asyncio.timeout(self._seconds):
-                answer, _ = await process.communicate(json.dumps(pairs).encode())
-        except TimeoutError:
-            answer = b""
+                await _write(process, json.dumps(pairs).encode())
+                while process.stdout is not None and (line := await process.stdout.readline()):
+                    lines.append(line)
+        except (TimeoutError, ConnectionError):
+            pass
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
-        problems = _problems(answer[:_ANSWER_BYTES])
-        if len(problems) != len(pairs):
-            raise ToolError(
-                f"the arguments could not be checked against their schema within {self._seconds:g} s and 1 GB",
-                advice="the schema is too costly to check; use another tool",
-            )
-        return problems
+        return tuple(str(json.loads(line)) for line in lines if line.endswith(b"\n"))
 
     async def _started(self) -> asyncio.subprocess.Process:
         paths = os.pathsep.join(path for path in sys.path if Path(path).is_absolute())
@@ -84,9 +94,8 @@ class SchemaChecker:
             raise ToolError(f"the check of arguments could not be started: {error}") from error
 
 
-def _problems(answer: bytes) -> tuple[str, ...]:
-    try:
-        found = json.loads(answer)
-    except ValueError:
-        return ()
-    return tuple(map(str, found)) if isinstance(found, list) else ()
+async def _write(process: asyncio.subprocess.Process, data: bytes) -> None:
+    if process.stdin is not None:
+        process.stdin.write(data)
+        await process.stdin.drain()
+        process.stdin.close()

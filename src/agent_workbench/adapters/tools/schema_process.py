@@ -1,8 +1,9 @@
 """Checks JSON values against schemas: `python -m agent_workbench.adapters.tools.schema_process`.
 
 Standard input is one JSON list of `[schema, value]` pairs, both JSON text; a value of null asks about the schema alone.
-Standard output is one JSON list of problems, "" where there is none. A schema may hold patterns that take exponential
-time and references that multiply, so the process limits its own time and memory, and ends when they are used up.
+Standard output is a line for each, a problem as JSON text, "" where there is none. A schema may hold patterns that take
+exponential time and references that multiply, so the process limits its own time and memory, and ends when they are
+used up.
 """
 
 import ctypes
@@ -24,7 +25,10 @@ def main() -> int:
     if sys.platform == "linux":  # macOS refuses to limit the address space
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     asked = json.load(sys.stdin)
-    json.dump([problem_of(json.loads(schema), value) for schema, value in asked], sys.stdout)
+    for schema, value in asked:
+        # Each at once: the first one that is not answered is the one that used up the time or memory.
+        sys.stdout.write(json.dumps(problem_of(json.loads(schema), value)) + "\n")
+        sys.stdout.flush()
     return 0
 
 

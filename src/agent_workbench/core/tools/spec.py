@@ -79,6 +79,8 @@ def spec_problem(spec: ToolSpec) -> str:
     source = _SOURCE.fullmatch(spec.source)
     if source is None:
         return f"its source is called {spec.source[:80]!r}"
+    if spec.source.startswith(MCP) and spec.name == tool_prefix(spec.source):
+        return "it has no name"
     if not _NAME.fullmatch(spec.name):
         return "its name may have letters, digits, `_`, `-` and `.` only, 60 at most, a letter first"
     if spec.permission not in _PERMITTED[source["kind"].partition(":")[0]]:
@@ -98,6 +100,11 @@ def spec_problem(spec: ToolSpec) -> str:
     except SchemaError as error:
         return f"its schema {error}"
     return ""
+
+
+def tool_prefix(source: str) -> str:
+    """Return what the names of an MCP server's tools begin with."""
+    return f"mcp__{source.removeprefix(MCP)}__"
 
 
 def select_specs(specs: Iterable[ToolSpec], taken: Iterable[str]) -> Iterator[tuple[ToolSpec, str]]:

@@ -11,7 +11,7 @@ from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
 from agent_workbench.core.settings import TOOL_ALIASES
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
-from agent_workbench.core.tools.spec import ToolSpec, select_specs
+from agent_workbench.core.tools.spec import MCP, ToolSpec, select_specs
 from agent_workbench.engine.runtime.tool import Tool
 from agent_workbench.engine.tools import builtin
 from agent_workbench.engine.tools.builtin.write_diff import KEEP
@@ -80,11 +80,21 @@ class ToolRegistry:
         """List the tools of all sources again; return a sentence for each problem."""
         answers = await asyncio.gather(*map(_list_tools, self._sources))
         problems = [problem for _, problem in answers if problem]
+        problems += self._vanished([specs for specs, _ in answers])
         listed = [(source, spec) for source, (specs, _) in zip(self._sources, answers, strict=True) for spec in specs]
         self._listed, refused = await self._usable(listed)
         problems += refused
         more = len(problems) - MOST_PROBLEMS
         return (*problems[:MOST_PROBLEMS], f"and {more} more problems with tools") if more > 0 else tuple(problems)
+
+    def _vanished(self, answers: Sequence[Sequence[ToolSpec]]) -> list[str]:
+        """Return a sentence for each source that lists tools no more which the session's last task could use."""
+        found = []
+        for source, specs in zip(self._sources, answers, strict=True):
+            known = {name for name, tool in (self._listed or {}).items() if tool.spec.source == source.name}
+            if specs and (missing := sorted(known - {spec.name for spec in specs})):
+                found.append(f"{source.name} no longer lists {', '.join(missing[:MOST_PROBLEMS])}")
+        return found
 
     async def _usable(self, listed: list[tuple[ToolSource, ToolSpec]]) -> tuple[dict[str, SourceTool], list[str]]:
         """Return the usable tools, and the reasons why others are not."""
@@ -94,7 +104,7 @@ class ToolRegistry:
             problem or ("" if spec.source == source.name else f"it says that it comes from {spec.source[:80]!r}")
             for (source, _), (spec, problem) in zip(listed, chosen, strict=True)
         ]
-        # Each source is asked about alone: one with a schema that cannot be checked takes no other's tools away.
+        # Each source is asked about alone: schemas that take long to check keep no other source waiting.
         each_source = [
             [at for at, (source, _) in enumerate(listed) if source is one and not problems[at]] for one in self._sources
         ]
@@ -117,10 +127,8 @@ class ToolRegistry:
             return [""] * len(schemas)
         try:
             found = await self._schemas.schema_problems(schemas)
-        except ToolError:
-            return ["the schemas of its source could not be checked in the time and memory that is allowed"] * len(
-                schemas
-            )
+        except ToolError as error:
+            return [f"its schema was not checked: {error}"] * len(schemas)
         return [problem and f"its schema is invalid: {problem}" for problem in found]
 
     async def close(self) -> None:
@@ -137,5 +145,7 @@ async def _list_tools(source: ToolSource) -> tuple[Sequence[ToolSpec], str]:
         return (), f"{source.name} did not list its tools within {LIST_SECONDS:g} s; none of them is used"
     except ToolError as error:
         return (), f"the tools of {source.name} are not used: {error}"
+    if not listed and source.name.startswith(MCP):
+        return (), f"{source.name} lists no tools; `agent mcp test` shows what it answers"
     many = f"{source.name} lists {len(listed)} tools; only {MOST_LISTED} are looked at"
     return listed[:MOST_LISTED], many if len(listed) > MOST_LISTED else ""
