@@ -34,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters.tools": {"jsonschema", "referencing"},
     "adapters.web": {"aiohttp", "aiohttp_jinja2", "jinja2", "textual_serve"},
     "system": {"platformdirs"},
+    "system.proxies": {"socksio"},
     "ranking": {"numpy", "rank_bm25"},
     "config": {"yaml"},
     "tui": {"rich", "textual"},

@@ -12,6 +12,7 @@ import msgspec
 from agent_workbench.core.errors import ConfigError, ForgeError
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.system.loopback import is_loopback
+from agent_workbench.system.proxies import ProxyFailed, proxy_for
 
 REQUEST_SECONDS = 20.0
 """Time for a whole request with its answer, however slowly it trickles."""
@@ -42,7 +43,7 @@ class ForgeApi:
     """The interface below `url`. The token goes to that address alone and is never part of an error."""
 
     def __init__(self, url: str, token: str, *, plain_http: bool = False, seconds: float = REQUEST_SECONDS) -> None:
-        """Raise `ConfigError` for a token that is none, and an address that would show it to others on its way."""
+        """Raise `ConfigError` for a token that is none, an unusable proxy, and an address that shows the token."""
         self._address = httpx.URL(url.rstrip("/"))
         self.address = str(self._address)
         check_transport(url, plain_http=plain_http)
@@ -52,6 +53,7 @@ class ForgeApi:
                 advice="put it into the environment variable that forge.token_env names",
             )
         self._token = token
+        self._proxy = proxy_for(self.address)
         self._seconds = seconds
         self._client: httpx.AsyncClient | None = None
 
@@ -97,10 +99,11 @@ class ForgeApi:
                     await response.aclose()
         except TimeoutError:
             raise ForgeError(f"the forge at {self.address} did not answer within {self._seconds:g} s") from None
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, ProxyFailed) as error:
             why = self._inert(str(error)) or type(error).__name__
             raise ForgeError(
-                f"the forge at {self.address} cannot be reached: {why}", advice="check forge.url and the network"
+                f"the forge at {self.address} cannot be reached: {why}",
+                advice="check forge.url, the network and its proxy",
             ) from None
         self._check(response, body)
         told = response.headers.get("x-total-count", "")
@@ -151,8 +154,8 @@ class ForgeApi:
                 verify=context,
                 timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
                 follow_redirects=False,
-                # No proxy for a forge on this machine.
-                trust_env=not is_loopback(self._address.host),
+                proxy=self._proxy,
+                trust_env=False,
             )
         return self._client
 

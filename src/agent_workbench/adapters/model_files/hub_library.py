@@ -12,7 +12,8 @@ from huggingface_hub import constants, get_session
 from huggingface_hub import logging as hub_log
 from tqdm import tqdm
 
-from agent_workbench.core.errors import ModelError
+from agent_workbench.core.errors import ConfigError, ModelError
+from agent_workbench.system.proxies import check_proxies
 
 MOST_INFO_BYTES, MOST_INFO_SECONDS = 16 * 1024 * 1024, 60.0
 """Bounds of what a hub says about a revision."""
@@ -56,11 +57,20 @@ def progress_bar(progress: Progress, size: int) -> type[Any]:
 
 
 def set_up_library() -> None:
-    """Keep the hub's library from printing and from requests of its own, and bound the answers that it reads."""
+    """Keep the hub's library from printing and from requests of its own, and bound the answers that it reads.
+
+    Raises `ConfigError` for variables of a proxy that its client cannot read.
+    """
+    check_proxies()
     constants.HF_HUB_DISABLE_TELEMETRY = True  # else it asks the hub which programs start agents, and tells which did
     constants.DOWNLOAD_CHUNK_SIZE = WRITE_BYTES
     hub_log.set_verbosity(logging.CRITICAL)  # it prints what a server says as it is
-    client = get_session()
+    try:
+        client = get_session()
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise ConfigError(
+            "the hub's client cannot read NO_PROXY", advice="set it to names of hosts with commas between them"
+        ) from error
     client.headers["Accept-Encoding"] = "identity"
     client.event_hooks["response"] = [_bound]
 

@@ -16,7 +16,8 @@ from agent_workbench.adapters.llama_cpp.http_client.deadline import Deadline, Fi
 from agent_workbench.adapters.llama_cpp.http_client.json_values import JsonObject, parse_object
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError, server_error_in
 from agent_workbench.core.errors import ConfigError, ModelUnavailable
-from agent_workbench.system.loopback import is_loopback
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.system.proxies import ProxyFailed, proxy_for
 
 _CONNECT_SECONDS = 5.0
 _REPLY_BYTES = 8_000_000
@@ -84,6 +85,8 @@ class Endpoint:
         self.address = str(parsed.copy_with(username=None, password=None, query=None, fragment=None)).rstrip("/")
         self._url = str(parsed).rstrip("/")
         self._key = api_key
+        self._proxy = proxy_for(self._url)
+        self._way = f"{self.address} (through the proxy of the environment)" if self._proxy else self.address
         self._client: httpx.AsyncClient | None = None
 
     def fault(self, reply: Reply) -> ServerError:
@@ -115,11 +118,11 @@ class Endpoint:
         request = client.build_request(
             method, self._url + path, content=content, headers=self._headers(body is not None)
         )
-        with _ours(self.address, deadline):
+        with _ours(self._way, deadline):
             async with asyncio.timeout_at(deadline.at):
                 response = await client.send(request, stream=True)
         try:
-            yield StreamedReply(response, self.address, deadline)
+            yield StreamedReply(response, self._way, deadline)
         finally:
             await response.aclose()
 
@@ -141,9 +144,8 @@ class Endpoint:
 
     async def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
-            parsed = httpx.URL(self._url)
             # Reading the machine's certificates is slow, and useless without TLS.
-            secure = parsed.scheme == "https"
+            secure = self._url.startswith("https:")
             context = (
                 await asyncio.to_thread(ssl.create_default_context)
                 if secure
@@ -152,8 +154,8 @@ class Endpoint:
             self._client = httpx.AsyncClient(
                 verify=context,
                 timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
-                # No proxy for a server on this machine.
-                trust_env=not is_loopback(parsed.host),
+                proxy=self._proxy,
+                trust_env=False,
             )
         return self._client
 
@@ -166,6 +168,11 @@ def _ours(address: str, deadline: Deadline) -> Iterator[None]:
     except TimeoutError as error:
         raise ModelUnavailable(
             f"the server at {address} {deadline.why}", advice="raise model.answer_seconds, or ask for less"
+        ) from error
+    except (httpx.ProxyError, ProxyFailed) as error:
+        raise ModelUnavailable(
+            f"the proxy to {address} gave no connection: {sanitize_line(str(error), 200)}",
+            advice="check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or name the server in NO_PROXY",
         ) from error
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise ModelUnavailable(f"nothing answers at {address}", advice=START_ADVICE) from error

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agent_workbench.adapters.retrieval.vectors.vector_table import unit_rows
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import ConfigError, WorkbenchError
 from agent_workbench.core.settings import EmbeddingSettings
-from agent_workbench.system.loopback import is_loopback
+from agent_workbench.system.proxies import ProxyFailed, proxy_for
 
 if TYPE_CHECKING:
     import httpx
@@ -135,7 +135,7 @@ class EmbeddingClient:
                     status, content = await self._read_answer(client, body)
             except TimeoutError as error:
                 raise EmbeddingFailed(f"{self._url} did not answer within {_ANSWER_SECONDS:.0f} s") from error
-            except (httpx.HTTPError, ValueError) as error:
+            except (httpx.HTTPError, ProxyFailed, ValueError) as error:
                 if attempt == _ATTEMPTS or not isinstance(error, httpx.TransportError):
                     why = str(error) or type(error).__name__
                     raise EmbeddingFailed(f"{self._url} does not answer: {why}") from error
@@ -189,16 +189,19 @@ def _http_client(url: str, key: str) -> "httpx.AsyncClient":
     if key:
         headers["Authorization"] = f"Bearer {key}"
     try:
-        host = httpx.URL(url).host
+        httpx.URL(url)
+        proxy = proxy_for(url)
     except httpx.InvalidURL as error:
         raise EmbeddingFailed(f"{url} is no address: {error}") from error
+    except ConfigError as error:
+        raise EmbeddingFailed(f"{error}; {error.advice}") from error
     secure = url.startswith("https:")
     return httpx.AsyncClient(
         headers=headers,
         verify=ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
-        # A proxy has no business with a server on this machine.
-        trust_env=not is_loopback(host),
+        proxy=proxy,
+        trust_env=False,
     )
 
 
