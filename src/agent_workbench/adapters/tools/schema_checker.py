@@ -67,6 +67,7 @@ class SchemaChecker:
                 await _write(process, json.dumps(pairs).encode())
                 while process.stdout is not None and (line := await process.stdout.readline()):
                     lines.append(line)
+                await process.wait()
         except (TimeoutError, ConnectionError):
             pass
         finally:
