@@ -97,7 +97,7 @@ class Watch:
                     self._changed()
             case types.JSONRPCResponse(id=number, result=result):
                 self._answered(number)
-                keep_tools_aside(result)
+                _keep_tools_aside(result)
             case types.JSONRPCError() as said:
                 if said.id is None:  # a request could not be read, most likely the last one
                     said.id = self._asked_by(b"")
@@ -141,7 +141,7 @@ class Watch:
         raise BrokenBound(why)
 
 
-def keep_tools_aside(result: dict[str, object]) -> None:
+def _keep_tools_aside(result: dict[str, object]) -> None:
     """Give the SDK of each listed tool what it needs to call it, and put what the server said under its `_meta`.
 
     The SDK takes no tool of a list in which one is invalid, and would check results against schemas without a bound on
