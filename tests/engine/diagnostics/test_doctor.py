@@ -28,6 +28,7 @@ from agent_workbench.core.settings.models import ModelSettings
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.diagnostics.doctor import examine, examine_settings, examine_source
 from agent_workbench.engine.runtime.tool_context import Ports
+from tests.adapters.git.user import make_repo
 from tests.engine.stage import a_stage, task
 from tests.fakes.ports import FACTS, Hang, SayingModel
 
@@ -104,6 +105,25 @@ async def test_an_interpreter_of_the_repo_is_not_run(tmp_path: Path) -> None:
         assert found["test_command"].health is Health.GOOD
         assert found["plan"].seen == "no-such-checker is not installed (T-1: no-such-checker)"
         assert not (stage.user.root / "canary").exists()
+
+
+async def test_what_a_workspace_lacks_is_said(tmp_path: Path) -> None:
+    module = make_repo(tmp_path / "module")
+    async with a_stage(tmp_path, ["yes"] * 4) as stage:
+        stage.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(module.root), "vendor/sub")
+        stage.user.commit("Add a submodule")
+        found = await findings(stage.ports)
+        assert (found["submodules"].health, found["submodules"].seen.endswith("vendor/sub")) == (Health.WARNING, True)
+        assert "vendor/sub in workspace.link" in found["submodules"].advice
+        found = await findings(stage.ports, linking("vendor/sub/"))
+        assert not found.keys() & {"submodules", "links"}
+        found = await findings(stage.ports, linking("vendor/sub", ".venv"))
+        assert (found["links"].health, found["links"].seen.endswith(": .venv")) == (Health.WARNING, True)
+        assert (await findings(stage.ports, linking("README.md")))["links"].health is Health.BAD
+
+
+def linking(*names: str) -> Settings:
+    return replace(SETTINGS, workspace=replace(SETTINGS.workspace, link=names))
 
 
 async def test_a_detached_head_and_own_files(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from agent_workbench.core.events import CodeRetrieved
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.repo.workspace import RepoFacts
 from agent_workbench.core.settings import Approval, Settings
-from agent_workbench.engine.task.task_start import uncommitted_paths
+from agent_workbench.engine.task.task_start import uncommitted_paths, unlinked
 from tests.engine.stage import OPEN, a_stage, change, task
 from tests.engine.test_executor import run
 
@@ -20,6 +20,12 @@ def test_what_the_workbench_writes_into_the_plan_is_no_change_of_the_users() -> 
     assert uncommitted_paths(_facts(".agent.yml", "memory/plans/PLAN.yaml"), "memory") == ""
     assert uncommitted_paths(_facts("a.py", "memory/plans/PLAN.yaml", "memory.py"), "memory/") == "a.py, memory.py"
     assert uncommitted_paths(_facts(*"abcde"), "memory") == "a, b, c and 2 more"
+
+
+def test_what_is_in_a_linked_folder_is_linked() -> None:
+    wanted = ("a", "a/b/", "ab", "c/")
+    assert unlinked(wanted, ("a/", "c")) == ("ab",)
+    assert unlinked(wanted, ()) == wanted
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,16 @@ class Sources(Protocol):
         """Return the newest past commits, newest first, at most `limit` and none from commit `until` on."""
 
 
+class CheckoutSources(Sources, Protocol):
+    """Files of the user's checkout, with those that a workspace lacks."""
+
+    async def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of `workspace.link` that a workspace on HEAD would have: those that are there.
+
+        Raises `WorkspaceError` for one that cannot be linked, as `Workspaces.open` does.
+        """
+
+
 class ReadableFiles(Sources, Protocol):
     """Files that a tool may read one by one. A `Workspace` is such a folder."""
 
@@ -105,7 +115,7 @@ class Workspaces(Protocol):
     async def list_tracked(self) -> tuple[str, ...]:
         """Return the paths of HEAD's regular files, sorted."""
 
-    async def checkout_files(self) -> Sources:
+    async def checkout_files(self) -> CheckoutSources:
         """Return the files of the user's checkout for the code search, untracked ones included."""
 
     async def free_branch(self, task: TaskId, session: SessionId) -> str:

@@ -108,10 +108,10 @@ class MemorySettings(Struct, frozen=True):
 
 
 class WorkspaceSettings(Struct, frozen=True):
-    """Ignored files of the checkout that tests need, and the life of a worktree."""
+    """What tests need of the checkout besides its commits, and the life of a worktree."""
 
     link: tuple[str, ...] = ()
-    """Ignored files and folders that the tests need, such as `.venv`: linked into the workspace, never committed."""
+    """Ignored files and folders, and submodules, that the tests need: linked into the workspace, never committed."""
     keep: bool = True
     """Keep a task's worktree when its session ends."""
 

@@ -13,13 +13,13 @@ from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import TaskStatus, check_plan
 from agent_workbench.core.ports.tools import ToolSource
-from agent_workbench.core.repo.workspace import Orphan
+from agent_workbench.core.repo.workspace import Orphan, RepoFacts
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.spec import MCP, select_specs
 from agent_workbench.engine.diagnostics.programs import missing_programs
 from agent_workbench.engine.runtime.tool_context import Ports
-from agent_workbench.engine.task.task_start import named, without_own_files
+from agent_workbench.engine.task.task_start import named, submodule_advice, unlinked, without_own_files
 
 SMALL_CONTEXT_TOKENS = 8_192
 GRAMMAR_SENTENCE = "yes"
@@ -108,11 +108,24 @@ async def _repository(ports: Ports, settings: Settings) -> Sequence[Finding]:
     if changed := without_own_files((*facts.dirty_paths, *facts.untracked_paths), settings.memory.dir):
         seen = f"{_count_are(len(changed), 'file')} changed and not committed: {named(changed)}"
         findings.append(Finding("checkout", Health.WARNING, seen, "tasks start from HEAD; commit what they need"))
-    if facts.submodules:
-        seen = f"submodules: {', '.join(facts.submodules)}"
-        findings.append(Finding("submodules", Health.WARNING, seen, "they are empty in a task's workspace"))
+    findings += await _findings_or_error("links", lambda: _links(ports, settings, facts))
     for each in await ports.workspaces.orphans():
         findings.append(Finding("branch", Health.WARNING, _orphan_seen(each), _orphan_advice(each)))
+    return findings
+
+
+async def _links(ports: Ports, settings: Settings, facts: RepoFacts) -> Sequence[Finding]:
+    """Return findings about what a workspace lacks of the checkout: what cannot be linked, and empty submodules."""
+    wanted = settings.workspace.link
+    checkout = await ports.workspaces.checkout_files()
+    linked = await checkout.linkable(wanted)
+    findings = []
+    if absent := unlinked(wanted, linked):
+        seen = f"not in the checkout, so not linked: {named(absent)}"
+        findings.append(Finding("links", Health.WARNING, seen, "make it, or remove it from workspace.link"))
+    if empty := unlinked(facts.submodules, linked):
+        seen = f"empty in a task's workspace: {named(empty)}"
+        findings.append(Finding("submodules", Health.WARNING, seen, submodule_advice(empty)))
     return findings
 
 

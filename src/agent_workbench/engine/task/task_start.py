@@ -95,6 +95,8 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     session.publisher.show_activity(f"making a workspace for {task.id}")
     request = WorkspaceRequest(session.state.session, task.id, branch, base, session.settings.workspace.link)
     workspace = await session.take_workspace(request)
+    if absent := unlinked(request.links, workspace.facts.linked):
+        session.publisher.notify(f"not linked into the workspace: {named(absent)}; the checkout has no such file")
     await _check_still_startable(session, task.id)
     convention = await _commit_convention(workspace)
     # No model is asked where the task names its edits itself.
@@ -245,6 +247,17 @@ def without_own_files(paths: Sequence[str], memory: str) -> tuple[str, ...]:
     return tuple(path for path in paths if path != SETTINGS and not path.startswith(own))
 
 
+def unlinked(wanted: Sequence[str], linked: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths that are neither linked nor in a linked folder."""
+    folders = tuple(f"{each.removesuffix('/')}/" for each in linked)
+    return tuple(path for path in wanted if not f"{path.removesuffix('/')}/".startswith(folders))
+
+
+def submodule_advice(names: Sequence[str]) -> str:
+    """Return what to do about submodules that are empty in a workspace."""
+    return f"if the tests need them: `git submodule update --init`, and {', '.join(names)} in workspace.link"
+
+
 def named(names: Sequence[str]) -> str:
     """Return the first names as text, with the number of the others."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
@@ -256,6 +269,8 @@ async def _base(session: SessionContext, task: Task) -> CommitId:
     facts = await session.ports.workspaces.inspect()
     if left_out := uncommitted_paths(facts, session.settings.memory.dir):
         session.publisher.notify(f"not committed: {left_out}; {task.id} starts without these changes")
+    if empty := unlinked(facts.submodules, session.settings.workspace.link):
+        session.publisher.notify(f"{task.id} starts with empty submodules: {named(empty)}; {submodule_advice(empty)}")
     known = {each.id: each.commit_id for each in session.state.plan.tasks}
     before = {each: known.get(each, each) for each in task.depends_on}
     found = [(each, await session.ports.workspaces.task_commit(id)) for each, id in before.items()]

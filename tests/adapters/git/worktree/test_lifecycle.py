@@ -9,7 +9,8 @@ from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import LockedError, WorkspaceError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
-from tests.adapters.git.user import OTHER_SESSION, SESSION, TASK, User, commit_task, merge_as_shown
+from agent_workbench.core.repo.workspace import Reset
+from tests.adapters.git.user import OTHER_SESSION, SESSION, TASK, User, commit_task, make_repo, merge_as_shown
 
 NEW = FileChange("new", None, FileContent(b"new"))
 
@@ -196,7 +197,9 @@ async def test_what_is_linked_is_never_taken_for_content(user: User, repository:
     user.commit("Ignore")
     user.write(".venv/bin/python", "x")
     user.write("web/node_modules/x/index.js", "x")
-    workspace = await repository.open(user.request(links=(".venv", "web/node_modules", "missing", "src")))
+    workspace = await repository.open(
+        user.request(links=(".venv", "web/node_modules", "web/node_modules/x", "missing"))
+    )
     assert workspace.facts.linked == (".venv", "web/node_modules")
     assert (Path(workspace.facts.path) / ".venv/bin/python").read_text() == "x"
     assert await workspace.list_files() == (".gitignore", "README.md", "src/app.py")
@@ -214,6 +217,55 @@ async def test_what_is_linked_is_never_taken_for_content(user: User, repository:
             await workspace.write([FileChange(path, None, FileContent(b"y"))], workspace.facts.tree)
     await workspace.release(keep=False)
     assert (user.root / ".venv/bin/python").read_text() == "x"
+
+
+@pytest.fixture
+def module(user: User, tmp_path: Path) -> User:
+    """Return the user of a submodule `sub`, which is not initialised."""
+    inner = make_repo(tmp_path / "inner", {"lib.py": "x"})
+    user.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner.root), "vendor/sub")
+    user.commit("Add sub")
+    user.git("submodule", "--quiet", "deinit", "vendor/sub")
+    return user
+
+
+async def test_an_initialised_submodule_is_linked_and_stays_a_submodule(module: User, repository: Repository) -> None:
+    module.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+    workspace = await repository.open(module.request(links=("vendor/sub/",)))
+    assert workspace.facts.linked == ("vendor/sub",)
+    tree = Path(workspace.facts.path)
+    assert (tree / "vendor/sub/lib.py").read_text() == "x"
+    assert await workspace.unapproved_changes(workspace.facts.tree) == ()
+    assert (await workspace.checkpoint(SESSION, 1, "x")).tree == workspace.facts.tree
+    (tree / "vendor/sub").unlink()
+    assert await workspace.reset(workspace.facts.tree) == Reset()
+    await workspace.restore(workspace.facts.base)
+    assert (tree / "vendor/sub/lib.py").read_text() == "x"
+    with pytest.raises(WorkspaceError, match="submodule"):
+        await workspace.write([FileChange("vendor/sub/y", None, FileContent(b"y"))], workspace.facts.tree)
+    await workspace.release(keep=True)
+    again = await repository.open(module.request(links=("vendor/sub",)))
+    assert again.facts.linked == ("vendor/sub",)
+    await again.release(keep=False)
+    assert (module.root / "vendor/sub/lib.py").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        *(("src", "git tracks src/app.py in it"), ("README.md", "git tracks it"), ("vendor", "vendor/sub in it")),
+        ("vendor/sub", "no files"),
+    ],
+)
+async def test_what_cannot_be_linked_is_refused(name: str, why: str, module: User, repository: Repository) -> None:
+    for attempt in (
+        repository.open(module.request(links=(name,))),
+        (await repository.checkout_files()).linkable([name]),
+    ):
+        with pytest.raises(WorkspaceError, match=why) as caught:
+            await attempt
+        assert caught.value.advice
+    await (await repository.open(module.request())).release(keep=False)
 
 
 @pytest.mark.parametrize("name", ["../other", "/etc", ".git/hooks", "a/../../b"])

@@ -96,7 +96,7 @@ class FolderContent:
         entries = {
             path: entry
             for path, entry in tracked.items()
-            if entry.mode == GITLINK and path not in found.files and self._is_folder_or_nothing(path)
+            if entry.mode == GITLINK and path not in found.files and self._stands(path)
         }
         sizes = self._sizes(found, tracked)
         left = _MOST_NEW_BYTES
@@ -123,7 +123,10 @@ class FolderContent:
         """Return the paths of `entries` except submodules, sorted, without reading a file."""
         return sorted(self.scan(rights=Rights.AS_FOUND).files)
 
-    def _is_folder_or_nothing(self, path: str) -> bool:
+    def _stands(self, path: str) -> bool:
+        """Return True if nothing replaced a submodule: it is linked, a folder, or not there."""
+        if self.is_linked(path):
+            return True
         status = status_below(self.root, path)
         return status is None or stat.S_ISDIR(status.st_mode)
 

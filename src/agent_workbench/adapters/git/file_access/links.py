@@ -1,8 +1,11 @@
-"""Symbolic links from a worktree to ignored files of the user's checkout that tests need, such as `.venv`."""
+"""Symbolic links from a worktree to what only the checkout has: ignored files such as `.venv`, and submodules."""
 
 import os
-from collections.abc import Collection, Sequence
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
+from agent_workbench.adapters.git.commands.objects import GITLINK, TreeEntry
 from agent_workbench.adapters.git.file_access.folders import (
     check_inside,
     is_link,
@@ -16,21 +19,37 @@ from agent_workbench.core.patch.paths import shown
 from agent_workbench.system.atomic_files import storage_error
 
 
-def linkable_names(names: Sequence[str], checkout: str, tracked: Collection[str]) -> tuple[str, ...]:
-    """Return the names to link: those in the checkout with no tracked file at or below them.
+def linkable_names(names: Sequence[str], checkout: str, tracked: Mapping[str, TreeEntry]) -> tuple[str, ...]:
+    """Return the names to link: those that the checkout has, and that are in no other one.
 
-    Raises `WorkspaceError` for a name outside the repository.
+    Raises `WorkspaceError` for a name that cannot be linked: one outside the repository, one with a tracked file at or
+    below it, and a submodule that was not initialised.
     """
-    found = []
-    for name in dict.fromkeys(name.removesuffix("/") for name in names):
+    found: list[str] = []
+    for name in sorted(dict.fromkeys(name.removesuffix("/") for name in names)):
         check_inside(name)
-        below = f"{name}/"
-        if status_below(checkout, name) is None:
+        if status_below(checkout, name) is None or any(name.startswith(f"{other}/") for other in found):
             continue
-        if any(path == name or path.startswith(below) for path in tracked):
-            continue
+        _check_linkable(name, checkout, tracked)
         found.append(name)
     return tuple(found)
+
+
+def _check_linkable(name: str, checkout: str, tracked: Mapping[str, TreeEntry]) -> None:
+    inside = next((path for path in tracked if path == name or path.startswith(f"{name}/")), None)
+    if inside is None:
+        return
+    if inside != name or tracked[name].mode != GITLINK:
+        held = "git tracks it" if inside == name else f"git tracks {shown(inside)} in it"
+        raise WorkspaceError(
+            f"{shown(name)} cannot be linked: {held}, so the workspace has its own",
+            advice="remove it from workspace.link, which is for ignored files and submodules",
+        )
+    if status_below(checkout, f"{name}/.git") is None:
+        raise WorkspaceError(
+            f"{shown(name)} cannot be linked: the submodule has no files in {checkout}",
+            advice=f"`git submodule update --init {shlex.quote(name)}` brings them",
+        )
 
 
 def make_links(names: Sequence[str], checkout: str, root: str, *, by_force: bool = False) -> None:
@@ -48,7 +67,11 @@ def make_links(names: Sequence[str], checkout: str, root: str, *, by_force: bool
                     os.unlink(at.name, dir_fd=at.folder)
                 elif by_force:
                     remove_tree(f"{root}/{name}")
-                elif status_at(at) is not None:
+                else:
+                    # The empty folder of a submodule.
+                    with suppress(OSError):
+                        os.rmdir(at.name, dir_fd=at.folder)
+                if status_at(at) is not None:
                     raise WorkspaceError(
                         f"{shown(name)} cannot be linked: the workspace has a file or folder of that name",
                         advice="remove it from workspace.link",

@@ -1,7 +1,7 @@
 """The user's own checkout, read without running a program that it configures and without changing it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from agent_workbench.adapters.git.commands.objects import (
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import Refs
 from agent_workbench.adapters.git.file_access.folders import status_below
+from agent_workbench.adapters.git.file_access.links import linkable_names
 from agent_workbench.adapters.git.user_checkout.file_entries import FileEntries
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.ids import CommitId, SessionId
@@ -118,6 +119,10 @@ class Checkout:
         tracked, untracked = self._listed()
         names = {path for mode, path in tracked if mode != GITLINK}.union(untracked)
         return tuple(sorted(name for name in names if not name.endswith("/")))
+
+    def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names that a workspace on HEAD links; raise `WorkspaceError` for one that cannot be."""
+        return linkable_names(names, self.paths.root, self._objects.entries(self.head()))
 
     def _listed(self) -> tuple[list[tuple[str, str]], list[str]]:
         """Return modes and paths of tracked entries, and the untracked paths."""

@@ -10,7 +10,7 @@ from agent_workbench.core.repo.retrieval import PastCommit
 
 
 class CheckoutFiles:
-    """The port `core.ports.workspace.Sources`; `checkout` returns the checkout with its current configuration."""
+    """The port `core.ports.workspace.CheckoutSources`; `checkout` returns the checkout as it is configured now."""
 
     def __init__(self, checkout: Callable[[], Checkout]) -> None:
         """Find the repository; raise `RepoError` if there is none. Blocks."""
@@ -23,6 +23,9 @@ class CheckoutFiles:
 
     async def list_files(self) -> tuple[str, ...]:
         return await asyncio.to_thread(lambda: self._checkout().files())
+
+    async def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
+        return await asyncio.to_thread(lambda: self._checkout().linkable(names))
 
     def first_commit(self) -> str:
         """Return the commit that HEAD began with, which all whole clones have; raise `RepoError`. Blocks."""
