@@ -14,10 +14,13 @@ def commands(*missing: str) -> tuple[ProjectCommand, ...]:
 
 def test_it_fits_on_a_screen_of_80_by_24() -> None:
     files = tuple(FoundFile(f"/m/{at}.gguf", f"{at}.gguf", at, ServerOptions(reasons=REASONS)) for at in range(30))
-    project = DetectedProject(tests=commands("", "", *["jest"] * 5), lint=commands(*["eslint"] * 7))
+    project = DetectedProject(
+        tests=commands("", "", *["jest"] * 5), lint=commands(*["eslint"] * 7), link=tuple(map(str, range(99)))
+    )
     proposal = SetupProposal((".agent.yml", *map(str, range(5))), project, FoundModels(files=files), "~/settings.yml")
     lines = proposal_lines(proposal)
     assert len(lines) <= 20
+    assert "links   0, 1, 2 and 96 more into the workspace of each task" in lines
     assert max(map(len, lines)) <= 70
     assert "model   29.gguf, 1 kB, served by the workbench" in lines
     assert any(REASONS[0] in line for line in lines)

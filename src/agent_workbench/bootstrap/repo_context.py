@@ -79,7 +79,7 @@ class RepoContext:
     @property
     def setup(self) -> "RepoSetup":
         """Set-up of the repository."""
-        return RepoSetup(self.root, self.invocation.environ, self.load)
+        return RepoSetup(self.root, self.invocation.environ, self.load, self.repository.checkout_files)
 
     def load(self, *, again: bool = False) -> "LoadedSettings":
         """Read the settings, once unless `again`: changes of the file have no effect on this context. Blocks."""

@@ -1,14 +1,20 @@
 """Set-up of a repository: its starter files, the commands of its project, and a model of this machine."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
 
 if TYPE_CHECKING:  # loaded when a set-up is looked at
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.core.local_models.found_models import FoundModels, ModelChoice
+    from agent_workbench.core.ports.workspace import CheckoutSources
     from agent_workbench.core.repo_setup import SetupProposal
+
+MOST_LINKS = 20
+"""Most paths that are proposed as `workspace.link` besides the project's environments."""
 
 
 class LoadSettings(Protocol):
@@ -21,18 +27,26 @@ class LoadSettings(Protocol):
 class RepoSetup:
     """The port `Setup` for the repo at `root`; one with a settings file counts as set up.
 
-    `load` returns its settings, read `again` after they have changed.
+    `load` returns its settings, read `again` after they have changed; `checkout_files` the files of the checkout.
     """
 
-    def __init__(self, root: Path, environ: Mapping[str, str], load: "LoadSettings") -> None:
+    def __init__(
+        self,
+        root: Path,
+        environ: Mapping[str, str],
+        load: "LoadSettings",
+        checkout_files: "Callable[[], Awaitable[CheckoutSources]]",
+    ) -> None:
         self._root = root
         self._environ = environ
         self._load = load
+        self._checkout_files = checkout_files
 
     async def proposal(self, *, whole: bool = False) -> "SetupProposal":
         """Return what is missing, and what was found for it; `whole`: in a repo that is set up, too."""
         from agent_workbench.adapters.plans.starter_files import SETTINGS, missing_files
         from agent_workbench.adapters.project.detection import detect_project
+        from agent_workbench.core.repo.absent_sources import unlinked
         from agent_workbench.core.repo_setup import SetupProposal
 
         missing = await asyncio.to_thread(missing_files, self._root, whole=whole)
@@ -42,8 +56,14 @@ class RepoSetup:
         if not writes_settings:
             return SetupProposal(missing, models=await models, own_file=self._own_file)
         project = asyncio.to_thread(detect_project, self._root, path)
-        detected, found = await asyncio.gather(project, models)
-        return SetupProposal(missing, detected, found, self._own_file)
+        detected, found, absent = await asyncio.gather(project, models, self._absent())
+        links = (*detected.link, *unlinked(absent, detected.link))
+        return SetupProposal(missing, replace(detected, link=links), found, self._own_file)
+
+    async def _absent(self) -> tuple[str, ...]:
+        """Return what workspaces will lack, nothing if it is too much to list: `agent doctor` tells it then."""
+        absent = await (await self._checkout_files()).absent_sources()
+        return absent if len(absent) <= MOST_LINKS else ()
 
     async def write(self, proposal: "SetupProposal", choice: "ModelChoice | None") -> tuple[str, ...]:
         """Write the missing files, and the choice of a model into the user's settings; return the paths."""

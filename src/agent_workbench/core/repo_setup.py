@@ -41,7 +41,7 @@ def proposal_lines(proposal: SetupProposal) -> tuple[str, ...]:
     """Return the lines of the question whether to write what is proposed."""
     lines = [*model_lines(proposal)]
     if proposal.files:
-        lines += [*command_lines("tests", proposal.project.tests), *command_lines("lint", proposal.project.lint)]
+        lines += project_lines(proposal.project)
         rest = len(proposal.files) - _SHOWN_FILES
         more = f" and {rest} more" if rest > 0 else ""
         lines.append(labelled("writes", f"{', '.join(proposal.files[:_SHOWN_FILES])}{more}; changes no file"))
@@ -76,6 +76,16 @@ def model_lines(proposal: SetupProposal) -> Iterator[str]:
     if others := [each.label for each in proposal.models.choices[1:]]:
         shown = "; ".join(each.partition(",")[0] for each in others[:_SHOWN_MODELS])
         yield labelled("", f"`agent init` takes another: {shown}{' …' if len(others) > _SHOWN_MODELS else ''}")
+
+
+def project_lines(project: DetectedProject) -> Iterator[str]:
+    """Yield lines about the tests, the linter, and what is linked into the workspaces."""
+    yield from command_lines("tests", project.tests)
+    yield from command_lines("lint", project.lint)
+    if project.link:
+        rest = len(project.link) - _SHOWN_FILES
+        more = f" and {rest} more" if rest > 0 else ""
+        yield labelled("links", f"{', '.join(project.link[:_SHOWN_FILES])}{more} into the workspace of each task")
 
 
 def command_lines(label: str, commands: Sequence[ProjectCommand]) -> Iterator[str]:

@@ -122,6 +122,17 @@ async def test_what_a_workspace_lacks_is_said(tmp_path: Path) -> None:
         assert (await findings(stage.ports, linking("README.md")))["links"].health is Health.BAD
 
 
+async def test_ignored_sources_are_said(tmp_path: Path) -> None:
+    start = {"src/app.py": "x", ".gitignore": "_*.py\nnode_modules/\ngen/\n"}
+    async with a_stage(tmp_path, ["yes"] * 2, start=start) as stage:
+        for path in ("src/_version.py", "src/gen/api.py", "node_modules/x/x.py"):
+            stage.user.write(path, "x")
+        found = (await findings(stage.ports))["ignored"]
+        assert (found.health, found.seen.endswith(": src/_version.py, src/gen")) == (Health.WARNING, True)
+        assert "workspace.link: [src/_version.py, src/gen]" in found.advice
+        assert "ignored" not in await findings(stage.ports, linking("src/_version.py", "src/gen"))
+
+
 def linking(*names: str) -> Settings:
     return replace(SETTINGS, workspace=replace(SETTINGS.workspace, link=names))
 

@@ -45,6 +45,9 @@ class Sources(Protocol):
 class CheckoutSources(Sources, Protocol):
     """Files of the user's checkout, with those that a workspace lacks."""
 
+    async def absent_sources(self) -> tuple[str, ...]:
+        """Return what the code may need and a workspace lacks: ignored sources, and submodules that have files."""
+
     async def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names of `workspace.link` that a workspace on HEAD would have: those that are there.
 

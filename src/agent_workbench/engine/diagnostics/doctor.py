@@ -13,13 +13,14 @@ from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import TaskStatus, check_plan
 from agent_workbench.core.ports.tools import ToolSource
+from agent_workbench.core.repo.absent_sources import unlinked
 from agent_workbench.core.repo.workspace import Orphan, RepoFacts
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.spec import MCP, select_specs
 from agent_workbench.engine.diagnostics.programs import missing_programs
 from agent_workbench.engine.runtime.tool_context import Ports
-from agent_workbench.engine.task.task_start import named, submodule_advice, unlinked, without_own_files
+from agent_workbench.engine.task.task_start import named, submodule_advice, without_own_files
 
 SMALL_CONTEXT_TOKENS = 8_192
 GRAMMAR_SENTENCE = "yes"
@@ -120,9 +121,14 @@ async def _links(ports: Ports, settings: Settings, facts: RepoFacts) -> Sequence
     checkout = await ports.workspaces.checkout_files()
     linked = await checkout.linkable(wanted)
     findings = []
-    if absent := unlinked(wanted, linked):
-        seen = f"not in the checkout, so not linked: {named(absent)}"
+    if gone := unlinked(wanted, linked):
+        seen = f"not in the checkout, so not linked: {named(gone)}"
         findings.append(Finding("links", Health.WARNING, seen, "make it, or remove it from workspace.link"))
+    absent = unlinked(await checkout.absent_sources(), linked)
+    if ignored := tuple(each for each in absent if each not in facts.submodules):
+        seen = f"ignored files beside the code, which a task's workspace lacks: {named(ignored)}"
+        advice = f"if the tests need them: workspace.link: [{', '.join((*wanted, *ignored))}]"
+        findings.append(Finding("ignored", Health.WARNING, seen, advice))
     if empty := unlinked(facts.submodules, linked):
         seen = f"empty in a task's workspace: {named(empty)}"
         findings.append(Finding("submodules", Health.WARNING, seen, submodule_advice(empty)))

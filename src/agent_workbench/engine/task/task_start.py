@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
+from agent_workbench.core.repo.absent_sources import unlinked
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.core.settings import PLAYBOOK_TOOLS, Approval, Permission, Settings
 from agent_workbench.core.skills.selection import PLAYBOOK_SKILL, brings_files, check_named, choosable, skills_of
@@ -245,12 +246,6 @@ def without_own_files(paths: Sequence[str], memory: str) -> tuple[str, ...]:
     """Return the paths without the files of the workbench: its settings and the folder `memory`."""
     own = f"{memory.strip('/')}/"
     return tuple(path for path in paths if path != SETTINGS and not path.startswith(own))
-
-
-def unlinked(wanted: Sequence[str], linked: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths that are neither linked nor in a linked folder."""
-    folders = tuple(f"{each.removesuffix('/')}/" for each in linked)
-    return tuple(path for path in wanted if not f"{path.removesuffix('/')}/".startswith(folders))
 
 
 def submodule_advice(names: Sequence[str]) -> str:

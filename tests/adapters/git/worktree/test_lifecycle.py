@@ -231,6 +231,7 @@ def module(user: User, tmp_path: Path) -> User:
 
 async def test_an_initialised_submodule_is_linked_and_stays_a_submodule(module: User, repository: Repository) -> None:
     module.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+    assert await (await repository.checkout_files()).absent_sources() == ("vendor/sub",)
     workspace = await repository.open(module.request(links=("vendor/sub/",)))
     assert workspace.facts.linked == ("vendor/sub",)
     tree = Path(workspace.facts.path)
@@ -265,6 +266,7 @@ async def test_what_cannot_be_linked_is_refused(name: str, why: str, module: Use
         with pytest.raises(WorkspaceError, match=why) as caught:
             await attempt
         assert caught.value.advice
+    assert await (await repository.checkout_files()).absent_sources() == ()
     await (await repository.open(module.request())).release(keep=False)
 
 

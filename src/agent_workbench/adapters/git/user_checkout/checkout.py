@@ -1,8 +1,9 @@
 """The user's own checkout, read without running a program that it configures and without changing it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from agent_workbench.adapters.git.commands.discovery import RepoPaths, is_bare
@@ -21,10 +22,12 @@ from agent_workbench.adapters.git.file_access.links import linkable_names
 from agent_workbench.adapters.git.user_checkout.file_entries import FileEntries
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.ids import CommitId, SessionId
+from agent_workbench.core.repo.absent_sources import ignored_sources
 from agent_workbench.core.repo.workspace import RepoFacts
 from agent_workbench.system.regular_files import read_regular
 
 _HEADS = "refs/heads/"
+_MOST_LOOKED_AT = 500
 
 
 class Checkout:
@@ -119,6 +122,20 @@ class Checkout:
         tracked, untracked = self._listed()
         names = {path for mode, path in tracked if mode != GITLINK}.union(untracked)
         return tuple(sorted(name for name in names if not name.endswith("/")))
+
+    def absent_sources(self) -> tuple[str, ...]:
+        """Return what the code may need and a workspace lacks: ignored sources, and submodules that have files."""
+        tracked, _ = self._listed()
+        ignored = self._files("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        modules = (path for mode, path in tracked if mode == GITLINK)
+        filled = (path for path in modules if status_below(self.paths.root, f"{path}/.git") is not None)
+        return (*ignored_sources((path for _, path in tracked), paths_in(ignored), self._content), *filled)
+
+    def _content(self, folder: str) -> Iterator[str]:
+        """Yield the first paths in a folder."""
+        walk = ((where, file) for where, _, files in os.walk(f"{self.paths.root}/{folder}") for file in files)
+        for where, file in islice(walk, _MOST_LOOKED_AT):
+            yield f"{where}/{file}"
 
     def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names that a workspace on HEAD links; raise `WorkspaceError` for one that cannot be."""

@@ -24,6 +24,9 @@ class CheckoutFiles:
     async def list_files(self) -> tuple[str, ...]:
         return await asyncio.to_thread(lambda: self._checkout().files())
 
+    async def absent_sources(self) -> tuple[str, ...]:
+        return await asyncio.to_thread(lambda: self._checkout().absent_sources())
+
     async def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
         return await asyncio.to_thread(lambda: self._checkout().linkable(names))
 

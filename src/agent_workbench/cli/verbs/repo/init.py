@@ -24,16 +24,13 @@ def configure(verb: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Show what was found, write missing starter files and the chosen model, and print their names."""
     from agent_workbench.api.set_up import propose_set_up, write_set_up
-    from agent_workbench.core.repo_setup import command_lines
+    from agent_workbench.core.repo_setup import project_lines
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     proposal = asyncio.run(propose_set_up(invocation))
     choice = _chosen(proposal, yes=options.yes)
     if ".agent.yml" in proposal.files:
-        for line in (
-            *command_lines("tests", proposal.project.tests),
-            *command_lines("lint", proposal.project.lint),
-        ):
+        for line in project_lines(proposal.project):
             say(line)
     written = asyncio.run(write_set_up(invocation, proposal, choice))
     for path in written:
