@@ -1,9 +1,8 @@
 """The user's own checkout, read without running a program that it configures and without changing it."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 
 from agent_workbench.adapters.git.commands.discovery import RepoPaths, is_bare
@@ -18,16 +17,13 @@ from agent_workbench.adapters.git.commands.objects import (
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import Refs
 from agent_workbench.adapters.git.file_access.folders import status_below
-from agent_workbench.adapters.git.file_access.links import linkable_names
 from agent_workbench.adapters.git.user_checkout.file_entries import FileEntries
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.ids import CommitId, SessionId
-from agent_workbench.core.repo.absent_sources import ignored_sources
 from agent_workbench.core.repo.workspace import RepoFacts
 from agent_workbench.system.regular_files import read_regular
 
 _HEADS = "refs/heads/"
-_MOST_LOOKED_AT = 500
 
 
 class Checkout:
@@ -35,7 +31,7 @@ class Checkout:
 
     def __init__(self, paths: RepoPaths, plumbing: Plumbing, objects: GitObjects, refs: Refs) -> None:
         self.paths = paths
-        self.plumbing, self._objects, self._refs = plumbing, objects, refs
+        self.plumbing, self.objects, self._refs = plumbing, objects, refs
         self._entries = FileEntries(paths.root, plumbing, objects)
 
     def head(self) -> CommitId:
@@ -85,7 +81,7 @@ class Checkout:
     def facts(self) -> RepoFacts:
         """Return the current state of the checkout."""
         head, branch, shallow = self.where()
-        tracked, untracked = self._listed()
+        tracked, untracked = self.listed()
         return RepoFacts(
             root=self.paths.root,
             git_dir=self.paths.git_dir,
@@ -119,29 +115,11 @@ class Checkout:
 
     def files(self) -> tuple[str, ...]:
         """Return tracked files and files that are neither tracked nor ignored, sorted, without submodules."""
-        tracked, untracked = self._listed()
+        tracked, untracked = self.listed()
         names = {path for mode, path in tracked if mode != GITLINK}.union(untracked)
         return tuple(sorted(name for name in names if not name.endswith("/")))
 
-    def absent_sources(self) -> tuple[str, ...]:
-        """Return what the code may need and a workspace lacks: ignored sources, and submodules that have files."""
-        tracked, _ = self._listed()
-        ignored = self._files("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-        modules = (path for mode, path in tracked if mode == GITLINK)
-        filled = (path for path in modules if status_below(self.paths.root, f"{path}/.git") is not None)
-        return (*ignored_sources((path for _, path in tracked), paths_in(ignored), self._content), *filled)
-
-    def _content(self, folder: str) -> Iterator[str]:
-        """Yield the first paths in a folder."""
-        walk = ((where, file) for where, _, files in os.walk(f"{self.paths.root}/{folder}") for file in files)
-        for where, file in islice(walk, _MOST_LOOKED_AT):
-            yield f"{where}/{file}"
-
-    def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names that a workspace on HEAD links; raise `WorkspaceError` for one that cannot be."""
-        return linkable_names(names, self.paths.root, self._objects.entries(self.head()))
-
-    def _listed(self) -> tuple[list[tuple[str, str]], list[str]]:
+    def listed(self) -> tuple[list[tuple[str, str]], list[str]]:
         """Return modes and paths of tracked entries, and the untracked paths."""
         # One walk for both. The tag tells them apart; only tracked entries have fields before the path.
         listed = self._files("ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard")
@@ -219,11 +197,11 @@ class Checkout:
         The commit is kept under `refs/agent/<session>/base`. Index, files and HEAD do not change.
         """
         head = self.head()
-        tree = self._objects.build(head, self._states(self._objects.entries(head)), scratch)
-        if tree == self._objects.tree_of(head):
+        tree = self.objects.build(head, self._states(self.objects.entries(head)), scratch)
+        if tree == self.objects.tree_of(head):
             return head
         text = f"Uncommitted changes at the start of session {session}"
-        commit = CommitId(self._objects.commit(tree, [head], text, WORKBENCH))
+        commit = CommitId(self.objects.commit(tree, [head], text, WORKBENCH))
         self._refs.set(f"refs/agent/{session}/base", commit)
         return commit
 
@@ -232,7 +210,7 @@ class Checkout:
         staged, edited = self._staged(), self._modified()
         paths = {*staged, *edited, *(path for path in self.untracked() if not path.endswith("/"))}
         there = self._entries.read(sorted(paths), store=True)
-        if any(entry.oid == self._objects.no_object for entry in there.values()):
+        if any(entry.oid == self.objects.no_object for entry in there.values()):
             raise RepoError(
                 f"uncommitted changes in {self.paths.root} could not be read",
                 advice="check the permissions of your files",

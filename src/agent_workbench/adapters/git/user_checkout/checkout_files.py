@@ -1,12 +1,19 @@
 """Files and commits of the user's checkout, as the code search reads them."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from agent_workbench.adapters.git.commands.commit_log import past_commits
-from agent_workbench.adapters.git.file_access.folders import read_files
+from agent_workbench.adapters.git.commands.objects import GITLINK, paths_in
+from agent_workbench.adapters.git.file_access.folders import read_files, status_below
+from agent_workbench.adapters.git.file_access.links import linkable_names
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
+from agent_workbench.core.repo.absent_sources import ignored_sources
 from agent_workbench.core.repo.retrieval import PastCommit
+
+_MOST_LOOKED_AT = 500
 
 
 class CheckoutFiles:
@@ -25,10 +32,29 @@ class CheckoutFiles:
         return await asyncio.to_thread(lambda: self._checkout().files())
 
     async def absent_sources(self) -> tuple[str, ...]:
-        return await asyncio.to_thread(lambda: self._checkout().absent_sources())
+        return await asyncio.to_thread(self._absent_sources)
+
+    def _absent_sources(self) -> tuple[str, ...]:
+        checkout = self._checkout()
+        tracked, _ = checkout.listed()
+        words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        ignored = paths_in(checkout.plumbing.run(*words, work_tree=self._root))
+        modules = (path for mode, path in tracked if mode == GITLINK)
+        filled = (path for path in modules if status_below(self._root, f"{path}/.git") is not None)
+        return (*ignored_sources((path for _, path in tracked), ignored, self._content), *filled)
+
+    def _content(self, folder: str) -> Iterator[str]:
+        """Yield the first paths in a folder."""
+        walk = ((where, file) for where, _, files in os.walk(f"{self._root}/{folder}") for file in files)
+        for where, file in islice(walk, _MOST_LOOKED_AT):
+            yield f"{where}/{file}"
 
     async def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
-        return await asyncio.to_thread(lambda: self._checkout().linkable(names))
+        return await asyncio.to_thread(self._linkable, names)
+
+    def _linkable(self, names: Sequence[str]) -> tuple[str, ...]:
+        checkout = self._checkout()
+        return linkable_names(names, self._root, checkout.objects.entries(checkout.head()))
 
     def first_commit(self) -> str:
         """Return the commit that HEAD began with, which all whole clones have; raise `RepoError`. Blocks."""
