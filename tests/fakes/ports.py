@@ -132,12 +132,16 @@ class PlainShell:
 
     def __init__(self, *, holds: bool = False) -> None:
         self.holds = holds
+        self.overlays = True
         self.lines: list[str] = []
 
     async def observe(self) -> SandboxFacts:
         return SandboxFacts(
             "bwrap" if self.holds else "none", self.holds, network=False, why="nothing is confined here"
         )
+
+    async def copies(self, linked: Sequence[str]) -> bool:
+        return self.overlays
 
     def used(self) -> ResourceUse | None:
         return None

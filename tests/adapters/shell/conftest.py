@@ -30,8 +30,10 @@ class Bench(Struct):
         seconds: float = 20,
         environment: dict[str, str] | None = None,
         writable: tuple[str, ...] = (),
+        linked: tuple[str, ...] = (),
     ) -> CommandOutcome:
-        command = Command(line, str(self.folder), seconds, self.environment | (environment or {}), writable)
+        added = self.environment | (environment or {})
+        command = Command(line, str(self.folder), seconds, added, writable, linked=linked)
         return await self.shell.run(command, self.pieces.append)
 
 

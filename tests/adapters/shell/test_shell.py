@@ -203,6 +203,69 @@ async def test_a_bwrap_that_fails_is_quoted(make_bench: MakeBench, tmp_path: Pat
     assert "apparmor_restrict_unprivileged_userns" in facts.why
 
 
+@pytest.fixture
+def modules(tmp_path: Path) -> Path:
+    """A folder of the checkout with a cache, linked into the folder of the commands."""
+    modules = tmp_path / "node_modules"
+    (modules / ".cache").mkdir(parents=True)
+    (modules / ".cache/old").write_text("old")
+    (modules / "x.js").write_text("x")
+    (tmp_path / "work").mkdir(exist_ok=True)
+    (tmp_path / "work/node_modules").symlink_to(modules)
+    return modules
+
+
+def contents(folder: Path) -> dict[Path, str]:
+    return {path: path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+ADD = "cd node_modules && echo new > .cache/new && cat .cache/*"
+CHANGE = "cd node_modules && mkdir -p .new/a && echo y > x.js && cat x.js"
+
+
+async def test_what_a_command_writes_to_a_linked_folder_is_thrown_away(confined: Bench, modules: Path) -> None:
+    if not await confined.shell.copies(("node_modules",)):
+        pytest.skip("machine lacks: bubblewrap 0.11 with overlays")
+    before = contents(modules)
+    assert (await confined.run(ADD, linked=("node_modules",))).output == "new\nold"
+    assert (await confined.run(CHANGE, linked=("node_modules",))).output == "y\n"
+    assert (await confined.run("cat node_modules/x.js; ls -A node_modules", linked=("node_modules",))).output == (
+        "x.cache\nx.js\n"
+    )
+    assert contents(modules) == before
+    assert "Read-only" in (await confined.run(ADD)).output
+
+
+async def test_without_overlays_the_caches_of_a_linked_folder_are_empty(
+    make_bench: MakeBench, needs_sandbox: None, modules: Path, tmp_path: Path
+) -> None:
+    fake = tmp_path.parent / f"{tmp_path.name}-bin" / "bwrap"
+    fake.parent.mkdir()
+    fake.write_text(
+        "#!/bin/sh\n"
+        'case " $* " in *" --overlay-src "*) echo "bwrap: Unknown option --overlay-src" >&2; exit 1;; esac\n'
+        f'exec {shutil.which("bwrap")} "$@"\n'
+    )
+    fake.chmod(0o755)
+    bench = make_bench(parent={"PATH": f"{fake.parent}:{os.defpath}", "HOME": "/"})
+    assert not await bench.shell.copies(("node_modules",))
+    before = contents(modules)
+    assert (await bench.run(ADD, linked=("node_modules",))).output == "new\n"
+    assert "Read-only" in (await bench.run(CHANGE, linked=("node_modules",))).output
+    assert contents(modules) == before
+
+
+async def test_a_link_that_a_command_made_is_not_followed(confined: Bench, modules: Path, tmp_path: Path) -> None:
+    """It could lead to a folder that is hidden from commands."""
+    secret = tmp_path.parent / f"{tmp_path.name}-secret"
+    secret.mkdir()
+    (secret / "key").write_text("planted")
+    (confined.folder / "node_modules").unlink()
+    (confined.folder / "node_modules").symlink_to(secret)
+    assert "planted" not in (await confined.run("cat node_modules/key", linked=("node_modules",))).output
+    assert "new" in (await confined.run(f"cd {shlex.quote(str(tmp_path))} && {ADD}", linked=("node_modules",))).output
+
+
 LOOK = """
 import asyncio, os
 from agent_workbench.adapters.shell.canary import find_sandbox

@@ -133,6 +133,14 @@ async def test_ignored_sources_are_said(tmp_path: Path) -> None:
         assert "ignored" not in await findings(stage.ports, linking("src/_version.py", "src/gen"))
 
 
+async def test_linked_folders_that_commands_cannot_write_to_are_said(tmp_path: Path) -> None:
+    async with a_stage(tmp_path, ["yes"], start={".gitignore": "node_modules/\n"}) as stage:
+        stage.user.write("node_modules/x.js", "x")
+        stage.shell.overlays = False
+        links = (await findings(stage.ports, linking("node_modules")))["links"]
+        assert (links.health, "node_modules" in links.seen) == (Health.WARNING, True)
+
+
 def linking(*names: str) -> Settings:
     return replace(SETTINGS, workspace=replace(SETTINGS.workspace, link=names))
 

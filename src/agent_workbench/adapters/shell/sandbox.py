@@ -34,7 +34,8 @@ class SandboxBounds(Struct, frozen=True):
 
     Without a `folder` it starts in `start`, else in its own home. `emptied` folders are empty except for the `readable`
     paths in them, as those of all commands are; `hidden` ones appear empty, wherever they are. `keys` are files that it
-    may read although they are hidden.
+    may read although they are hidden. It may write to a copy of `copied` folders, which is thrown away, and to `fresh`
+    ones, which appear empty.
     """
 
     folder: str = ""
@@ -44,6 +45,8 @@ class SandboxBounds(Struct, frozen=True):
     hidden: tuple[str, ...] = ()
     emptied: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+    fresh: tuple[str, ...] = ()
     network: bool = False
 
 
@@ -94,6 +97,9 @@ def confine(bwrap: str, argv: Sequence[str], bounds: SandboxBounds, hidden: Hidd
     words += _each("--tmpfs", emptied)
     words += ["--dir", INNER_HOME]
     words += _shown("--ro-bind-try", _outermost(readable))
+    for each in filter(is_seen, _outermost(map(os.path.realpath, bounds.copied))):
+        words += ["--overlay-src", each, "--tmp-overlay", each]
+    words += _each("--tmpfs", filter(is_seen, _outermost(map(os.path.realpath, bounds.fresh))))
     words += _each("--tmpfs", filter(is_seen, hidden.secrets))
     words += _shown("--bind-try", _outermost(writable))
     # The `.git` of a worktree could lead git elsewhere; that of a plain repository is its whole history.

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,9 @@ from agent_workbench.system.processes import ProcessUser, ResourceLimits, Superv
 from agent_workbench.system.programs import clean_path
 
 _LIMITS = ResourceLimits()
+# Folders that test runners and bundlers write to in `node_modules`.
+_CACHES = (".cache", ".vite", ".vite-temp", ".vitest", ".tmp")
+_PROBED = ".agent-canary"
 _KEPT_BYTES = 8 * 1024 * 1024
 _LIVE_BYTES = 16 * 1024
 _LIVE_SECONDS = 0.05
@@ -67,6 +71,7 @@ class SandboxedShell:
         self._unconfined = not confined
         self._finding: asyncio.Task[Sandbox] | None = None
         self._used: ResourceUse | None = None
+        self._copied: dict[tuple[str, ...], bool] = {}
 
     async def observe(self) -> SandboxFacts:
         return (await self._sandbox()).facts
@@ -96,6 +101,28 @@ class SandboxedShell:
         stderr = "".join(text for text, _ in others)
         cut_bytes += sum(cut for _, cut in others)
         return CommandOutcome(exit_code, output, time.monotonic() - began, cut_bytes, reason, stderr)
+
+    async def copies(self, linked: Sequence[str]) -> bool:
+        sandbox = await self._sandbox()
+        folders = await asyncio.to_thread(self._folders, linked)
+        return not sandbox.bwrap or not folders or await self._may_copy(sandbox, folders)
+
+    def _folders(self, linked: Sequence[str]) -> tuple[str, ...]:
+        """Return the real paths of linked folders, read in the checkout: a command may have replaced the link."""
+        paths = (Path(self._repo, name).resolve() for name in linked)
+        return tuple(str(path) for path in paths if path.is_dir())
+
+    async def _may_copy(self, sandbox: Sandbox, folders: tuple[str, ...]) -> bool:
+        """Return True if overlays of these folders work; a write to each finds it out."""
+        if folders not in self._copied:
+            bounds = SandboxBounds(readable=self._readable, copied=folders, network=self._settings.network)
+            argv = ["/bin/sh", "-ec", "\n".join(f": > {shlex.quote(f'{each}/{_PROBED}')}" for each in folders)]
+            words = await asyncio.to_thread(lambda: confine(sandbox.bwrap, argv, bounds, hidden_paths(self._parent)))
+            async with await spawn(words, folder="/", environment={}, guard=sandbox.guard) as process:
+                while await process.read(_READ_BYTES):
+                    pass
+                self._copied[folders] = await process.wait() == 0
+        return self._copied[folders]
 
     def used(self) -> ResourceUse | None:
         used, self._used = self._used, None
@@ -132,7 +159,8 @@ class SandboxedShell:
                 stack.push_async_callback(asyncio.to_thread, _remove, temporary)
             if isinstance(sandbox.guard, ProcessUser):
                 await asyncio.to_thread(_hand_over, command, temporary, sandbox.guard)
-            argv, environment = await asyncio.to_thread(self._prepare, sandbox.bwrap, command, temporary)
+            copies = await self.copies(command.linked)
+            argv, environment = await asyncio.to_thread(self._prepare, sandbox.bwrap, command, temporary, copies)
             reads: list[_Read] = []
             with contextlib.ExitStack() as theirs:
                 stdin, stderr = NOTHING, subprocess.STDOUT
@@ -165,7 +193,7 @@ class SandboxedShell:
         use = ResourceUse(process.cpu_seconds, wall, process.peak_memory_bytes)
         self._used = use if self._used is None else self._used.plus(use)
 
-    def _prepare(self, bwrap: str, command: Command, temporary: str) -> tuple[list[str], dict[str, str]]:
+    def _prepare(self, bwrap: str, command: Command, temporary: str, copies: bool) -> tuple[list[str], dict[str, str]]:
         """Return the command line and its environment; `temporary` is its folder without a sandbox."""
         argv = ["/bin/sh", "-c", command.line]
         path = clean_path(self._parent.get("PATH", ""), self._repo, command.folder)
@@ -174,16 +202,20 @@ class SandboxedShell:
         bounds = bounds_text((command.folder, *command.writable, temporary))
         environment = clean_environment(self._parent, path, home, temporary, bounds)
         environment |= command.environment
-        return (self._confined(bwrap, argv, command, environment["PATH"]) if bwrap else argv), environment
+        return (self._confined(bwrap, argv, command, environment["PATH"], copies) if bwrap else argv), environment
 
-    def _confined(self, bwrap: str, argv: list[str], command: Command, path: str) -> list[str]:
+    def _confined(self, bwrap: str, argv: list[str], command: Command, path: str, copies: bool) -> list[str]:
         folders = path.split(os.pathsep)
+        linked = self._folders(command.linked)
+        caches = (Path(folder, name) for folder in linked for name in _CACHES)
         bounds = SandboxBounds(
             folder=command.folder,
             writable=command.writable,
             readable=(*self._readable, *command.readable, *(_installation(Path(each)) for each in folders if each)),
             hidden=(*self._hidden, *command.hidden),
             keys=command.keys,
+            copied=linked if copies else (),
+            fresh=() if copies else tuple(str(each) for each in caches if each.is_dir()),
             network=self._settings.network,
         )
         return confine(bwrap, argv, bounds, hidden_paths(self._parent))

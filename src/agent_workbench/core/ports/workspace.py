@@ -163,7 +163,8 @@ class Command(Struct, frozen=True):
     besides `folder`, `readable` those that it leaves visible, and `hidden` those that it shows as empty. `apart`: its
     standard error is not a part of its output. `private`: the folder is a worktree or temporary, and may be given to
     the user that commands run as. `stdin` is all of its standard input. `keys` are files that the sandbox hides from
-    every other command.
+    every other command. `linked` are folders of the checkout by name: in the sandbox it may write to a copy of them
+    that is thrown away.
     """
 
     line: str
@@ -177,6 +178,7 @@ class Command(Struct, frozen=True):
     private: bool = False
     stdin: str = ""
     keys: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
 
 
 class Shell(Protocol):
@@ -187,6 +189,12 @@ class Shell(Protocol):
 
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
         """Run to the end, the timeout or cancellation; the output is bounded, and interleaved unless `apart`."""
+
+    async def copies(self, linked: Sequence[str]) -> bool:
+        """Return True if a command may write to copies of these linked folders, or to the folders themselves.
+
+        Where it may not, their caches that there are appear empty and can be written to.
+        """
 
     def used(self) -> ResourceUse | None:
         """Return the resources of the commands that ended since the last call, None if there was none."""

@@ -42,7 +42,7 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
         *await _findings_or_error("repository", lambda: _repository(ports, settings)),
         *await _findings_or_error("plan", lambda: _plan(ports)),
         *await _findings_or_error("tests", lambda: _tests(ports, settings, said)),
-        *await _findings_or_error("sandbox", lambda: _sandbox(ports)),
+        *await _findings_or_error("sandbox", lambda: _sandbox(ports, settings)),
         *await _findings_or_error("hooks", lambda: _hooks(ports, settings)),
         *await asyncio.gather(*(examine_source(source) for source in servers)),
         *await _findings_or_error("model", lambda: _model(ports, settings, said, model_log)),
@@ -208,11 +208,18 @@ async def _command(ports: Ports, key: str, line: str, said: str) -> Sequence[Fin
     return [Finding(key, Health.GOOD, line)]
 
 
-async def _sandbox(ports: Ports) -> Sequence[Finding]:
+async def _sandbox(ports: Ports, settings: Settings) -> Sequence[Finding]:
     facts = await ports.shell.observe()
     if facts.holds:
         network = "network open" if facts.network else "no network"
-        return [Finding("sandbox", Health.GOOD, f"{facts.kind} confines tests and commands, {network}")]
+        findings = [Finding("sandbox", Health.GOOD, f"{facts.kind} confines tests and commands, {network}")]
+        # A Python environment is only read.
+        written = [each for each in settings.workspace.link if not each.removesuffix("/").endswith("venv")]
+        if not await ports.shell.copies(written):
+            seen = f"commands cannot write to what is linked ({named(written)}): bubblewrap makes no overlay here"
+            advice = "bubblewrap 0.11 or newer; or make the caches, such as node_modules/.cache: they appear empty then"
+            findings.append(Finding("links", Health.WARNING, seen, advice))
+        return findings
     return [Finding("sandbox", Health.WARNING, "commands are not confined", facts.why)]
 
 

@@ -67,6 +67,7 @@ async def run_command(context: ToolContext, line: str, used: float = 0.0) -> Com
         timeout_seconds=context.command_seconds(used),
         environment=await context.ports.environment_for(folder),
         private=True,
+        linked=context.workspace.facts.linked,
     )
     return await context.stoppable.run(context.ports.shell.run(command, context.on_output))
 
