@@ -1,12 +1,15 @@
 """Whose branch and whose folder: opening, opening again, rebuilding, refusing."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.git.file_access.links import linked_names
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import LockedError, WorkspaceError
+from agent_workbench.core.history.leftovers import SessionFacts
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.repo.workspace import Reset
@@ -249,6 +252,22 @@ async def test_an_initialised_submodule_is_linked_and_stays_a_submodule(module: 
     assert again.facts.linked == ("vendor/sub",)
     await again.release(keep=False)
     assert (module.root / "vendor/sub/lib.py").read_text() == "x"
+
+
+async def test_a_link_is_nobodys_work(module: User, repository: Repository) -> None:
+    module.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+    module.write(".gitignore", "node_modules/\n")
+    module.commit("Ignore")
+    module.write("web/node_modules/x.js", "x")
+    links = ("vendor/sub/", "web/node_modules/")
+    workspace = await repository.open(module.request(links=links))
+    found = await asyncio.to_thread(linked_names, workspace.facts.path, str(module.root))
+    assert set(found) == {"vendor/sub", "web/node_modules"}
+    await workspace.release(keep=True)
+    (orphan,) = await repository.with_journals(lambda _session, _branch: False).orphans()
+    assert orphan.holds == ""
+    facts = SessionFacts({}, lambda _: "", "2030")
+    assert [each.kept for each in await repository.leftovers(facts, links) if "worktree" in each.kept] == []
 
 
 @pytest.mark.parametrize(

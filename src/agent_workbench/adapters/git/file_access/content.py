@@ -47,7 +47,7 @@ class FolderContent:
         self.root = root
         self.tracked: dict[str, TreeEntry] = {}
         self._objects = objects
-        self._links = frozenset(links)
+        self._links = frozenset(link.removesuffix("/") for link in links)
         self._seen: dict[str, tuple[_Stamp, TreeEntry]] = {}
         self._approved = ""
         self._rule_files: dict[str, TreeEntry] = {}

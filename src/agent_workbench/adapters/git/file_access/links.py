@@ -79,3 +79,14 @@ def make_links(names: Sequence[str], checkout: str, root: str, *, by_force: bool
                 os.symlink(target, at.name, dir_fd=at.folder)
         except OSError as error:
             raise storage_error(f"{shown(name)} cannot be linked to {target}", error) from error
+
+
+def linked_names(root: str, checkout: str) -> tuple[str, ...]:
+    """Return the names in a worktree that are links to the same name in the checkout, as `make_links` makes them."""
+    found = []
+    for where, folders, files in os.walk(root):
+        for path in (f"{where}/{name}" for name in (*folders, *files)):
+            name = path.removeprefix(f"{root}/")
+            if os.path.islink(path) and os.readlink(path) == f"{checkout}/{name}":  # noqa: PTH114, PTH115 - as the walk
+                found.append(name)
+    return tuple(found)

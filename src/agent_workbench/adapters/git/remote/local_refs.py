@@ -1,6 +1,5 @@
 """Refs of a session in this repository: what is pushed of them, and what another machine's session brings here."""
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -10,6 +9,7 @@ from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX, branch_refs
 from agent_workbench.adapters.git.commands.stored_commits import read_commit
 from agent_workbench.adapters.git.file_access.content import FolderContent
+from agent_workbench.adapters.git.file_access.links import linked_names
 from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
 from agent_workbench.adapters.git.remote.audit_commits import audit_ref
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
@@ -215,11 +215,10 @@ class LocalRefs:
         if paths.tree.is_symlink() or not paths.tree.is_dir():
             return
         tree = self._objects.tree_of(position)
-        links = tuple(each.name for each in os.scandir(paths.tree) if each.is_symlink())
-        untracked = tuple(name for name in links if name not in self._objects.entries(tree))
-        facts = WorkspaceFacts(str(paths.tree), task.branch, task.base, tree, untracked)
+        links = linked_names(str(paths.tree), self._checkout.paths.root)
+        facts = WorkspaceFacts(str(paths.tree), task.branch, task.base, tree, links)
         request = WorkspaceRequest(session, task.task, task.branch, task.base)
-        content = FolderContent(self._objects, facts.path, tree, untracked)
+        content = FolderContent(self._objects, facts.path, tree, links)
         writer = TreeWriter(self._objects, facts.path, paths.scratch)
         stored = Checkpoints(self._worktrees, self._objects.plumbing, paths, facts, content, writer, request, position)
         stored.set_aside(f"Files of {task.branch} on this machine when the session was continued elsewhere")

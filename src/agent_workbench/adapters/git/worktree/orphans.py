@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.objects import EXECUTABLE, LINK, TreeEntry
+from agent_workbench.adapters.git.commands.objects import EXECUTABLE, GITLINK, LINK, TreeEntry
 from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX, Refs, position_ref
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths, WorktreeRecord, lock_path, worktree_paths
@@ -149,7 +149,7 @@ class Orphans:
         try:
             if path.is_symlink():
                 target = os.readlink(os.fsencode(path))  # noqa: PTH115 - the bytes of the link are its content
-                if entry is None:
+                if entry is None or entry.mode == GITLINK:
                     return os.fsdecode(target) == f"{self._checkout}/{name}"
                 return entry.mode == LINK and self._worktrees.objects.hash(target) == entry.oid
             if entry is None or not entry.is_regular or not path.is_file():
