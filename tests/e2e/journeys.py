@@ -29,13 +29,13 @@ def clone_to_demo(folder: Path) -> Iterator[Journey]:
         user.command("cd agent-workbench")
         user.command("make run")
         user.press("Escape", "1 of 5", "Esc skips the tour")
-        user.press("Enter", "Enter start T-1")
-        user.answer("a", "before any change", "a approve")
+        user.press("Enter", "start T-1: Enter")
+        user.answer("a", "before any change", "approve: a")
         user.answer("Enter", "what is sent first", "Enter send")
-        user.answer("a", "line.cents + line.quantity", "a approve")
-        user.answer("a", "line.cents * line.quantity", "a approve")
-        user.answer("a", "Commit · waits", "a approve")
-        user.answer("a", "Merge · waits", "a approve")
+        user.answer("a", "line.cents + line.quantity", "approve: a")
+        user.answer("a", "line.cents * line.quantity", "approve: a")
+        user.answer("a", "Commit · waits", "approve: a")
+        user.answer("a", "Merge · waits", "approve: a")
         user.arrive("merged into main")
         yield user
 
@@ -65,12 +65,12 @@ def to_commit(user: Journey) -> None:
     """Press what leads from the words of a first task to its commit."""
     user.press("Escape", "1 of 5", "Esc skips the tour")
     user.answer("Enter", "New task T-1", "Enter starts it")
-    user.answer("a", "Must pass: $ python3 test_calc.py", "a approve")
+    user.answer("a", "Must pass: $ python3 test_calc.py", "approve: a")
     user.press("a", "a again: tasks must pass python3 test_calc.py")
-    user.answer("a", "before any change", "a approve")
+    user.answer("a", "before any change", "approve: a")
     user.answer("Enter", "what is sent first", "Enter send")
-    user.answer("a", "return left + right", "a approve")
-    user.answer("a", "Commit · waits", "a approve")
+    user.answer("a", "return left + right", "approve: a")
+    user.answer("a", "Commit · waits", "approve: a")
     user.arrive("Merge · waits")
 
 

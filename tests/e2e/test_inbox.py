@@ -120,10 +120,10 @@ def test_an_open_session_takes_decisions_up_at_once(tmp_path: Path) -> None:
         screen.start("demo", "--folder", str(shop), columns=100, rows=30)
         screen.shows("1 of ")
         screen.press("Escape")
-        screen.shows("Enter start T-1")
+        screen.shows("start T-1: Enter")
         screen.press("Enter")
-        for shown in ("a approve", "cart.py"):
-            screen.shows("a approve", shown)
+        for shown in ("approve: a", "cart.py"):
+            screen.shows("approve: a", shown)
             (item,) = json.loads(machine.agent("inbox", "--json", cwd=shop).out)
             assert item["holder"].startswith("pid ")
             done = machine.agent("inbox", "approve", reference(machine, shop), "--json", cwd=shop)

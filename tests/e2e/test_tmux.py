@@ -51,27 +51,27 @@ def test_a_session_lives_through_what_terminals_do(tmp_path: Path) -> None:
         screen.start("demo", "--folder", str(shop), columns=80, rows=24)
         screen.shows("1 of ")
         screen.press("Escape")
-        screen.shows("Enter start T-1")
+        screen.shows("start T-1: Enter")
         screen.press("Enter")
-        screen.shows("a approve")
+        screen.shows("approve: a")
         approve(screen, shop)
         send(screen, shop)
         screen.shows("being written")
-        screen.shows("a approve", "cart.py")
+        screen.shows("approve: a", "cart.py")
         waiting = bodies(journal_lines(shop), "action_proposed")[-1]["proposal"]
         assert WRONG in waiting["diff"]
 
         with screen.client(120, 40):
             screen.until(lambda: screen.size[0] == 120, "the client's size")
-            screen.shows("1 Plan", "2 Steps", "3 Diff", *WRONG.split(" + "), "a approve")  # it is wrapped
+            screen.shows("1 Plan", "2 Steps", "3 Diff", *WRONG.split(" + "), "approve: a")  # it is wrapped
         screen.resize(80, 24)
-        screen.shows("a approve", "cart.py")
+        screen.shows("approve: a", "cart.py")
 
         screen.process.kill()
         screen.start_again("tui", folder=shop)
         screen.shows("1 of ")  # the demo's tour does not count as the first one
         screen.press("Escape")
-        screen.shows("r reject", "cart.py")
+        screen.shows("reject: r", "cart.py")
         assert bodies(journal_lines(shop), "action_proposed")[-1]["proposal"] == waiting
         approve(screen, shop)
         assert decided(shop)[-1] == waiting["id"]

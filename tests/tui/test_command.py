@@ -55,7 +55,7 @@ async def test_esc_closes_a_dialog_then_goes_to_the_bar_then_stops_the_answer() 
         await bench.press("escape")
         assert bench.gate.has_focus
         assert session.intents == []
-        assert "Esc stop" in bench.text()
+        assert "stop: Esc" in bench.text()
         await bench.press("escape")
         assert session.intents == [StopAnswer()]
         await bench.press(*"use decimals")

@@ -469,7 +469,7 @@ async def test_the_method_of_a_merge_is_shown_and_changed(
         await bench.look()
         assert f"{method.capitalize()}: " in bench.text()
         assert f"  {method}  Merge agent/T-1" in bench.text()
-        assert ("e edit" in bench.text()) is edits
+        assert ("edit: e" in bench.text()) is edits
         await bench.press("m")
         assert bench.session.intents == [ChooseMergeMethod(ProposalId("P-80"), following)]
 
@@ -517,7 +517,7 @@ async def test_what_only_a_new_start_can_help_is_not_offered_to_be_tried_again()
     trouble = TroubleMet("model", "no model is configured", "set model.path, then start again", lasting=True)
     async with driving(ScriptedSession(*runs.up_to_reflexion(), trouble), SMALL) as bench:
         keys = bench.text().splitlines()[-2].strip()
-        assert keys.startswith("q leave, then start again  X abort")
+        assert keys.startswith("leave, then start again: q │ abort: X")
         assert "try again" not in keys
         assert keys.count("leave") == 1
         await bench.press("0", "t")
@@ -531,7 +531,7 @@ async def test_advice_that_is_long_is_read_to_its_end() -> None:
         lines = [line.strip() for line in bench.text().splitlines()]
         at = next(number for number, line in enumerate(lines) if line.startswith("start the server"))
         assert " ".join(lines[at : at + 2]) == advice
-        assert lines[at + 2].startswith("t try again")
+        assert lines[at + 2].startswith("try again: t")
 
 
 @pytest.mark.parametrize("keys", [("enter",), ("s",), ("0", "enter")])
@@ -552,7 +552,7 @@ async def test_what_cannot_be_decided_offers_no_keys() -> None:
         await bench.look()
         await bench.press("a", "r", "e", "A")
         assert bench.session.intents == []
-        assert "a approve" not in bench.text()
+        assert "approve: a" not in bench.text()
 
 
 async def test_a_moved_key_approves_and_the_hint_says_so() -> None:
@@ -560,7 +560,7 @@ async def test_a_moved_key_approves_and_the_hint_says_so() -> None:
         await bench.look()
         await bench.press("a")
         assert bench.session.intents == []
-        assert "f2 approve" in bench.text()
+        assert "approve: f2" in bench.text()
         await bench.press("f2")
         assert len(bench.session.intents) == 1
 

@@ -63,7 +63,7 @@ async def test_a_new_task_is_shown_from_the_beginning_of_its_lines() -> None:
     session = ScriptedSession(*runs.opening())
     async with driving(session, SMALL) as bench:
         await bench.press("1")
-        assert ("m merge" in bench.text(), "n new task" in bench.text()) == (False, True)
+        assert ("merge: m" in bench.text(), "new task: n" in bench.text()) == (False, True)
         await bench.press("n")
         await bench.answer(PlanOpened(piece))
         area = bench.screen.query_one(TextArea)

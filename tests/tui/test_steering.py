@@ -16,15 +16,15 @@ async def test_p_pauses_after_the_step_and_goes_on() -> None:
     async with driving(session, SMALL) as bench:
         await bench.live(Live("thinking"))
         await bench.press("0")
-        assert "p pause after this step" in bench.text()
+        assert "pause after this step: p" in bench.text()
         await bench.press("p")
         await bench.record(PauseChanged(paused=True))
         assert "pauses before the next step" in bench.text()
-        assert "p do not pause" in bench.text()
+        assert "do not pause: p" in bench.text()
         await bench.live(Live())
         assert view_gate(session.newest).mode is GateMode.PAUSED
         assert "the model is not asked" in bench.text()
-        assert "p go on  u undo  X abort" in bench.text()
+        assert "go on: p │ undo: u │ abort: X" in bench.text()
         await bench.press("p")
         assert session.intents == [PauseTask(), PauseTask(paused=False)]
 

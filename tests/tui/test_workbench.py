@@ -362,7 +362,7 @@ async def test_a_replay_moves_by_keys_and_decides_nothing() -> None:
         bench.session.intents.clear()
         await bench.press("a", "r", "A", "s")
         assert bench.session.intents == []
-        assert "a approve" not in bench.text()
+        assert "approve: a" not in bench.text()
 
 
 async def test_a_replay_that_goes_back_shows_what_was_then() -> None:

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_workbench.tui.bars.hints import Hint, PlacedHint, hint_at, place_hints
+from agent_workbench.tui.bars.hints import SEPARATOR, Hint, PlacedHint, hint_at, place_hints
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.framed_lines import keep_lines
 from agent_workbench.tui.widgets.rows import Span, wrap
@@ -108,13 +108,11 @@ class Bar(Widget, can_focus=True):
 
     def _hint_line(self, width: int) -> Strip:
         self._placed = place_hints(self.hints(), INDENT, width)
-        segments: list[Segment] = []
-        at = 0
+        spans: list[Span] = []
         for placed in self._placed:
-            segments.append(Segment(" " * (placed.start - at), self.rich_style))
-            segments += self._segments([(placed.hint.key, Tone.KEY), (f" {placed.hint.label}", Tone.DIM)])
-            at = placed.end
-        return Strip(segments).adjust_cell_length(width, self.rich_style)
+            before = SEPARATOR if spans else " " * INDENT
+            spans += [(before, Tone.RULE), (f"{placed.hint.label}: ", Tone.DIM), (placed.hint.key, Tone.KEY)]
+        return Strip(self._segments(spans)).adjust_cell_length(width, self.rich_style)
 
     def _segments(self, spans: list[Span]) -> list[Segment]:
         return [

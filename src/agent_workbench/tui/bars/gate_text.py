@@ -90,7 +90,7 @@ class GateText(Bar):
             labels: Mapping[str, str] = getattr(pane, "labels", {})
             keys = [key for key in KEYS if key.scope is Scope.DIFF and key.action in wanted]
             named = [Hint(self._keymap.names(key)[0], labels.get(key.action, key.label), "") for key in keys]
-            return [*named, Hint(self._gate_key, "gate", "screen.focus_bar"), *general_hints(self._view, self._keymap)]
+            return [*named, self._go_there, *general_hints(self._view, self._keymap)]
         # Pausing is optional, so nobody is called to the bar for it, nor to stop what runs.
         optional = {GateAct.STOP, GateAct.PAUSE, GateAct.GO_ON}
         steering = set() if self._near or self._view.mode is GateMode.PAUSED else optional
@@ -129,7 +129,7 @@ class GateText(Bar):
 
     @property
     def _go_there(self) -> Hint:
-        return Hint(self._gate_key, "then", "screen.focus_bar")
+        return Hint(self._gate_key, "gate", "screen.focus_bar")
 
     def _hint(self, act: GateAct) -> Hint:
         if act in {GateAct.PAUSE, GateAct.GO_ON}:
@@ -173,7 +173,7 @@ def general_hints(view: GateView, keymap: Keymap) -> list[Hint]:
         wanted.insert(0, ("make_task", "make a task"))
     elif view.mode is GateMode.IDLE:
         wanted.insert(0, ("tell", "say a task"))
-    return [Hint(keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}") for act, label in wanted]
+    return [Hint(keymap.first(Scope.EVERYWHERE, act), label, f"screen.{act}", act == "help") for act, label in wanted]
 
 
 def pane_hints(view: GateView, focused: Widget | None, keymap: Keymap) -> list[Hint]:

@@ -5,15 +5,24 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from rich.cells import cell_len
 
-GAP = 2
+SEPARATOR = " │ "
 
 
 class Hint(Struct, frozen=True):
-    """A key hint: the key's name, a label, and the action of a click."""
+    """A key hint: the key's name (empty if the label is all), a label, and the action of a click.
+
+    A hint that is `kept` has its place also where others do not fit.
+    """
 
     key: str
     label: str
     action: str
+    kept: bool = False
+
+    @property
+    def cells(self) -> int:
+        """Width of the hint."""
+        return cell_len(self.label) + (cell_len(self.key) + 2 if self.key else 0)
 
 
 class PlacedHint(Struct, frozen=True):
@@ -24,16 +33,17 @@ class PlacedHint(Struct, frozen=True):
     end: int
 
 
-def place_hints(hints: Iterable[Hint], start: int, width: int, gap: int = GAP) -> list[PlacedHint]:
-    """Return the hints side by side from cell `start`, as many as fit into `width` cells."""
+def place_hints(hints: Iterable[Hint], start: int, width: int, gap: int = len(SEPARATOR)) -> list[PlacedHint]:
+    """Return the hints side by side from cell `start`: the first ones that fit into `width` cells, and those kept."""
+    hints = list(hints)
     placed: list[PlacedHint] = []
-    at = start
-    for hint in hints:
-        end = at + cell_len(hint.key) + 1 + cell_len(hint.label)
-        if end > width:
-            break
-        placed.append(PlacedHint(hint, at, end))
-        at = end + gap
+    at, full = start, False
+    for index, hint in enumerate(hints):
+        reserved = sum(gap + each.cells for each in hints[index + 1 :] if each.kept)
+        full = full or at + hint.cells + (0 if hint.kept else reserved) > width
+        if (hint.kept or not full) and at + hint.cells <= width:
+            placed.append(PlacedHint(hint, at, at + hint.cells))
+            at += hint.cells + gap
     return placed
 
 

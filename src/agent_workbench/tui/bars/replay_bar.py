@@ -124,7 +124,8 @@ class ReplayBar(Bar):
         moves = [Hint(self._keymap.first(Scope.REPLAY, each), labels[each], each) for each in order]
         fork = Hint(self._keymap.first(Scope.REPLAY, "fork"), "fork", "fork")
         everywhere = ((action, self._keymap.first(Scope.EVERYWHERE, action)) for action in ("help", "leave", "context"))
-        return [*moves, fork, *(Hint(key, action, f"screen.{action}") for action, key in everywhere)]
+        general = (Hint(key, action, f"screen.{action}", action == "help") for action, key in everywhere)
+        return [*moves, fork, *general]
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Begin to drag along the timeline."""

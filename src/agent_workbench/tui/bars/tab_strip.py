@@ -27,7 +27,7 @@ class TabStrip(Widget):
     def __init__(self, panes: tuple[tuple[str, str, str], ...]) -> None:
         """Take the id, key and name of each pane."""
         super().__init__(id="tabs")
-        self._hints = [Hint(key, name, pane) for pane, key, name in panes]
+        self._hints = [Hint("", f"{key} {name}", pane) for pane, key, name in panes]
         self._placed: list[PlacedHint] = []
         self._front = ""
         self._shown: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class TabStrip(Widget):
             look = FRONT if placed.hint.action == self._front else OTHER
             style = self.rich_style + self._tones[look]
             segments.append(Segment(" " * (placed.start - 1 - at), self.rich_style))
-            segments.append(Segment(f" {placed.hint.key} {placed.hint.label} ", style))
+            segments.append(Segment(f" {placed.hint.label} ", style))
             at = placed.end + 1
         return Strip(segments).adjust_cell_length(width, self.rich_style) if y == 0 else Strip.blank(width)
 
