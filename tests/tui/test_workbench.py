@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from textual.widgets import TextArea
 
-from agent_workbench.core.events import FAILING_FIRST, ActionProposed, TaskStarted
+from agent_workbench.core.events import FAILING_FIRST, ActionDecided, ActionProposed, TaskStarted
 from agent_workbench.core.intents import (
     AnswerQuestion,
     EditScratchpad,
@@ -16,6 +16,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import Live, PreflightQuestion, Streaming
+from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission, UiSettings
 from agent_workbench.core.tools.spec import REWRITE, ToolSpec
 from agent_workbench.tui.bridge import FRAME_SECONDS
@@ -32,6 +33,7 @@ TRUST = PreflightQuestion(
 )
 PANES = {"1": "plan", "2": "steps", "3": "diff", "4": "scratchpad", "5": "code"}
 MANY = 5_000
+FIRST = runs.diff_step(30, runs.WRONG)[1]
 
 
 def shown_panes(bench: Driver) -> set[str]:
@@ -46,6 +48,25 @@ async def test_each_pane_is_reached_by_its_number(size: tuple[int, int], many: i
             assert bench.pane(name).has_focus
             assert name in shown_panes(bench)
             assert len(shown_panes(bench)) == many
+
+
+@pytest.mark.parametrize(("width", "least"), [(120, 62), (140, 84), (200, 130)])
+async def test_the_pane_in_which_something_waits_is_wide_until_it_is_decided(width: int, least: int) -> None:
+    session = ScriptedSession(*runs.up_to_first_diff())
+    async with driving(session, (width, 45)) as bench:
+        assert bench.pane("diff").size.width >= least
+        assert all(bench.pane(name).size.width >= 20 for name in ("plan", "steps")), "the others can be read"
+        await bench.record(ActionDecided(FIRST.id, Verdict.APPROVE, "user"))
+        assert bench.pane("diff").size.width < least
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
+async def test_the_bar_tells_keys_from_words_and_always_names_the_help(size: tuple[int, int]) -> None:
+    async with driving(ScriptedSession(*runs.up_to_first_diff()), size) as bench:
+        hints = bench.text().splitlines()[-2].strip().split(" │ ")
+        assert hints[:2] == ["approve: a", "reject: r"]
+        assert "help: ?" in hints
+        assert all(len(hint.split(": ")) == 2 for hint in hints)
 
 
 async def test_tab_goes_round_through_all_panes_and_the_bar() -> None:

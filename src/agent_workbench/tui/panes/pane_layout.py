@@ -30,6 +30,7 @@ class PaneLayout:
         self.front = "plan"
         self.zoomed = False
         self.advised = False
+        self._waiting = ""
         self._screen = screen
         self._focused_before: Widget | None = None
 
@@ -52,6 +53,12 @@ class PaneLayout:
             self.front = "diff"
         self.arrange()
 
+    def give_room(self, waiting: str) -> None:
+        """Make the column of the pane wide in which a proposal waits, the others narrow; empty: nothing waits."""
+        if waiting != self._waiting:
+            self._waiting = waiting
+            self.arrange()
+
     def arrange(self) -> None:
         """Show the panes that have room in the current size."""
         screen, single = self._screen, self.single
@@ -62,6 +69,8 @@ class PaneLayout:
             container = screen.query_one(f"#{column}")
             container.display = not single or self.front in panes
             container.set_class(single, "-single")
+            container.set_class(not single and self._waiting in panes, "-waits")
+        screen.query_one("#body").set_class(not single and bool(self._waiting), "-gate")
         tabs = screen.query_one(TabStrip)
         tabs.display = single
         tabs.show(self.front, self.shown)

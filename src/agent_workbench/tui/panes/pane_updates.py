@@ -87,6 +87,7 @@ class PaneUpdates:
         planned = _plans(update)
         arranges_here = planned and before is not None and _plans(before) and screen.query_one(PlanPane).has_focus
         self.gate_pane = "plan" if planned else "diff"
+        self._layout.give_room(self.gate_pane if waits else "")
         if waits and waits != self._waiting and not edits_here and not arranges_here:
             self.go_to_gate()
         elif (begins or opens_chat) and screen.focused in {None, screen.query_one(PlanPane)}:
