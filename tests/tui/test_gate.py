@@ -159,13 +159,22 @@ async def test_what_appears_behind_a_dialogue_counts_as_shown_only_after_it() ->
         assert len(bench.session.intents) == 1
 
 
+@pytest.mark.parametrize("lines", [1, 2, 3])
+async def test_a_notice_leaves_the_lines_of_what_waits_uncovered(lines: int) -> None:
+    async with driving(with_diff(LONG), SMALL) as bench:
+        before = bench.text().splitlines()[:-4]
+        bench.app.notify("\n".join(["the plan was read again"] * lines), timeout=1000)
+        await bench.until(lambda: "read again" in bench.text())
+        assert bench.text().splitlines()[:-4] == before
+
+
 async def test_what_a_notice_covers_is_not_seen_and_the_key_that_shows_more_takes_the_notice_away() -> None:
     wide = "--- a/x.py\n+++ b/x.py\n@@ -0,0 +1,200 @@\n" + "".join(f"+{'line ' * 12}\n" for _ in range(12))
     session = with_diff(wide)
     waiting = session.newest
     session.newest = ScriptedSession(*runs.opening(), *runs.started()).newest
     async with driving(session, SMALL) as bench:
-        bench.app.notify("\n".join("a notice" for _ in range(5)), timeout=1000)
+        bench.app.notify("\n".join("a notice" for _ in range(9)), timeout=1000)
         await bench.idle()
         session.newest = waiting
         await bench.record()
