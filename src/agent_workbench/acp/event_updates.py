@@ -93,7 +93,7 @@ class EventUpdates:
 
     def _started(self, event: TaskStarted) -> Iterator[Update]:
         task = event.definition
-        title = sanitize_line(f"{event.task} {task.description}", 200)
+        title = sanitize_line(f"{event.task} {task.title}")
         yield wire.SessionInfoUpdate(session_update="session_info_update", title=title)
         if self._whole:
             yield user_message(sanitize("\n\n".join(filter(None, (task.description, task.goal)))))

@@ -31,6 +31,5 @@ def _info(summary: SessionSummary, cwd: str) -> wire.SessionInfo:
     status = str(summary.status).replace("_", " ") if summary.status is not None else ""
     waits = "waits for a decision" if summary.waits else ""
     held = f"open in {summary.holder}" if summary.holder else ""
-    subject = "Chat" if summary.chat else ", ".join(summary.tasks) or summary.label or "no task"
-    title = sanitize_line(" · ".join(filter(None, (subject, status, waits, held))), 200)
+    title = sanitize_line(" · ".join(filter(None, (summary.subject or "no task", status, waits, held))), 200)
     return wire.SessionInfo(session_id=summary.id, cwd=cwd, title=title, updated_at=summary.last or None)

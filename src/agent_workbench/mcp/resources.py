@@ -107,7 +107,7 @@ async def _sessions(invocation: Invocation) -> tuple[Listed, ...]:
         Listed(
             f"{SCHEME}sessions/{each.id}",
             each.id,
-            f"{', '.join(each.tasks) or 'no task'}: {each.status.value if each.status else 'open'}",
+            f"{each.subject or 'no task'}: {each.status.value if each.status else 'open'}",
             MARKDOWN,
         )
         for each in summaries

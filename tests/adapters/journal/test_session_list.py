@@ -41,6 +41,7 @@ def test_a_session_at_a_glance(sessions: Path) -> None:
     assert first.started == time_of(0)
     assert first.last == time_of(len(STORY) - 1)
     assert first.tasks == (TASK,)
+    assert first.title == next(each.definition.title for each in STORY if isinstance(each, e.TaskStarted))
     assert first.status is TaskStatus.DONE
     assert first.events == len(STORY)
     assert (first.holder, first.torn_bytes, first.problem, first.parent) == ("", 0, "", None)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent_workbench.core.history.summaries import SessionSummary
-from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.views.sessions.session_tree import view_sessions
 
@@ -53,3 +53,17 @@ WORKED_ON = replace(session("a"), ours=True, status=TaskStatus.IN_PROGRESS)
 def test_what_a_session_came_to(summary: SessionSummary, state: str, takes_up: bool) -> None:
     (row,) = view_sessions([summary])
     assert (row.state, row.resumable) == (state, takes_up)
+
+
+@pytest.mark.parametrize(
+    ("summary", "told"),
+    [
+        (replace(WORKED_ON, tasks=(TaskId("T-1"),), title="Round prices"), "T-1 Round prices"),
+        (replace(WORKED_ON, chat=True, title="Where are prices rounded?"), "chat Where are prices rounded?"),
+        (replace(WORKED_ON, label="nightly"), "nightly"),
+        (replace(WORKED_ON, status=None), ""),
+    ],
+)
+def test_a_session_is_told_in_words(summary: SessionSummary, told: str) -> None:
+    (row,) = view_sessions([summary])
+    assert row.task == told

@@ -14,6 +14,7 @@ from agent_workbench.core.errors import JournalError, StorageError, UsageError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SESSION_ID, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.text.messages import short_title
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.system.locks import lock_holder
 from agent_workbench.system.regular_files import open_regular
@@ -112,6 +113,7 @@ def summarize_session(directory: Path) -> SessionSummary:
         parent=SessionId(parent) if isinstance(parent, str) else None,
         parent_seq=parent_seq if isinstance(parent_seq, int) else None,
         tasks=tuple(facts.tasks),
+        title=facts.title,
         status=facts.status,
         waits=facts.waits,
         left=last is not None and last.kind == LAST_KIND,
@@ -142,6 +144,7 @@ class _Facts(Struct):
     """Facts from the lines read so far: `steps` of earlier tasks, `step` of the current one."""
 
     tasks: dict[TaskId, None] = field(default_factory=dict)
+    title: str = ""
     status: TaskStatus | None = None
     waits: bool = False
     steps: int = 0
@@ -157,6 +160,8 @@ def _facts(lines: Sequence[bytes], problems: list[str]) -> _Facts:
         kind = peek_kind(raw)
         if kind in {"task_started", "task_finished"}:
             _add_task(facts, lines, place, problems)
+        elif kind == "user_said" and facts.chat and not facts.title and (line := _line(lines, place, problems)):
+            facts.title = short_title(str(line.body.get("text", "")))
         elif kind == "prompt_built" and (step := _STEP.search(raw)):
             facts.step = int(step[1])
         elif kind in _ANSWERS:
@@ -177,6 +182,8 @@ def _add_task(facts: _Facts, lines: Sequence[bytes], place: int, problems: list[
     facts.tasks[TaskId(str(line.body.get("task")))] = None
     if line.kind == "task_started":
         facts.status = TaskStatus.IN_PROGRESS
+        definition = line.body.get("definition")
+        facts.title = short_title(str(definition.get("description", ""))) if isinstance(definition, dict) else ""
         facts.steps, facts.step = facts.steps + facts.step, 0
     else:
         facts.status = _status(line.body.get("status"))

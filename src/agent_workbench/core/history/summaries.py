@@ -28,9 +28,9 @@ class SessionSummary(Struct, frozen=True):
     last one. `waits`: a proposal is at the gate. `left`: the session ended normally. `holder` is who has it open, empty
     for nobody. `steps` and `tokens` count all tasks, including what a fork copied from its `parent` (events up to
     `parent_seq`). `ours`: the session was started here, so it can be resumed. `problem` is the first invalid line among
-    those read; only a verification reads all lines. `label` is the free name that the session was begun
-    under, `consultations` the number of answers by consultants. A `chat` has no tasks. `worker` names the machine that
-    wrote the session last, empty if it is this one.
+    those read; only a verification reads all lines. `title` is a short title of the last task, or of a chat. `label` is
+    the free name that the session was begun under, `consultations` the number of answers by consultants. A `chat` has
+    no tasks. `worker` names the machine that wrote the session last, empty if it is this one.
     """
 
     id: SessionId
@@ -49,10 +49,17 @@ class SessionSummary(Struct, frozen=True):
     torn_bytes: int = 0
     ours: bool = False
     problem: str = ""
+    title: str = ""
     label: str = ""
     consultations: int = 0
     chat: bool = False
     worker: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What the session is about, in a few words; empty if nothing was begun."""
+        named = ", ".join(self.tasks) or ("chat" if self.chat else self.label)
+        return " ".join(filter(None, (named, self.title)))
 
     @property
     def queued(self) -> bool:

@@ -11,6 +11,7 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan.needs import Intent, Needs
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.text.messages import short_title
 
 QUEUE_FOLDER = "tasks/queue"
 """Folder of the repo for the tasks of workers, one folder in it for each project."""
@@ -136,6 +137,11 @@ class Task(RecordedValue, frozen=True):
     def changes_nothing(self) -> bool:
         """True for research: no file may be written, and only tools that read and check are offered."""
         return self.intent is Intent.RESEARCH
+
+    @property
+    def title(self) -> str:
+        """The description in a few words."""
+        return short_title(self.description)
 
     @property
     def open(self) -> bool:

@@ -336,7 +336,7 @@ def _idle(state: SessionState, live: Live) -> GateView:
         return GateView(GateMode.STARTING, "starting", "reading the plan, preparing the model")
     next_task = state.plan.next_task(live.taken)
     if next_task is not None:
-        text = sanitize_line(f"{next_task.id}  {next_task.description}")
+        text = sanitize_line(f"{next_task.id}  {next_task.title}")
         return GateView(GateMode.IDLE, "nothing runs", f"next is {text}", "", (GateAct.START,), task=next_task.id)
     if not state.plan.tasks:
         return GateView(GateMode.IDLE, "the plan is empty", ": takes a task in words, P in the plan asks for a plan")

@@ -23,7 +23,7 @@ def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tupl
     return (
         *said,
         "",
-        sanitize_line(f"{run.task}  {run.definition.description}", 200),
+        sanitize_line(f"{run.task}  {run.definition.title}"),
         f"{counted_text(run.step, 'step')}, {counted_text(run.tokens, 'token')}",
         *waiting,
         "",

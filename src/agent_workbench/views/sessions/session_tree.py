@@ -70,7 +70,7 @@ def _row(summary: SessionSummary, depth: int) -> SessionRow:
         state=state,
         tone=tone,
         when=summary.last[:16].replace("T", " "),
-        task=", ".join(summary.tasks) or ("chat" if summary.chat else sanitize_line(summary.label, 40) or "no task"),
+        task=sanitize_line(summary.subject, 120),
         origin=_origin(summary, below_parent=depth > 0),
         note=sanitize_line(_about(summary), 300),
         resumable=free and summary.status in {TaskStatus.IN_PROGRESS, None},

@@ -142,7 +142,7 @@ def _step_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
     event = recorded.event
     match event:
         case TaskStarted():
-            title = sanitize_line(f"{event.task}  {event.definition.description}")
+            title = sanitize_line(f"{event.task}  {event.definition.title}")
             where = f"on {sanitize_line(event.workspace.branch, 100)}, from {event.workspace.base[:10]}"
             read = [Block(_instructions(each), Tone.DIM) for each in event.instructions]
             return [Block(title, Tone.TITLE, rule=True, space_before=True), Block(where, Tone.DIM), *read]

@@ -51,7 +51,7 @@ async def _search(invocation: Invocation, asked: str, *, as_json: bool) -> int:
         if closest := await closest_sessions(invocation, asked, CLOSEST):
             say("closest by its words:")
         for session in closest:
-            say(f"  {session.id}  {' '.join(map(sanitize_line, session.tasks))}")
+            say(f"  {session.id}  {sanitize_line(session.subject)}")
     return exit_code
 
 

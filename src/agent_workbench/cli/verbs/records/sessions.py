@@ -63,7 +63,8 @@ def list_all(options: argparse.Namespace) -> int:
         each, branch = row.summary, row.branch if options.tree else ""
         done = f"{each.steps:>4} steps  {each.tokens:>9,} tokens"
         about = "".join(f"  {told}" for told in (row.origin, row.note) if told)
-        say(f"{branch}{each.id}  {row.when}  {done}  {row.task}  {row.state}{about}")
+        told = "  ".join(filter(None, (row.task, row.state)))
+        say(f"{branch}{each.id}  {row.when}  {done}  {told}{about}")
     return ExitCode.DONE
 
 

@@ -66,7 +66,7 @@ class TaskDialogs:
         if update is None or not update.state.unfinished:
             self._window.tell("no task is being worked on", "warning")
             return
-        task = sanitize_line(f"{run.task}  {run.definition.description}") if run is not None else "the task"
+        task = sanitize_line(f"{run.task}  {run.definition.title}") if run is not None else "the task"
         lines = (task, "", "Its workspace goes back to where it began. What was tried stays in the journal.")
 
         async def abort(yes: bool | None) -> None:
