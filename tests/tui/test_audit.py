@@ -87,7 +87,7 @@ async def test_the_views_and_their_filters() -> None:
         await bench.press("t", "d", "slash", *"shop", "enter")
         await bench.until(lambda: "service shop · infra · last 90 d" in bench.text())
         assert past.queries[-1] == AuditQuery(TaskStatus.FAILED, "shop", "infra", 90)
-        await bench.press("v")
+        await bench.press("right_square_bracket")
         await bench.until(lambda: "the newest 1 of 120 decisions" in bench.text())
         assert "approved commit Count the cart" in bench.text()
         assert "by user (ada in a shell at 10:59)" in bench.text()
@@ -95,11 +95,11 @@ async def test_the_views_and_their_filters() -> None:
         await bench.press("s")
         assert len(past.queries) == count, "decisions have no status"
         assert past.queries[-1:] == [DecisionQuery("shop", "infra", days=90)]
-        await bench.press("v")
+        await bench.press("right_square_bracket")
         await bench.until(lambda: "$0.2500, 41,000 + 900 tokens" in bench.text())
         await bench.press("enter")
         assert bench.screen.name == "audit", "a sum has no session"
-        await bench.press("v", "slash")
+        await bench.press("right_square_bracket", "slash")
         await bench.press("escape")
         assert bench.screen.name == "audit"
         await bench.press("escape")

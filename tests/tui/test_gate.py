@@ -492,7 +492,7 @@ async def test_a_proposal_without_methods_has_none_to_change() -> None:
         assert "method does not fit what waits" in bench.text()
 
 
-@pytest.mark.parametrize(("answer", "intents"), [("n", []), ("escape", []), ("y", [AbortTask()])])
+@pytest.mark.parametrize(("answer", "intents"), [("n", []), ("escape", []), ("enter", []), ("y", [AbortTask()])])
 async def test_abort_asks(answer: str, intents: list[AbortTask]) -> None:
     async with driving(waiting()) as bench:
         await bench.press("X")

@@ -2,12 +2,22 @@
 
 import pytest
 
-from agent_workbench.tui.keymap import Keymap, binding_id, reachable
+from agent_workbench.tui.keymap import DIALOG_SCOPES, Keymap, binding_id, reachable
 from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.screens.help import key_entries
 
 HIDDEN = {Scope.REPLAY: {"home", "end"}}
 """Keys of the bar that stand before those which scroll its pane; `g` and `G` do."""
+
+SAME = {
+    **dict.fromkeys(("drop", "revoke", "take back"), "remove"),
+    **dict.fromkeys(("service", "words"), "search"),
+    **dict.fromkeys(("next prompt", "view"), "next page"),
+    "read": "expand",
+    "where": "next",
+    "where, back": "back",
+}
+"""Labels of keys that do the same to different things."""
 
 
 def test_each_key_has_a_name_of_its_own() -> None:
@@ -20,6 +30,19 @@ def test_no_key_means_two_things_in_one_place(scope: Scope) -> None:
     keys = [each for key in KEYS if key.scope in reachable(scope) for each in key.keys.split(",")]
     twice = {key for key in keys if keys.count(key) > 1}
     assert twice == HIDDEN.get(scope, set())
+
+
+def test_a_key_means_the_same_in_every_dialog() -> None:
+    told: dict[str, set[str]] = {}
+    for key in (key for key in KEYS if key.scope in DIALOG_SCOPES and not key.action.startswith("close")):
+        for name in set(key.keys.split(",")) - {"enter"}:
+            told.setdefault(name, set()).add(SAME.get(key.label, key.label))
+    assert {name: labels for name, labels in told.items() if len(labels) > 1} == {}
+
+
+@pytest.mark.parametrize("scope", sorted(DIALOG_SCOPES))
+def test_escape_closes_every_dialog(scope: Scope) -> None:
+    assert [key.action[:5] for key in KEYS if key.scope is scope and "escape" in key.keys.split(",")] == ["close"]
 
 
 def test_a_key_that_was_moved_onto_another_one_is_told() -> None:

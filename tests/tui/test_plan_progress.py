@@ -116,7 +116,7 @@ async def test_no_key_waits_for_a_queue_that_hangs() -> None:
     async with driving(ScriptedSession(*runs.opening()), LARGE, plan_work=lambda: work) as bench:
         await bench.press("Q")
         await bench.until(lambda: "reading the plan and the queue" in bench.text())
-        await bench.press("j", "d")
+        await bench.press("j", "D")
         await bench.until(lambda: "nothing is to be queued" in bench.text() or not work.prepared.tasks)
         await bench.press("escape")
         assert bench.screen.name == "workbench"
@@ -132,14 +132,14 @@ async def test_a_dispatch_shows_who_approved_what_and_queues_after_a_yes() -> No
     )
     async with driving(ScriptedSession(*runs.opening()), LARGE, plan_work=lambda: work) as bench:
         await opened(bench)
-        await bench.press("d")
+        await bench.press("D")
         await bench.until(lambda: "Dispatch to the queue" in bench.text())
         await bench.look()
         for words in ("approved by user (inbox: ada@lab)", "NOT APPROVED as it is now", "no worker can do T-2", "GPU"):
             assert words in bench.text()
         await bench.press("n")
         assert work.asked == []
-        await bench.press("d")
+        await bench.press("D")
         await bench.until(lambda: "Dispatch to the queue" in bench.text())
         await bench.look()
         await bench.press("y")

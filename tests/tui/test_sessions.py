@@ -108,7 +108,7 @@ async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> N
         await bench.until(lambda: "waits" in bench.text())
         shown = [line for line in bench.text().splitlines() if "2026112" in line or "20261119T" in line]
         assert [line.count("└") for line in shown] == [0, 1, 0]
-        await bench.press("v", "x")
+        await bench.press("v", "E")
         await bench.until(lambda: f"written to session-{PARENT}.md" in bench.text())
         await bench.press("j", "v")
         await bench.until(lambda: "? not provable: no commit and no checkpoint" in bench.text())

@@ -302,13 +302,14 @@ async def test_the_help_begins_with_the_focused_pane_has_every_key_and_can_be_se
         assert bench.screen.name == "workbench"
 
 
-async def test_a_question_is_asked_and_answered_once() -> None:
+@pytest.mark.parametrize("key", ["y", "enter"])
+async def test_a_question_is_asked_and_answered_once(key: str) -> None:
     async with driving(ScriptedSession().show(Live(question=TRUST))) as bench:
         assert "pytest -q" in bench.text()
-        await bench.press("y")
+        await bench.press(key)
         assert bench.session.intents == []
         await bench.look()
-        await bench.press("y")
+        await bench.press(key)
         assert bench.session.intents == [AnswerQuestion("trust", True)]
         await bench.record(*runs.opening())
         assert bench.screen.name == "workbench"

@@ -7,6 +7,7 @@ from textual.binding import Binding
 from textual.widget import Widget
 
 from agent_workbench.core.ports.machine import Clock
+from agent_workbench.tui.bars.hints import SEPARATOR
 from agent_workbench.tui.dialogs.dialog import Dialog, text_body
 from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
 
@@ -14,19 +15,33 @@ SHOWN = "shown"
 
 
 class ConfirmDialog(Dialog[bool]):
-    """Returns True for yes, False for no. A yes counts only after the question was on screen for a moment."""
+    """Returns True for yes, False for no. A yes counts only after the question was on screen for a moment.
+
+    Enter is a yes, except where the answer takes work away (`by_letter`).
+    """
 
     BINDINGS = [
         Binding("y", "yes", "yes"),
+        Binding("enter", "enter", "yes"),
         Binding("n,escape,q", "no", "no"),
     ]
 
     def __init__(
-        self, title: str, lines: Sequence[str], clock: Clock, *, yes: str = "yes", no: str = "no", name: str = "confirm"
+        self,
+        title: str,
+        lines: Sequence[str],
+        clock: Clock,
+        *,
+        yes: str = "yes",
+        no: str = "no",
+        name: str = "confirm",
+        by_letter: bool = False,
     ) -> None:
-        super().__init__(title, f"y {yes}   n {no}", name=name)
+        keys = ("y", "n") if by_letter else ("Enter", "Esc")
+        self._answers = SEPARATOR.join(f"{said}: {key}" for said, key in zip((yes, no), keys, strict=True))
+        super().__init__(title, self._answers, name=name)
         self._lines = lines
-        self._answers = f"y {yes}   n {no}"
+        self._by_letter = by_letter
         self._readiness = Readiness(clock)
         self._pressed_at: float | None = None
 
@@ -39,6 +54,12 @@ class ConfirmDialog(Dialog[bool]):
     def on_key(self, event: events.Key) -> None:
         """Remember when the key was pressed; Textual looks up bindings after this."""
         self._pressed_at = event.time
+
+    def action_enter(self) -> None:
+        if self._by_letter:
+            self.show_keys(f"Enter is no answer here   {self._answers}")
+        else:
+            self.action_yes()
 
     def action_yes(self) -> None:
         queued = queued_seconds(self._pressed_at)

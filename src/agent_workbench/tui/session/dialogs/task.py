@@ -73,7 +73,7 @@ class TaskDialogs:
             if yes:
                 await self._window.want(AbortTask())
 
-        self._window.push_screen(ConfirmDialog("Abort the task?", lines, self._window.clock), abort)
+        self._window.push_screen(ConfirmDialog("Abort the task?", lines, self._window.clock, by_letter=True), abort)
 
     def undo(self) -> None:
         """Ask whether the diff that was applied last is undone."""
