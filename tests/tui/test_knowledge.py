@@ -2,8 +2,8 @@
 
 from agent_workbench.core.events import ActionProposed, NotesOffered, OfferedNote
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.intents import EditNote, FindNotes
-from agent_workbench.core.intents.outcomes import Accepted, NotesFound
+from agent_workbench.core.intents import EditNote, FindNotes, OfferNotes
+from agent_workbench.core.intents.outcomes import Accepted, NotesFound, Refused
 from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal, SimilarNote
 from agent_workbench.core.repo.retrieval import Signal, SignalKind
@@ -58,6 +58,20 @@ async def test_notes_are_searched_read_and_edited() -> None:
         await bench.answer(NotesFound("", ()))
         assert "`agent knowledge add TITLE` writes the first note" in bench.text()
         await bench.press("escape")
+        assert bench.screen.name == "workbench"
+
+
+async def test_what_was_rejected_is_offered_on_demand() -> None:
+    session = ScriptedSession(*runs.opening())
+    async with driving(session, SMALL) as bench:
+        await bench.press("M")
+        await bench.answer(NotesFound("", ()))
+        session.outcome = Refused("nothing was rejected")
+        await bench.press("plus")
+        assert session.intents[-1] == OfferNotes()
+        assert "nothing was rejected" in bench.text()
+        session.outcome = Accepted()
+        await bench.press("plus")
         assert bench.screen.name == "workbench"
 
 

@@ -379,3 +379,10 @@ def test_a_finish_with_nothing_changed_says_how_its_checks_stand() -> None:
     rejected = ActionDecided(ProposalId("P-30"), Verdict.REJECT, "user", "no")
     update = update_after(*runs.up_to_first_diff(), rejected, ActionProposed(end))
     assert any("1 diff came to the gate; none is in effect." in block.text for block in view_diff(update).notes)
+
+
+@pytest.mark.parametrize(("reason", "told"), [("count the quantity", 1), ("", 0)])
+def test_the_merge_says_in_a_line_how_a_rejection_is_kept(reason: str, told: int) -> None:
+    rejected = ActionDecided(runs.diff_step(30, runs.WRONG)[1].id, Verdict.REJECT, "user", reason)
+    update = update_after(*runs.up_to_first_diff(), rejected, ActionProposed(runs.merge()))
+    assert sum("M, then +" in block.text for block in view_diff(update).notes) == told

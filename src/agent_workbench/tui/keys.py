@@ -154,6 +154,7 @@ KEYS = (
     Key(Scope.ALLOW, "close_offer", "escape,q", "close", "Keep no rule; the proposal still waits."),
     Key(Scope.KNOWLEDGE, "read_note", "enter,space", "read", "Show the whole text of the selected note, or fold it."),
     Key(Scope.KNOWLEDGE, "edit_note", "e", "edit", "Edit the selected note."),
+    Key(Scope.KNOWLEDGE, "add_rejected", "plus,at", "add", "Offer notes of what you rejected in the newest task."),
     Key(Scope.KNOWLEDGE, "search_notes", "slash,i", "search", "Search the notes."),
     Key(Scope.KNOWLEDGE, "close_knowledge", "M,escape,q", "close", "Back to the workbench."),
     Key(Scope.RULES, "revoke_rule", "x", "revoke", "Revoke the selected rule; asks first."),

@@ -223,7 +223,7 @@ async def test_offered_notes_are_taken_one_by_one(tmp_path: Path) -> None:
         assert stage.read_back() == stage.state
 
 
-async def test_what_was_rejected_is_offered_as_a_note(tmp_path: Path) -> None:
+async def test_what_was_rejected_is_offered_as_a_note_to_whoever_asks(tmp_path: Path) -> None:
     knowledge = await notes()
     approvals = replace(OPEN, diff=Approval.ASK, merge=Approval.AUTO)
     sayings = [change("wrong", "right!"), change("wrong", "right"), FINISH]
@@ -231,12 +231,16 @@ async def test_what_was_rejected_is_offered_as_a_note(tmp_path: Path) -> None:
         a_stage(tmp_path, sayings, approvals=approvals, knowledge=knowledge) as stage,
         in_front_of(stage) as front,
     ):
+        assert isinstance(await front.outcome(OfferNotes()), Refused)
         await front.start()
         waiting = await front.gate(Permission.DIFF)
         await front.submit(RejectProposal(waiting.id, "No exclamation marks in answers"))
         await front.passed(waiting)
         await front.approve(Permission.DIFF)
         await front.approve(Permission.MERGE)
+        await front.over()
+        assert not stage.state.at_work, "nothing is left to decide"
+        assert isinstance(await front.outcome(OfferNotes()), Accepted)
         waiting = await front.gate(Permission.KNOWLEDGE)
         assert waiting.paths == ("memory/knowledge/no-exclamation-marks-in-answers.md",)
         assert "+      +right!" in waiting.diff

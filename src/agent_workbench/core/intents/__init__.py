@@ -213,10 +213,13 @@ class AnswerQuestion(Struct, frozen=True):
 
 
 class OfferNotes(Struct, frozen=True):
-    """Offer notes to the user, who takes or leaves each at the gate; `origin` says where they come from."""
+    """Offer notes to the user, who takes or leaves each at the gate; `origin` says where they come from.
 
-    notes: tuple[OfferedNote, ...]
-    origin: str
+    Without notes, what the user rejected in the newest task is offered.
+    """
+
+    notes: tuple[OfferedNote, ...] = ()
+    origin: str = ""
 
 
 class FindNotes(Struct, frozen=True):

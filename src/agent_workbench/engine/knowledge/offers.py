@@ -56,23 +56,17 @@ async def offer_notes(session: SessionContext, notes: Sequence[OfferedNote], ori
     return Accepted()
 
 
-async def offer_rejections(session: SessionContext) -> None:
-    """Offer as notes what the user rejected in the task that just ended, with their reasons; nothing if they did not.
+async def offer_rejections(session: SessionContext) -> Outcome:
+    """Offer as notes what the user rejected in the newest task, with their reasons, or say why there is nothing.
 
-    Names that notes have already are not taken: each of these is a note of its own.
+    Names that notes have already are not taken: each of these is a note of its own. Raises `StorageError`.
     """
-    config, run = session.state.config, session.run
-    if config is None or config.headless or config.approvals.of(Permission.KNOWLEDGE) is Approval.DENY:
-        return
-    found = await to_thread(notes_of_rejections, tuple(run.history), run.definition)
-    if not found:
-        return
-    try:
-        notes = [replace(note, name=await _free_name(session, note.name)) for note in found]
-    except StorageError as error:
-        session.publisher.notify(f"nothing of what you rejected can become a note: {error_text(error)}")
-        return
-    await session.record(NotesOffered(tuple(notes), f"what you rejected in {run.task}", run.task))
+    run = session.state.run
+    found = await to_thread(notes_of_rejections, tuple(run.history), run.definition) if run is not None else ()
+    if run is None or not found:
+        return Refused("nothing was rejected with a reason in the newest task of this session")
+    notes = [replace(note, name=await _free_name(session, note.name)) for note in found]
+    return await offer_notes(session, notes, f"what you rejected in {run.task}", run.task)
 
 
 async def offer_put_aside(session: SessionContext) -> None:

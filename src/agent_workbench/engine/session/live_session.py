@@ -51,7 +51,6 @@ from agent_workbench.engine.flow import (
     RunHook,
     next_move,
 )
-from agent_workbench.engine.knowledge.offers import offer_rejections
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_task import BackgroundTask
 from agent_workbench.engine.runtime.progress import show_time
@@ -218,7 +217,6 @@ class LiveSession:
             await leave_mode(self._session, ApprovalMode.ACCEPT_UNTIL_DONE)
             await _see_taken(self._session)
             await _offer_merge(self._session)
-            await offer_rejections(self._session)
 
     async def _take(self, submitted: Submission) -> None:
         """Execute an intent out and answer it. Questions are answered in the background: a search may take long."""

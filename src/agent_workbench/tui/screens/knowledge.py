@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from agent_workbench.core.intents import FindNotes, Intent
+from agent_workbench.core.intents import FindNotes, Intent, OfferNotes
 from agent_workbench.core.intents.outcomes import NotesFound, Outcome, Refused
 from agent_workbench.core.knowledge.notes import KnowledgeNote
 from agent_workbench.core.live import SessionUpdate
@@ -94,15 +94,14 @@ class KnowledgeScreen(Dialog[None]):
         self.query_one(NoteList).show_entries(note_entries(hits), empty=empty)
         said = sanitize(self._refused, limit_chars=400) or notes_line(self._found, self._state)
         self.query_one("#knowledge-said", Static).update(said)
-        names = ("read_note", "edit_note", "search_notes", "close_knowledge")
+        names = ("read_note", "edit_note", "add_rejected", "search_notes", "close_knowledge")
         key = {action: self._keymap.first(Scope.KNOWLEDGE, action) for action in names}
         close = f"{key['close_knowledge']} closes"
         if self.query_one(Input).has_focus:
             self.show_keys(f"Enter goes to the notes   {close}")
         else:
-            self.show_keys(
-                f"{key['read_note']} reads   {key['edit_note']} edits   {key['search_notes']} searches   {close}"
-            )
+            own = f"{key['read_note']} reads   {key['edit_note']} edits   {key['add_rejected']} adds what you rejected"
+            self.show_keys(f"{own}   {key['search_notes']} searches   {close}")
 
     def on_input_changed(self, message: Input.Changed) -> None:
         self._search(message.value)
@@ -126,6 +125,20 @@ class KnowledgeScreen(Dialog[None]):
             self.show_keys(self._fixed)
         elif 0 <= cursor < len(hits) and not hits[cursor].note.problem:
             self._edit(hits[cursor].note)
+
+    def action_add_rejected(self) -> None:
+        """Offer notes of what was rejected; they wait at the gate."""
+        if self._fixed:
+            self.show_keys(self._fixed)
+        else:
+            self.run_worker(self._add_rejected(), group="offer", exclusive=True)
+
+    async def _add_rejected(self) -> None:
+        outcome = await self._ask(OfferNotes())
+        if isinstance(outcome, Refused):
+            self.show_keys(outcome.reason)
+        else:
+            self.dismiss(None)
 
     def action_close_knowledge(self) -> None:
         self.dismiss(None)

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.knowledge.rejections import notes_of_rejections
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha, unreviewed_paths
 from agent_workbench.core.settings import Permission
@@ -118,7 +119,8 @@ def _waiting(state: SessionState, run: TaskRun, proposal: Proposal) -> DiffView:
             notes = (*commit_notes(state.session, proposal), *review_notes(state, proposal), *_remarks(proposal))
             return _of_whole_task("Commit · waits", notes, proposal)
         case Permission.MERGE:
-            return _of_whole_task("Merge · waits", merge_notes(proposal), proposal)
+            given = len(notes_of_rejections(run.history, run.definition))
+            return _of_whole_task("Merge · waits", merge_notes(proposal, given), proposal)
         case Permission.CHECK:
             return DiffView("Checks · wait", key, _check_notes(proposal), proposal.diff, key)
         case Permission.SUMMARY:

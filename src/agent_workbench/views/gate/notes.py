@@ -39,8 +39,8 @@ def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
     )
 
 
-def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
-    """Return the method of a merge and its commits, or its obstacles."""
+def merge_notes(proposal: Proposal, rejections: int = 0) -> tuple[Block, ...]:
+    """Return the method of a merge and its commits, or its obstacles; and how `rejections` can be kept."""
     said = Block(sanitize_whole(proposal.text.strip()), Tone.STRONG)
     lead: tuple[Block, ...]
     if proposal.special:
@@ -51,7 +51,9 @@ def merge_notes(proposal: Proposal) -> tuple[Block, ...]:
         lead = (Block(clear, Tone.GOOD, space_before=True),)
     commits = "\n".join(sanitize_line(each, 200) for each in proposal.brings)
     brings = (Block("Commits", Tone.DIM, space_before=True), Block(commits)) if commits else ()
-    return (said, *_method(proposal), *lead, *brings, *_files(proposal))
+    kept = f"What you rejected can be kept for later tasks ({counted_text(rejections, 'note')}): M, then +"
+    remark = (Block(kept, Tone.DIM),) if rejections else ()
+    return (said, *_method(proposal), *lead, *remark, *brings, *_files(proposal))
 
 
 def _method(proposal: Proposal) -> tuple[Block, ...]:

@@ -4,7 +4,7 @@ from agent_workbench.core.intents import EditNote, FindNotes, OfferNotes
 from agent_workbench.core.intents.outcomes import Accepted, NotesFound, Outcome, Refused
 from agent_workbench.core.knowledge.note_names import note_path
 from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
-from agent_workbench.engine.knowledge.offers import offer_notes
+from agent_workbench.engine.knowledge.offers import offer_notes, offer_rejections
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 MOST_SHOWN = 200
@@ -13,6 +13,8 @@ MOST_SHOWN = 200
 async def handle_notes(session: SessionContext, intent: OfferNotes | EditNote) -> Outcome:
     """Offer notes, or write the user's own change of one; raise `StorageError`, `UsageError`."""
     if isinstance(intent, OfferNotes):
+        if not intent.notes:
+            return await offer_rejections(session)
         return await offer_notes(session, intent.notes, intent.origin)
     if not intent.text.strip():
         return Refused("the note would be empty; remove its file to remove the note")
