@@ -180,7 +180,7 @@ async def test_code_is_pinned_and_dropped_in_the_receipt_with_what_that_saves() 
         assert bench.session.intents == []
         assert "only code and skills" in bench.text()
         await bench.press("j", "j")
-        assert "x drop (frees" in bench.text()
+        assert "drop (frees" in bench.text()
         await bench.press("p", "x")
         assert bench.session.intents == [PinChunk(chunk.place), DropChunk(chunk.place)]
         await bench.record(ChunkDropped(chunk.place))
@@ -201,9 +201,9 @@ async def test_summing_up_asks_with_what_it_frees() -> None:
 async def test_what_is_being_summed_up_is_not_offered_to_be_summed_up() -> None:
     async with driving(ScriptedSession(*receipts())) as bench:
         await bench.press("c")
-        assert "S summarize (frees" in bench.text()
+        assert "summarize (frees" in bench.text()
         await bench.record(ContextFilled(3, Purpose.EXECUTOR, 900, 16_384, by=Author.USER))
-        assert "S summarize (frees" not in bench.text()
+        assert "summarize (frees" not in bench.text()
         await bench.press("S")
         assert "already being summarized" in bench.text()
         assert bench.screen.name == "receipt"

@@ -32,7 +32,7 @@ async def test_it_opens_and_shows_all_parts_and_enter_sends_it() -> None:
             "about 3.1 s to read",
         ):
             assert shown in text, shown
-        assert "Enter send   p pin   x drop   @ add" in text
+        assert "send: Enter │ pin: p │ drop: x │ add: @" in text
         await bench.press("enter")
         assert (acts(bench), "too quick" in bench.text()) == ([], True), "a key that came before it was seen"
         await bench.look()
@@ -58,11 +58,11 @@ async def test_skills_are_shown_with_their_reason_dropped_and_added() -> None:
         assert "skill python-style · python, refactor" in text
         assert "skill git-workflow · left out: 357 tokens" in text
         await bench.press("home", "down")
-        assert "x drop" in bench.text()
+        assert "drop: x" in bench.text()
         await bench.press("x", "p")
         assert acts(bench) == [ChooseSkill("python-style", chosen=False), ChooseSkill("python-style")]
         await bench.press("end")
-        assert "p add" in bench.text()
+        assert "add: p" in bench.text()
         await bench.press("x")
         assert len(acts(bench)) == 2, "what is left out cannot be dropped"
         await bench.press("p")
@@ -102,7 +102,7 @@ async def test_once_closed_it_stays_closed_and_the_bar_sends() -> None:
         await bench.record(ChunkDropped(CART))
         assert bench.screen is bench.app.workbench
         assert "T-1, before its first prompt" in bench.text()
-        assert "Enter send" in bench.text()
+        assert "send: Enter" in bench.text()
         await bench.press("c")
         assert "what is sent first" in bench.text()
         await bench.press("escape", "0", "enter")
@@ -116,7 +116,7 @@ async def test_a_dialog_that_is_open_is_not_covered() -> None:
         await bench.record(before[-1])
         assert bench.screen.name == "help"
         await bench.press("escape")
-        assert "Enter send" in bench.text()
+        assert "send: Enter" in bench.text()
 
 
 async def test_a_model_that_cannot_be_asked_is_told_and_its_trouble_can_be_met() -> None:

@@ -136,7 +136,7 @@ async def test_a_session_that_is_open_elsewhere_is_followed() -> None:
         await bench.press("S")
         await bench.until(lambda: "pid 7" in bench.text())
         await bench.press("g", "j")
-        assert "Enter follow" in bench.text()
+        assert "follow: Enter" in bench.text()
         await bench.press("enter")
         await bench.until(lambda: bench.app.tabs.front.followed)
         assert bench.opened == [SessionRequest(OpenMode.FOLLOW, FORKED)]

@@ -47,6 +47,11 @@ def place_hints(hints: Iterable[Hint], start: int, width: int, gap: int = len(SE
     return placed
 
 
+def hint_line(hints: Iterable[tuple[str, str]]) -> str:
+    """Return keys and their labels as the line of a dialog, written as in the bar."""
+    return SEPARATOR.join(f"{label}: {key}" for key, label in hints)
+
+
 def hint_at(placed: Sequence[PlacedHint], cell: int) -> Hint | None:
     """Return the hint at a cell, None if there is none."""
     return next((each.hint for each in placed if each.start <= cell < each.end), None)

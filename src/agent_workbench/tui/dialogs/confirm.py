@@ -7,7 +7,7 @@ from textual.binding import Binding
 from textual.widget import Widget
 
 from agent_workbench.core.ports.machine import Clock
-from agent_workbench.tui.bars.hints import SEPARATOR
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog, text_body
 from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
 
@@ -38,7 +38,7 @@ class ConfirmDialog(Dialog[bool]):
         by_letter: bool = False,
     ) -> None:
         keys = ("y", "n") if by_letter else ("Enter", "Esc")
-        self._answers = SEPARATOR.join(f"{said}: {key}" for said, key in zip((yes, no), keys, strict=True))
+        self._answers = hint_line(zip(keys, (yes, no), strict=True))
         super().__init__(title, self._answers, name=name)
         self._lines = lines
         self._by_letter = by_letter

@@ -14,6 +14,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -123,7 +124,7 @@ class AuditScreen(Dialog[SessionRequest]):
         said = self._said or (audit_line(page, filters) if page is not None else "")
         self.query_one("#audit-said", Static).update(said)
         shown = {key: hint for key, hint in HINTS.items() if key != "filter_status" or self._view is AuditView.TASKS}
-        self.show_keys("  ".join(f"{self._keymap.first(Scope.AUDIT, key)} {hint}" for key, hint in shown.items()))
+        self.show_keys(hint_line((self._keymap.first(Scope.AUDIT, key), hint) for key, hint in shown.items()))
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         self._service = message.value.strip()

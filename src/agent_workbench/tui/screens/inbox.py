@@ -11,6 +11,7 @@ from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -23,7 +24,7 @@ EMPTY = "nothing waits in the sessions of this repository"
 LOADING = "reading the sessions"
 AGE_CELLS, RISK_CELLS = 7, 6
 RELOAD_SECONDS = 5.0
-HINTS = {"open_item": "shows it", "open_its_session": "opens it here", "close_inbox": "closes"}
+HINTS = {"open_item": "show", "open_its_session": "open here", "close_inbox": "close"}
 
 
 class InboxList(EntryList):
@@ -76,7 +77,7 @@ class InboxScreen(Dialog[SessionRequest]):
     BINDINGS = bindings(Scope.INBOX)
 
     def __init__(self, keymap: Keymap, clock: Clock, load: Callable[[], Awaitable[Sequence[InboxItem]]]) -> None:
-        hints = "   ".join(f"{keymap.first(Scope.INBOX, action)} {text}" for action, text in HINTS.items())
+        hints = hint_line((keymap.first(Scope.INBOX, action), label) for action, label in HINTS.items())
         super().__init__("Inbox", hints, name="inbox")
         self._clock = clock
         self._load = load

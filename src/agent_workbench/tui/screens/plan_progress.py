@@ -16,6 +16,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.confirm import ConfirmDialog
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
@@ -35,12 +36,12 @@ SHARE = 10
 STATE_CELLS = 9
 WIDE_CELLS = 100
 HINTS = {
-    "dispatch_plan": "dispatches",
-    "open_task": "opens",
-    "cancel_task": "takes back",
+    "dispatch_plan": "dispatch",
+    "open_task": "open",
+    "cancel_task": "take back",
     "cancel_rest": "all",
-    "plan_rest": "plans anew",
-    "close_progress": "closes",
+    "plan_rest": "plan anew",
+    "close_progress": "close",
 }
 ENDED = frozenset({TaskState.DONE, TaskState.FAILED})
 
@@ -105,7 +106,7 @@ class PlanProgressScreen(Dialog["SessionRequest | PlanRest"]):
     BINDINGS = bindings(Scope.PROGRESS)
 
     def __init__(self, keymap: Keymap, clock: Clock, work: PlanWork) -> None:
-        hints = "   ".join(f"{keymap.first(Scope.PROGRESS, action)} {text}" for action, text in HINTS.items())
+        hints = hint_line((keymap.first(Scope.PROGRESS, action), label) for action, label in HINTS.items())
         super().__init__("Plan in the queue", hints, name="progress")
         self._clock = clock
         self._work = work

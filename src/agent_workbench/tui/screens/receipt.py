@@ -13,6 +13,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.bars.hints import SEPARATOR
 from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -133,20 +134,20 @@ class ReceiptScreen(Dialog[None]):
     def _show_hints(self) -> None:
         row = self.query_one(ReceiptList).selected_row
         key = {action: self._keymap.first(Scope.RECEIPT, action) for action in ACTIONS}
-        turn = f"{key['prompt_before']} {key['prompt_after']} prompts"
-        close = f"{key['close']} close"
+        turn = f"prompts: {key['prompt_before']} {key['prompt_after']}"
+        close = f"close: {key['close']}"
         if self._awaits_send and not self._number:
             own = _row_hints(row, key, saved=False) if self._view is not None else ()
-            self.show_keys("   ".join((f"{key['send']} send", *own, f"{key['add_code']} add", close)))
+            self.show_keys(SEPARATOR.join((f"send: {key['send']}", *own, f"add: {key['add_code']}", close)))
             return
         if self._fixed:
-            self.show_keys(f"{turn}   {close}")
+            self.show_keys(SEPARATOR.join((turn, close)))
             return
         own = _row_hints(row, key)
         compacting = self._view.compacting if self._view is not None else None
         frees = compacting.frees if compacting is not None and not self._is_compacting else 0
-        more = (f"{key['compact']} summarize (frees {frees:,})",) if frees else ()
-        self.show_keys("   ".join((*own, *more, turn, close)))
+        more = (f"summarize (frees {frees:,}): {key['compact']}",) if frees else ()
+        self.show_keys(SEPARATOR.join((*own, *more, turn, close)))
 
     @property
     def _is_compacting(self) -> bool:
@@ -232,8 +233,9 @@ def _row_hints(row: ReceiptRow | None, key: dict[str, str], *, saved: bool = Tru
     if row is None or not row.changeable:
         return ()
     if row.skill:
-        return (f"{key['pin']} add" if row.dropped else f"{key['drop']} drop",)
-    pin = f"{key['pin']} {'unpin' if row.pinned else 'pin'}"
+        return (f"add: {key['pin']}" if row.dropped else f"drop: {key['drop']}",)
+    pin = f"{'unpin' if row.pinned else 'pin'}: {key['pin']}"
     if row.dropped:
         return (pin,)
-    return pin, f"{key['drop']} drop" + (f" (frees {row.saves:,} at the next summary)" if row.saves and saved else "")
+    frees = f" (frees {row.saves:,} at the next summary)" if row.saves and saved else ""
+    return pin, f"drop{frees}: {key['drop']}"

@@ -13,6 +13,7 @@ from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -106,8 +107,7 @@ class SessionsScreen(Dialog[SessionRequest]):
         if row is not None and row.summary.holder:
             opens = {"open_session": "follow", "see_again": again}
         says = (opens or {"open_session": again}) | HINTS
-        keys = (f"{self._keymap.first(Scope.SESSIONS, action)} {said}" for action, said in says.items())
-        self.show_keys("  ".join(keys))
+        self.show_keys(hint_line((self._keymap.first(Scope.SESSIONS, action), said) for action, said in says.items()))
 
     @property
     def _selected(self) -> SessionRow | None:
