@@ -28,7 +28,7 @@ def clone_to_demo(folder: Path) -> Iterator[Journey]:
         user.command(f"git clone --quiet {CHECKOUT} agent-workbench")
         user.command("cd agent-workbench")
         user.command("make run")
-        user.press("Escape", "1 of 5", "Esc skips the tour")
+        user.press("Escape", "1 of 5", "skip the tour: Esc")
         user.press("Enter", "start T-1: Enter")
         user.answer("a", "before any change", "approve: a")
         user.answer("Enter", "what is sent first", "send: Enter")
@@ -63,8 +63,8 @@ def wheel_to_commit(folder: Path, server: LlamaServer) -> Iterator[Journey]:
 
 def to_commit(user: Journey) -> None:
     """Press what leads from the words of a first task to its commit."""
-    user.press("Escape", "1 of 5", "Esc skips the tour")
-    user.answer("Enter", "New task T-1", "Enter starts it")
+    user.press("Escape", "1 of 5", "skip the tour: Esc")
+    user.answer("Enter", "New task T-1", "start it: Enter")
     user.answer("a", "Must pass: $ python3 test_calc.py", "approve: a")
     user.press("a", "a again: tasks must pass python3 test_calc.py")
     user.answer("a", "before any change", "approve: a")

@@ -78,9 +78,9 @@ async def test_the_page_shows_the_workbench_which_ends_with_the_server(machine: 
         found = re.search(r'data-session-websocket-url="([^"]+)"', page)
         assert found
         async with browser.ws_connect(found[1] + SIZE) as socket:
-            await screen_until(socket, "skips the tour")
+            await screen_until(socket, "skip the tour")
             await socket.send_str(json.dumps(["stdin", "q"]))
-            await screen_until(socket, "y write them")
+            await screen_until(socket, "write them: Enter")
             (workbench,) = psutil.Process(server.pid).children()
             server.send_signal(signal.SIGKILL)
             await asyncio.to_thread(workbench.wait, WAIT_SECONDS)

@@ -23,12 +23,12 @@ async def test_a_piece_is_opened_marked_pinned_and_dropped_from_there() -> None:
         await bench.press("5", "j", "o")
         assert bench.screen.name == "piece"
         await bench.until(lambda: "def total" in bench.text())
-        for words in ("shop/cart.py:15-17  total", "symbol", "27%", "p pins   x drops"):
+        for words in ("shop/cart.py:15-17  total", "symbol", "27%", "pin: p │ drop: x"):
             assert words in bench.text()
         await bench.press("p", "x")
         assert bench.session.intents == [PinChunk(CART.place), DropChunk(CART.place)]
         await bench.record(ChunkPinned(CART))
-        assert "p unpins" in bench.text()
+        assert "unpin: p" in bench.text()
         await bench.press("o")
         assert bench.screen.name == "workbench"
 
@@ -137,9 +137,9 @@ async def test_nothing_found_in_an_index_that_is_not_ready_says_so() -> None:
 @pytest.mark.parametrize(
     ("events", "offered", "useless"),
     [
-        (runs.opening(), (), ("o open", "+ add")),
-        (runs.up_to_first_diff()[:-1], ("o open", "+ add"), ()),
-        (runs.up_to_done(), ("o open",), ("+ add",)),
+        (runs.opening(), (), ("open: o", "add: +")),
+        (runs.up_to_first_diff()[:-1], ("open: o", "add: +"), ()),
+        (runs.up_to_done(), ("open: o",), ("add: +",)),
     ],
     ids=["no piece", "a task goes on", "done"],
 )

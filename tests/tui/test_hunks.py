@@ -57,7 +57,7 @@ async def test_a_range_of_lines_is_left_and_what_results_is_shown() -> None:
         assert "what would be applied: taking 3 of 3 hunks, +5 −2" in shown
         assert "THIRD" in shown
         assert "FIRST" not in shown
-        assert "= all of it" in shown
+        assert "all of it: =" in shown
         assert "take or leave" not in shown
         await bench.press("=")
         assert "FIRST" in bench.text()

@@ -117,12 +117,12 @@ class ReplayBar(Bar):
 
     def hints(self) -> list[Hint]:
         labels = HINTS | {"play": "stop" if self._view.playing else "play"}
-        order = ["back", "forward"]
+        order = ["back", "forward", "play"]
+        order += ["faster", "slower"] if self._view.playing else []
         order += ["next_match", "previous_match"] if self._matches else []
-        order += ["next_diff", "next_failure", "next_decision", "play"]
-        order += ["faster", "slower"] if self._view.playing else ["search_record"]
+        order += ["next_diff", "next_failure", "next_decision", "search_record"]
         moves = [Hint(self._keymap.first(Scope.REPLAY, each), labels[each], each) for each in order]
-        fork = Hint(self._keymap.first(Scope.REPLAY, "fork"), "fork", "fork")
+        fork = Hint(self._keymap.first(Scope.REPLAY, "fork"), "fork", "fork", kept=True)
         everywhere = ((action, self._keymap.first(Scope.EVERYWHERE, action)) for action in ("help", "leave", "context"))
         general = (Hint(key, action, f"screen.{action}", action == "help") for action, key in everywhere)
         return [*moves, fork, *general]

@@ -25,6 +25,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskDraft
 from agent_workbench.core.text.mentions import mention_of, open_mention
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.called_names import CalledNames
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.dialogs.line_area import LineArea
@@ -34,7 +35,6 @@ MOST_SHOWN = 8
 MOST_ROWS = 6
 AT_MOST = f"at most {MOST_SAID_CHARS:,} can be said at once. Put them into a file and mention it with @."
 LOOK_AGAIN_SECONDS = 0.5
-KEYS = "Enter {sends}   Tab completes @ and /   Ctrl-J new line   Esc closes"
 TASK, MODEL, CHAT = "New task", "To the model, read with its next step", "Chat"
 
 
@@ -110,7 +110,10 @@ class InputLine(Dialog[TaskDraft | None]):
     def _show(self) -> None:
         heading = self._fixed_title or (CHAT if self._in_chat else MODEL if self._to_model else TASK)
         self.query_one(".frame").border_title = Content(sanitize_line(heading, 200))
-        self.show_keys(KEYS.format(sends="sends" if self._to_model else "proposes"))
+        enter = "send" if self._to_model else "propose"
+        self.show_keys(
+            hint_line((("Enter", enter), ("Tab", "complete @ and /"), ("Ctrl-J", "new line"), ("Esc", "close")))
+        )
         said = self.query_one("#line-said", Static)
         said.update(sanitize(self._remark, limit_chars=1000))
         said.display = bool(self._remark)

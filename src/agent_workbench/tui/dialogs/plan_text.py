@@ -15,10 +15,12 @@ from agent_workbench.core.intents.outcomes import Outcome, PlanOpened, Refused
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
 from agent_workbench.core.plan import PlanPiece
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
+from agent_workbench.tui.dialogs.text_edit import SAVE_KEYS
 
-EDITS = "Ctrl-S saves   Esc discards   What runs goes on as it began; comments stay."
-LOOKS = "Esc closes"
+EDITS = f"{hint_line(SAVE_KEYS)}   What runs goes on as it began; comments stay."
+LOOKS = hint_line([("Esc", "close")])
 UNWRITTEN = "nothing was saved: the description is still a placeholder; write what is to be done"
 INDENT = 2
 MOST_COLUMNS = 10_000

@@ -8,6 +8,7 @@ from textual.widgets import Input
 
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 
 
@@ -19,13 +20,14 @@ class ReasonDialog(Dialog[str | None]):
     def __init__(
         self,
         title: str,
-        keys: str = "Enter rejects and tells the model   Esc back to the gate",
+        enter: str = "reject and tell the model",
+        escape: str = "back to the gate",
         asks: str = "why, in a line; the model reads it",
         text: str = "",
         *,
         about: ProposalId | None = None,
     ) -> None:
-        super().__init__(title, keys, name="reason")
+        super().__init__(title, hint_line((("Enter", enter), ("Esc", escape))), name="reason")
         self._asks = asks
         self._text = text
         self._about = about

@@ -14,6 +14,7 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -97,11 +98,9 @@ class RuleOfferDialog(Dialog[StoredRule | None]):
 
     def _hints(self) -> str:
         key = {name: self._keymap.first(Scope.ALLOW, name) for name in ("keep_rule", "next_place", "close_offer")}
-        which = "↑ ↓ which rule   " if len(self._rules) > 1 else ""
-        return (
-            f"{key['keep_rule']} keeps it; what waits goes through too\n"
-            f"{which}{key['next_place']} for how long and whom   {key['close_offer']} asks again next time"
-        )
+        which = [("↑ ↓", "which rule")] if len(self._rules) > 1 else []
+        others = [*which, (key["next_place"], "for how long and whom"), (key["close_offer"], "ask again next time")]
+        return f"keep it, and let through what waits: {key['keep_rule']}\n{hint_line(others)}"
 
     def on_offer_list_selected(self) -> None:
         self._show()

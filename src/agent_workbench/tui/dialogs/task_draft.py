@@ -11,6 +11,7 @@ from textual.widgets import Static
 from agent_workbench.core.plan import Task, TaskDraft
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -50,8 +51,7 @@ class TaskDraftDialog(Dialog[DraftVerdict]):
         self.call_after_refresh(self._readiness.painted, SHOWN)
 
     def _hints(self) -> str:
-        key = {name: self._keymap.first(Scope.DRAFT, name) for name in _HINTS}
-        return "   ".join(f"{key[name]} {what}" for name, what in _HINTS.items())
+        return hint_line((self._keymap.first(Scope.DRAFT, name), label) for name, label in _HINTS.items())
 
     def on_key(self, event: events.Key) -> None:
         """Remember when the key was pressed; Textual looks up bindings after this."""
@@ -75,9 +75,9 @@ class TaskDraftDialog(Dialog[DraftVerdict]):
 
 
 _HINTS = {
-    "start_draft": "starts it",
-    "add_draft": "only adds it",
-    "edit_draft": "edits it",
+    "start_draft": "start it",
+    "add_draft": "only add it",
+    "edit_draft": "edit it",
     "close_draft": "back to the words",
 }
 

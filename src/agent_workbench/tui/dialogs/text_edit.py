@@ -6,7 +6,10 @@ from textual.binding import Binding
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
+
+SAVE_KEYS = (("Ctrl-S", "save"), ("Esc", "discard"))
 
 
 class EditDialog(Dialog[str | None]):
@@ -18,7 +21,7 @@ class EditDialog(Dialog[str | None]):
     ]
 
     def __init__(self, title: str, text: str, remark: str, *, wraps: bool = False, at_end: bool = False) -> None:
-        super().__init__(title, f"Ctrl-S saves   Esc discards   {remark}", name="edit")
+        super().__init__(title, f"{hint_line(SAVE_KEYS)}   {remark}", name="edit")
         self._text = text
         self._wraps = wraps
         self._at_end = at_end

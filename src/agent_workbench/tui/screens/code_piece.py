@@ -9,6 +9,7 @@ from textual.widget import Widget
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -113,11 +114,11 @@ class PieceScreen(Dialog[None]):
 
     def _show_hints(self, piece: CodeRow) -> None:
         key = {action: self._keymap.first(Scope.PIECE, action) for action in ACTIONS}
-        pin = f"{key['pin']} {'unpins' if piece.state is CodeState.PINNED else 'pins'}"
+        pin = (key["pin"], "unpin" if piece.state is CodeState.PINNED else "pin")
         dropped = piece.state in (CodeState.DROPPED, CodeState.LEFT_OUT)
-        own = () if self._fixed else (pin,) if dropped else (pin, f"{key['drop']} drops")
-        hits = (f"{key['next_hit']} {key['previous_hit']} hits",) if piece.words else ()
-        self.show_keys("   ".join((*own, *hits, f"{key['close_piece']} closes")))
+        own = () if self._fixed else (pin,) if dropped else (pin, (key["drop"], "drop"))
+        hits = ((f"{key['next_hit']} {key['previous_hit']}", "hits"),) if piece.words else ()
+        self.show_keys(hint_line((*own, *hits, (key["close_piece"], "close"))))
 
     async def action_pin(self) -> None:
         if self._changeable() and self._piece is not None:

@@ -9,6 +9,7 @@ from agent_workbench.core.intents import FindCode, Intent
 from agent_workbench.core.intents.outcomes import CodeFound, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -92,12 +93,8 @@ class CodeSearchScreen(Dialog[None]):
         self.query_one(ResultList).show_pieces(self._rows, empty="")
         self.query_one("#find-said", Static).update(self._said())
         key = {action: self._keymap.first(Scope.FIND, action) for action in ("take", "expand", "ask", "close_found")}
-        close = f"{key['close_found']} closes"
-        if self.query_one(Input).has_focus:
-            self.show_keys(f"Enter searches   {close}")
-        else:
-            told = f"{key['take']} adds or takes back   {key['expand']} shows   {key['ask']} asks again"
-            self.show_keys(f"{told}   {close}")
+        told = list(zip(key.values(), ("add or take back", "show", "search again", "close"), strict=True))
+        self.show_keys(hint_line([("Enter", "search"), told[-1]] if self.query_one(Input).has_focus else told))
 
     def _said(self) -> str:
         live = self._update.live if self._update is not None else None

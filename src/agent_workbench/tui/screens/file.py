@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from agent_workbench.core.intents.outcomes import FileOpened, Outcome, Refused
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -61,7 +62,7 @@ class FileScreen(Dialog[None]):
     BINDINGS = bindings(Scope.FILE)
 
     def __init__(self, title: str, keymap: Keymap, read: Callable[[], Awaitable[Outcome]]) -> None:
-        super().__init__(title, f"{keymap.first(Scope.FILE, 'close_file')} closes", name="file")
+        super().__init__(title, hint_line([(keymap.first(Scope.FILE, "close_file"), "close")]), name="file")
         self._read_file = read
 
     def body(self) -> Iterable[Widget]:

@@ -7,6 +7,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import Input
 
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, binding_id, bindings, keys_of
 from agent_workbench.tui.keys import Scope
@@ -37,7 +38,8 @@ class HelpScreen(Dialog[None]):
 
     def __init__(self, keymap: Keymap, focused: tuple[Scope, ...]) -> None:
         ask, close = (keymap.first(Scope.HELP, each) for each in ("search_keys", "close_help"))
-        super().__init__("Keys", f"{ask} looks for words   j k PgUp PgDn scroll   {close} closes", name="help")
+        keys = hint_line(((ask, "search"), ("j k PgUp PgDn", "scroll"), (close, "close")))
+        super().__init__("Keys", keys, name="help")
         self._keymap = keymap
         self._focused = focused
 

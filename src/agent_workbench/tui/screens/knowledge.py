@@ -11,6 +11,7 @@ from agent_workbench.core.knowledge.notes import KnowledgeNote
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -96,12 +97,9 @@ class KnowledgeScreen(Dialog[None]):
         self.query_one("#knowledge-said", Static).update(said)
         names = ("read_note", "edit_note", "add_rejected", "search_notes", "close_knowledge")
         key = {action: self._keymap.first(Scope.KNOWLEDGE, action) for action in names}
-        close = f"{key['close_knowledge']} closes"
-        if self.query_one(Input).has_focus:
-            self.show_keys(f"Enter goes to the notes   {close}")
-        else:
-            own = f"{key['read_note']} reads   {key['edit_note']} edits   {key['add_rejected']} adds what you rejected"
-            self.show_keys(f"{own}   {key['search_notes']} searches   {close}")
+        labels = ("read", "edit", "add what you rejected", "search", "close")
+        told = list(zip(key.values(), labels, strict=True))
+        self.show_keys(hint_line([("Enter", "to the notes"), told[-1]] if self.query_one(Input).has_focus else told))
 
     def on_input_changed(self, message: Input.Changed) -> None:
         self._search(message.value)

@@ -9,6 +9,7 @@ from textual.widgets import Input, Static
 
 from agent_workbench.core.live import ReplayPosition
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -111,8 +112,8 @@ class RecordingSearchScreen(Dialog[ChosenMatch]):
         self.query_one("#search-said", Static).update(self._said(done=done))
         key = {each: self._keymap.first(Scope.SEARCH, each) for each in ("go_to_match", "search_again", "close_search")}
         typing = self.query_one(Input).has_focus
-        told = f"{key['go_to_match']} goes there   " + ("↓ ↑ choose" if typing else f"{key['search_again']} words")
-        self.show_keys(f"{told}   {key['close_search']} closes")
+        others = ("↓ ↑", "choose") if typing else (key["search_again"], "words")
+        self.show_keys(hint_line(((key["go_to_match"], "go there"), others, (key["close_search"], "close"))))
 
     def _said(self, *, done: bool) -> str:
         found = self._found

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from textual.content import Content
 from textual.widget import Widget
 
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -21,7 +22,7 @@ class ReviewScreen(Dialog[None]):
         keys = {action: keymap.first(Scope.REVIEW, action) for action in ("go_to_step", "close_review")}
         super().__init__(
             f"Review of {view.title}",
-            f"{keys['go_to_step']} goes to the step   {keys['close_review']} closes",
+            hint_line(((keys["go_to_step"], "go to the step"), (keys["close_review"], "close"))),
             name="review",
         )
         self._view = view

@@ -8,6 +8,7 @@ from textual.widgets import Static
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -62,9 +63,9 @@ class RulesScreen(Dialog[None]):
         if rules.cursor < 0:
             rules.select(0)
         self.query_one("#rules-head", Static).update(approvals_line(state))
-        close = f"{self._keymap.first(Scope.RULES, 'close_rules')} closes"
-        revoke = f"{self._keymap.first(Scope.RULES, 'revoke_rule')} revokes   "
-        self.show_keys(f"{revoke if state.rules and not self._fixed else ''}{close}")
+        shown = {"revoke_rule": "revoke"} if state.rules and not self._fixed else {}
+        labels = shown | {"close_rules": "close"}
+        self.show_keys(hint_line((self._keymap.first(Scope.RULES, key), label) for key, label in labels.items()))
 
     def action_revoke_rule(self) -> None:
         cursor = self.query_one(RuleList).cursor

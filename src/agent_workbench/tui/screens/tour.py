@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
@@ -57,8 +58,8 @@ class TourScreen(Dialog[None]):
         following, before, skips = (
             self._keymap.first(Scope.TOUR, action) for action in ("next_page", "page_before", "close_tour")
         )
-        keys = f"{following} to the workbench" if last else f"{following} next   {skips} skips the tour"
-        self.show_keys(self._remark + (f"{keys}   {before} back" if self._at else keys))
+        keys = [(following, "to the workbench")] if last else [(following, "next"), (skips, "skip the tour")]
+        self.show_keys(self._remark + hint_line([*keys, (before, "back")] if self._at else keys))
 
     def action_next_page(self) -> None:
         if self._at == len(self._pages) - 1:

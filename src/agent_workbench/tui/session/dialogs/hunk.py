@@ -26,13 +26,12 @@ class HunkDialogs:
             if pane.view.proposal == shown and (reason is not None or not message.known):
                 pane.hunks.explain(message.ids, None if reason is None else reason.strip())
 
-        escape = "as it was" if message.known else "takes it again"
-        keys = f"Enter leaves it out, with or without a reason   Esc {escape}"
+        enter, escape = "leave it out, with or without a reason", "as it was" if message.known else "take it again"
         asks = "why, in a line; the model reads it when the rest is approved"
         update = self._window.update_shown
         waiting = update.state.waiting if update is not None else None
         about = waiting.id if waiting is not None else None
-        dialog = ReasonDialog(f"Leave {message.what} out", keys, asks, message.reason, about=about)
+        dialog = ReasonDialog(f"Leave {message.what} out", enter, escape, asks, message.reason, about=about)
         self._window.push_screen(dialog, explain)
 
     async def edit(self, message: HunkEditWanted) -> None:

@@ -120,11 +120,10 @@ class PlanDialogs:
                 over = update is not None and update.state.plan.over and not rest
                 await self._window.want(ProposePlan(goal, replaces=over, rest=rest))
 
-        keys = "Enter asks the model for a plan   Esc back"
         asks = "what the plan is to reach, in a line"
         title = "Plan anew what is not over" if rest else "Ask for a plan"
         goal = last.goal if last is not None and last.aside is not None else ""
-        self._window.push_screen(ReasonDialog(title, keys, asks, goal), propose)
+        self._window.push_screen(ReasonDialog(title, "ask the model for a plan", "back", asks, goal), propose)
 
     def _open(self, title: str, wanted: OpenPlan, *, editable: bool = True) -> None:
         from agent_workbench.tui.dialogs.plan_text import PlanTextDialog
@@ -140,5 +139,7 @@ class PlanDialogs:
             if reason is not None:
                 await self._window.want(BlockTask(row.id, reason.strip()))
 
-        keys = "Enter blocks it   Esc leaves it as it is"
-        self._window.push_screen(ReasonDialog(f"Block {row.id}", keys, "why, in a line; it stands in the plan"), block)
+        self._window.push_screen(
+            ReasonDialog(f"Block {row.id}", "block it", "leave it as it is", "why, in a line; it stands in the plan"),
+            block,
+        )
