@@ -35,6 +35,7 @@ MOST_SHOWN = 8
 MOST_ROWS = 6
 AT_MOST = f"at most {MOST_SAID_CHARS:,} can be said at once. Put them into a file and mention it with @."
 LOOK_AGAIN_SECONDS = 0.5
+KEYS = (("Tab", "complete @ and /"), ("Ctrl-J", "new line"), ("Esc", "close"))
 TASK, MODEL, CHAT = "New task", "To the model, read with its next step", "Chat"
 
 
@@ -110,10 +111,7 @@ class InputLine(Dialog[TaskDraft | None]):
     def _show(self) -> None:
         heading = self._fixed_title or (CHAT if self._in_chat else MODEL if self._to_model else TASK)
         self.query_one(".frame").border_title = Content(sanitize_line(heading, 200))
-        enter = "send" if self._to_model else "propose"
-        self.show_keys(
-            hint_line((("Enter", enter), ("Tab", "complete @ and /"), ("Ctrl-J", "new line"), ("Esc", "close")))
-        )
+        self.show_keys(hint_line((("Enter", "send" if self._to_model else "propose"), *KEYS)))
         said = self.query_one("#line-said", Static)
         said.update(sanitize(self._remark, limit_chars=1000))
         said.display = bool(self._remark)
