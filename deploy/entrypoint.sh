@@ -24,6 +24,11 @@ $REPO_PATH
     *) git config --global --add safe.directory "$REPO_PATH" || fail 4 "git's settings cannot be written in HOME: $HOME" ;;
 esac
 
+# git commits for nobody without a name. Here it has one that says what worked; the variables or HOME may tell another.
+if ! git config --global user.email >/dev/null 2>&1; then
+    export GIT_AUTHOR_NAME="${GIT_AUTHOR_NAME:-Agent Workbench}" GIT_AUTHOR_EMAIL="${GIT_AUTHOR_EMAIL:-agent@localhost}"
+fi
+
 # The token is in GITEA_TOKEN, where the setting `forge.token_env` looks for it.
 [ -z "${GITEA_BASE_URL:-}" ] || export AGENT_FORGE__URL="${AGENT_FORGE__URL:-$GITEA_BASE_URL}"
 

@@ -92,6 +92,15 @@ def test_git_accepts_the_mounted_repository_and_is_told_once(stubs: Stubs) -> No
     assert said.splitlines() == [str(stubs.folder / "repo")]
 
 
+@pytest.mark.parametrize(
+    ("given", "name"), [({}, "Agent Workbench"), ({"GIT_AUTHOR_NAME": "Bot", "GIT_AUTHOR_EMAIL": "b@c.de"}, "Bot")]
+)
+def test_commits_have_an_author(stubs: Stubs, given: dict[str, str], name: str) -> None:
+    stubs.run(SCRIPT, environ=environ(stubs, **given))
+    (call,) = stubs.calls("agent")
+    assert call.environ["GIT_AUTHOR_NAME"] == name
+
+
 def test_a_home_is_made_for_its_user_alone(stubs: Stubs) -> None:
     home = stubs.folder / "state" / "home"
     done, _ = stubs.run(SCRIPT, environ=environ(stubs, HOME=str(home)))

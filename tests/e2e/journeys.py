@@ -17,7 +17,7 @@ WORDS = "make add() add"
 LLAMA_PORT = 8080
 ANSWERS = ("Accept: python3 test_calc.py", *GOOD)
 FILES = {"calc.py": CALC, "test_calc.py": TEST_CALC, ".gitignore": "__pycache__/\n"}
-AUTHOR = ("-c", "user.name=user", "-c", "user.email=user@example.invalid")
+AUTHOR = (("config", "user.name", "user"), ("config", "user.email", "user@example.invalid"))
 WHEEL = (sys.executable, "-P", "-m", "build", "--wheel", "--no-isolation", "--outdir")
 
 
@@ -75,10 +75,10 @@ def to_commit(user: Journey) -> None:
 
 
 def new_repo(folder: Path) -> Path:
-    """Make a repository with one commit, by a user whose name git knows only this once."""
+    """Make a repository with one commit, by a user whose name git knows only there."""
     folder.mkdir()
     for name, text in FILES.items():
         (folder / name).write_text(text)
-    for words in (("init", "--quiet"), ("add", "--all"), (*AUTHOR, "commit", "--quiet", "-m", "start")):
+    for words in (("init", "--quiet"), *AUTHOR, ("add", "--all"), ("commit", "--quiet", "-m", "start")):
         subprocess.run(["git", *words], cwd=folder, check=True)
     return folder

@@ -52,6 +52,7 @@ async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMetho
         brings=draft.brings,
         method=draft.method,
         methods=draft.methods,
+        left_out=draft.left_out,
     )
     return ShownMerge(task, commit, preview.target, proposal)
 

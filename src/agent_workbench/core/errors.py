@@ -232,6 +232,22 @@ def task_locked(task: str, holder: str) -> LockedError:
     return LockedError(f"{task} is being worked on by {holder}", holder=holder, advice=advice)
 
 
+def nameless_author() -> RepoError:
+    """Return the error for a commit that git has no author for."""
+    return RepoError(
+        "git would refuse to commit here: it knows no name and e-mail of yours",
+        advice='git config --global user.name "Your Name" && git config --global user.email you@example.org',
+    )
+
+
+def partial_clone() -> RepoError:
+    """Return the error for content that a partial clone has not fetched; the workbench fetches nothing."""
+    return RepoError(
+        "this is a partial clone, and objects that are needed were not fetched",
+        advice="fetch all of them (git 2.36 or newer): git fetch --refetch --no-filter",
+    )
+
+
 class ModelError(WorkbenchError):
     """A model server gave no answer; `another`: the next endpoint of the role may.
 

@@ -69,7 +69,8 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     `brings`: the commits of a merge, one line each; `method` is one of its `methods` (None in journals of 0.1: a
     fast-forward where possible, else a merge commit). `reviewed`: the paths of a commit or merge whose change is
     exactly what the user approved before (`core.state.reviewed_files`); None: unknown. `hunks`: the diff is the
-    user's selection from another one, with the outcome of each of its hunks.
+    user's selection from another one, with the outcome of each of its hunks. `left_out`: what the user's own git would
+    do at this commit or merge, and the workbench does not.
 
     Where the call is of a source's tool: `source` names it, `spec` is the digest of its spec, and `hints` are what the
     source says of the tool, which nobody verified.
@@ -105,6 +106,7 @@ class Proposal(RecordedValue, frozen=True, dict=True):
     similar: tuple[SimilarNote, ...] = ()
     origins: tuple[str, ...] = ()
     playbook: PlaybookRun | None = None
+    left_out: str = ""
 
     @cached_property
     def patch(self) -> Patch:
@@ -176,6 +178,8 @@ def shown_sha(proposal: Proposal) -> str:
     parts = (proposal.kind, proposal.tool, proposal.text, proposal.diff, *proposal.commands, *proposal.brings)
     if proposal.method is not None:
         parts += ("method", proposal.method)
+    if proposal.left_out:
+        parts += ("left out", proposal.left_out)
     if proposal.source:
         parts += ("source", proposal.source, proposal.spec, *proposal.hints)
     if proposal.reviewed is not None:

@@ -99,9 +99,15 @@ def write_sample(folder: Path, model_path: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, text.encode())
     _git(folder, "init", "--quiet", "--initial-branch=main")
+    # The demo works for a user whom git does not know by name yet, and is signed by nobody.
+    for name, value in (
+        ("user.name", "Workbench demo"),
+        ("user.email", "demo@agent-workbench.invalid"),
+        ("commit.gpgSign", "false"),
+    ):
+        _git(folder, "config", name, value)
     _git(folder, "add", "--all")
-    author = ("-c", "user.name=Workbench demo", "-c", "user.email=demo@agent-workbench.invalid")
-    _git(folder, *author, "commit", "--quiet", "--no-gpg-sign", "-m", "A cart that forgets quantities")
+    _git(folder, "commit", "--quiet", "-m", "A cart that forgets quantities")
 
 
 def _settings(model_path: Path) -> str:

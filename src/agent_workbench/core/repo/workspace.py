@@ -9,10 +9,31 @@ from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.recorded_value import RecordedValue
 
 
+class OwnGit(Struct, frozen=True):
+    """What the user's own git would do, or could not, and the workbench does not do.
+
+    `nameless`: it would refuse to commit, because it knows no author. `signs`: it signs commits. `hooks` are those of
+    commits and merges. `lacks_objects`: it would fetch content of HEAD that a partial clone has left out.
+    """
+
+    nameless: bool = False
+    signs: bool = False
+    hooks: tuple[str, ...] = ()
+    lacks_objects: bool = False
+
+    @property
+    def left_out(self) -> str:
+        """The signature and the hooks that a commit of the workbench lacks, empty if there are none."""
+        hooks = f"run {', '.join(self.hooks)}" if self.hooks else ""
+        does = " and ".join(filter(None, ("sign the commit (commit.gpgSign)" if self.signs else "", hooks)))
+        return f"Your own git would {does}; the workbench does not." if does else ""
+
+
 class RepoFacts(Struct, frozen=True):
     """The user's checkout: `head` is its commit, `branch` is empty if HEAD is detached.
 
-    It may be the `copy_of` a checkout that is still there, or continue one that was `left` and has sessions.
+    It may be the `copy_of` a checkout that is still there, or continue one that was `left` and has sessions. `filtered`
+    are tracked files that git passes through a filter (such as of LFS), each with its name.
     """
 
     root: str
@@ -26,6 +47,8 @@ class RepoFacts(Struct, frozen=True):
     submodules: tuple[str, ...] = ()
     copy_of: str = ""
     left: str = ""
+    own_git: OwnGit = OwnGit()
+    filtered: tuple[tuple[str, str], ...] = ()
 
 
 class WorkspaceRequest(Struct, frozen=True):
@@ -179,3 +202,4 @@ class MergePreview(Struct, frozen=True):
     method: MergeMethod = MergeMethod.FAST_FORWARD
     methods: tuple[MergeMethod, ...] = ()
     message: str = ""
+    own_git: OwnGit = OwnGit()

@@ -207,6 +207,7 @@ def _proposal(
         reviewed=draft.reviewed,
         similar=draft.similar,
         playbook=draft.playbook,
+        left_out=draft.left_out,
     )
     return proposal if draft.patch is None else with_patch(proposal, draft.patch)
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from agent_workbench.core.diagnostics.endpoints import endpoint_named
 from agent_workbench.core.diagnostics.findings import Finding, Health
-from agent_workbench.core.errors import ModelError, WorkbenchError
+from agent_workbench.core.errors import ModelError, WorkbenchError, nameless_author, partial_clone
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import TaskStatus, check_plan
@@ -110,6 +110,7 @@ async def _repository(ports: Ports, settings: Settings) -> Sequence[Finding]:
         seen = f"{_count_are(len(changed), 'file')} changed and not committed: {named(changed)}"
         findings.append(Finding("checkout", Health.WARNING, seen, "tasks start from HEAD; commit what they need"))
     findings += await _findings_or_error("links", lambda: _links(ports, settings, facts))
+    findings += _own_git(facts)
     for each in await ports.workspaces.orphans():
         findings.append(Finding("branch", Health.WARNING, _orphan_seen(each), _orphan_advice(each)))
     return findings
@@ -133,6 +134,26 @@ async def _links(ports: Ports, settings: Settings, facts: RepoFacts) -> Sequence
         seen = f"empty in a task's workspace: {named(empty)}"
         findings.append(Finding("submodules", Health.WARNING, seen, submodule_advice(empty)))
     return findings
+
+
+def _own_git(facts: RepoFacts) -> Iterator[Finding]:
+    """Yield findings about what the user's own git does and the workbench does not."""
+    git = facts.own_git
+    for part, fails, error in (
+        ("author", git.nameless, nameless_author()),
+        ("clone", git.lacks_objects, partial_clone()),
+    ):
+        if fails:
+            yield Finding(part, Health.BAD, str(error), error.advice)
+    if git.left_out:
+        advice = "the gate of a merge names the command that merges by your own git"
+        yield Finding("commits", Health.WARNING, git.left_out, advice)
+    if facts.filtered:
+        names = ", ".join(dict.fromkeys(name for _, name in facts.filtered))
+        many = counted_text(len(facts.filtered), "file")
+        seen = f"{many} of the filter {names}, such as {facts.filtered[0][0]}"
+        advice = "a task sees the stored text of them (a pointer, or encrypted): tests that need their content fail"
+        yield Finding("filters", Health.WARNING, seen, advice)
 
 
 def _orphan_seen(orphan: Orphan) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Draft(Struct, frozen=True):
     """The effect of a call before it is decided: the fields of a proposal that the tool knows.
 
-    `patch` is the patch of which `diff` is the text. `reviewed`, `similar` and `playbook`: see `Proposal`.
+    `patch` is the patch of which `diff` is the text. `reviewed`, `similar`, `playbook` and `left_out`: see `Proposal`.
     """
 
     text: str
@@ -52,6 +52,7 @@ class Draft(Struct, frozen=True):
     reviewed: tuple[str, ...] | None = None
     similar: tuple[SimilarNote, ...] = ()
     playbook: PlaybookRun | None = None
+    left_out: str = ""
 
 
 class ToolResult(Struct, frozen=True):

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from agent_workbench.core.checks.judge_search import JudgeSearch
-from agent_workbench.core.errors import PlanError, ShellError, StorageError, WorkspaceError
+from agent_workbench.core.errors import (
+    PlanError,
+    ShellError,
+    StorageError,
+    WorkspaceError,
+    nameless_author,
+    partial_clone,
+)
 from agent_workbench.core.events import (
     Author,
     PlanRead,
@@ -262,11 +269,17 @@ def named(names: Sequence[str]) -> str:
 async def _base(session: SessionContext, task: Task) -> CommitId:
     """Return the user's HEAD, or the commit of the one dependency that is done and not merged yet."""
     facts = await session.ports.workspaces.inspect()
+    if facts.own_git.nameless:
+        raise nameless_author()
+    if facts.own_git.lacks_objects:
+        raise partial_clone()
     if left_out := uncommitted_paths(facts, session.settings.memory.dir):
         session.publisher.notify(f"not committed: {left_out}; {task.id} starts without these changes")
     if empty := unlinked(facts.submodules, session.settings.workspace.link):
         session.publisher.notify(f"{task.id} starts with empty submodules: {named(empty)}; {submodule_advice(empty)}")
     known = {each.id: each.commit_id for each in session.state.plan.tasks}
+    if filtered := named([path for path, _ in facts.filtered]):
+        session.publisher.notify(f"without the filters that git has for them: {filtered}; tests see their stored text")
     before = {each: known.get(each, each) for each in task.depends_on}
     found = [(each, await session.ports.workspaces.task_commit(id)) for each, id in before.items()]
     unmerged = [(each, commit) for each, commit in found if commit is not None]

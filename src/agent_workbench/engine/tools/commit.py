@@ -39,6 +39,7 @@ class Commit(BuiltinTool, frozen=True):
             diff=await to_thread(render_changes, changes),
             paths=tuple(change.path for change in changes),
             reviewed=await to_thread(reviewed_paths, context.run.history, changes),
+            left_out=(await context.ports.workspaces.inspect()).own_git.left_out,
         )
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:

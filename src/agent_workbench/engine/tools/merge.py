@@ -66,7 +66,17 @@ async def merge_draft(preview: MergePreview, what: str, text: str = "") -> Draft
         preimages=(_start(preview.target),),
         method=preview.method,
         methods=preview.methods,
+        left_out=_left_out(preview),
     )
+
+
+def _left_out(preview: MergePreview) -> str:
+    """Return what the user's own git would do at the merge, with the command that does it."""
+    said = preview.own_git.left_out
+    if not said or not preview.commits:
+        return ""
+    commit = preview.commits[0].split(" ")[0]
+    return f"{said} To have it, merge by your own git: git merge --no-ff --no-commit {commit} && git commit"
 
 
 def method_arguments(method: MergeMethod | None) -> Arguments:

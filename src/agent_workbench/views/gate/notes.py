@@ -35,6 +35,7 @@ def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
     return (
         Block(sanitize_whole(proposal.text.strip()), Tone.STRONG),
         Block(trailer, Tone.DIM, space_before=True),
+        *_left_out(proposal),
         *_files(proposal),
     )
 
@@ -53,7 +54,12 @@ def merge_notes(proposal: Proposal, rejections: int = 0) -> tuple[Block, ...]:
     brings = (Block("Commits", Tone.DIM, space_before=True), Block(commits)) if commits else ()
     kept = f"What you rejected can be kept for later tasks ({counted_text(rejections, 'note')}): M, then +"
     remark = (Block(kept, Tone.DIM),) if rejections else ()
-    return (said, *_method(proposal), *lead, *remark, *brings, *_files(proposal))
+    return (said, *_method(proposal), *lead, *_left_out(proposal), *remark, *brings, *_files(proposal))
+
+
+def _left_out(proposal: Proposal) -> tuple[Block, ...]:
+    said = sanitize_line(proposal.left_out, 1_000)
+    return (Block(said, Tone.WARN, "!", Tone.WARN, space_before=True),) if said else ()
 
 
 def _method(proposal: Proposal) -> tuple[Block, ...]:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_workbench.adapters.git.file_access.links import linked_names
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.core.errors import LockedError, WorkspaceError
+from agent_workbench.core.errors import LockedError, RepoError, WorkspaceError
 from agent_workbench.core.history.leftovers import SessionFacts
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
@@ -164,10 +164,12 @@ async def test_a_commit_made_again_replaces_ours(user: User, repository: Reposit
     assert user.git("rev-parse", "agent/T-1", f"{second}^") == f"{second}\n{workspace.facts.base}"
 
 
-async def test_without_an_identity_the_workbench_signs(user: User, repository: Repository, home: Path) -> None:
+async def test_without_an_author_nothing_is_committed(user: User, repository: Repository, home: Path) -> None:
     (home / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
-    commit = await commit_task(repository, user.request(), {"new": "x"})
-    assert user.git("show", "-s", "--format=%an <%ae>", commit) == "Agent Workbench <agent@localhost>"
+    with pytest.raises(RepoError) as refused:
+        await commit_task(repository, user.request(), {"new": "x"})
+    assert "git config --global user.email" in refused.value.advice
+    assert user.git("rev-parse", "agent/T-1") == user.head()
 
 
 async def test_the_newest_unmerged_commit_of_a_task(user: User, repository: Repository) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import WorkspaceError, nameless_author
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.system.atomic_files import storage_error
@@ -297,8 +297,16 @@ def file_change(each: TreeDifference, before: Mapping[TreeEntry, FileContent], a
     return FileChange(each.path, before.get(each.before) if each.before else None, after)
 
 
-def user_identity(plumbing: Plumbing) -> tuple[str, str]:
-    """Return the name and e-mail configured in git, or the workbench's own; values that git guesses do not count."""
-    result = plumbing.attempt("-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
+def user_identity(plumbing: Plumbing) -> tuple[str, str] | None:
+    """Return the name and e-mail that git would put on a commit of the user, None if it would refuse to commit."""
+    result = plumbing.attempt("var", "GIT_AUTHOR_IDENT")
     match = re.fullmatch(r"(.*) <(.*)> \d+ [+-]\d{4}\n?", result.out.decode("utf-8", "replace"))
-    return (match[1], match[2]) if not result.status and match else WORKBENCH
+    return (match[1], match[2]) if not result.status and match else None
+
+
+def commit_author(plumbing: Plumbing) -> tuple[str, str]:
+    """Return the user's identity; raise `RepoError` where git has none."""
+    found = user_identity(plumbing)
+    if found is None:
+        raise nameless_author()
+    return found

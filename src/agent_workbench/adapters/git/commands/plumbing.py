@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import RepoError, StorageError, WorkbenchError, WorkspaceError
+from agent_workbench.core.errors import RepoError, StorageError, WorkbenchError, WorkspaceError, partial_clone
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.programs import find_program
@@ -207,9 +207,20 @@ class Plumbing:
         self.git_dir = git_dir
 
     @cached_property
+    def configured(self) -> tuple[tuple[str, str | None], ...]:
+        """Names and values of the user's own settings and the repository's, read once. The last of a name counts."""
+        where = ("-C", "/", f"--git-dir={self.git_dir}", "config", "--includes", "--list", "-z")
+        result = self.program.run(where, environment=git_environment(()))
+        if result.status:
+            raise failure("config", result)
+        records = (record.partition("\n") for record in os.fsdecode(result.out).split("\0")[:-1])
+        return tuple((name, value if line_break else None) for name, line_break, value in records)
+
+    @cached_property
     def filters(self) -> tuple[str, ...]:
-        """Names of the configured filters, read once."""
-        return _filters(self.run("config", "--includes", "--list", "--name-only", "-z"))
+        """Names of the configured filters. Diff drivers do not matter: no command here uses one."""
+        parts = (name.partition(".")[2].rpartition(".") for name, _ in self.configured if name.startswith("filter."))
+        return tuple(dict.fromkeys(driver for driver, dot, _ in parts if dot))
 
     def attempt(
         self,
@@ -287,17 +298,6 @@ def _has_effect(words: Sequence[str], index: str) -> bool:
     return command not in _READING and not (index and command in _WITH_OWN_INDEX and not changes_files)
 
 
-def _filters(names: bytes) -> tuple[str, ...]:
-    """Return the names of the configured filters. Diff drivers do not matter: no command here uses one."""
-    found: dict[str, None] = {}
-    for name in os.fsdecode(names).split("\0"):
-        kind, _, rest = name.partition(".")
-        driver, dot, _ = rest.rpartition(".")
-        if kind == "filter" and dot:
-            found[driver] = None
-    return tuple(found)
-
-
 def failure(command: str, result: GitResult) -> WorkbenchError:
     """Return the error for a git command that failed."""
     said = shown(result.err.strip().removeprefix("fatal: ") or f"status {result.status}", 500)
@@ -306,6 +306,8 @@ def failure(command: str, result: GitResult) -> WorkbenchError:
             f"git {command} failed: the lock file {shown(locked[1])} exists",
             advice="wait for the other git command; if none runs, remove the file",
         )
+    if "promisor remote" in result.err:
+        return partial_clone()
     if _STORAGE.search(result.err) or result.status == -signal.SIGXFSZ:
         return StorageError(f"git {command} failed: {said}", advice="check that the disk has space and is writable")
     return WorkspaceError(f"git {command} failed: {said}")

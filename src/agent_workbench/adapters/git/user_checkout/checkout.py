@@ -18,6 +18,7 @@ from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import Refs
 from agent_workbench.adapters.git.file_access.folders import status_below
 from agent_workbench.adapters.git.user_checkout.file_entries import FileEntries
+from agent_workbench.adapters.git.user_checkout.own_git import filtered, read_own_git
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.repo.workspace import RepoFacts
@@ -92,6 +93,8 @@ class Checkout:
             untracked_paths=tuple(sorted(untracked)),
             shallow=shallow,
             submodules=tuple(sorted(path for mode, path in tracked if mode == GITLINK)),
+            own_git=read_own_git(self.paths, self.plumbing),
+            filtered=tuple(filtered(self.plumbing, self.paths.root, (path for _, path in tracked))),
         )
 
     def where(self) -> tuple[CommitId, str, bool]:

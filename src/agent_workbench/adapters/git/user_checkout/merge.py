@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.git.commands.objects import GitObjects, TreeDifference, changes_between, paths_in
+from agent_workbench.adapters.git.commands.objects import GitObjects, TreeDifference, changes_between
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import Refs
 from agent_workbench.adapters.git.commands.stored_commits import read_commit
@@ -20,6 +20,7 @@ from agent_workbench.adapters.git.user_checkout.merge_result import (
     MergeSides,
     offered_methods,
 )
+from agent_workbench.adapters.git.user_checkout.own_git import filtered, read_own_git
 from agent_workbench.core.errors import TargetMoved, WorkbenchError, WorkspaceError
 from agent_workbench.core.history.anchors import anchor_lines
 from agent_workbench.core.ids import CommitId
@@ -70,6 +71,7 @@ class CheckoutMerge:
             *(plan.target, commits, changes, plan.obstacles, plan.result.method),
             methods=offered_methods(sides) if sides is not None else (),
             message=self._results.squash_message(sides) if sides is not None and squashes else "",
+            own_git=read_own_git(self._repo_paths, self._plumbing),
         )
 
     def merge(self, commit: str, message: str, target: MergeTarget, method: MergeMethod | None = None) -> MergeOutcome:
@@ -148,7 +150,8 @@ class CheckoutMerge:
                 yield f"{shown(each.path)} has changes of yours that git overlooks ({overlooked[each.path]})."
             elif each.before is None and (found := self._occupied(each.path, gone)):
                 yield f"{shown(found)} is untracked and would be overwritten."
-        yield from self._filtered(each.path for each in changed)
+        for path, name in filtered(self._plumbing, self._repo_paths.root, (each.path for each in changed)):
+            yield f"{shown(path)} needs the filter {shown(name)}, which the workbench does not run."
 
     def _occupied(self, path: str, gone: set[str]) -> str:
         """Return the file that a new file at `path` would overwrite or collide with, empty if there is none."""
@@ -168,15 +171,6 @@ class CheckoutMerge:
                 if inside not in gone:
                     return inside
         return ""
-
-    def _filtered(self, paths: Iterator[str]) -> Iterator[str]:
-        """Yield the files that cannot be written without a configured filter."""
-        stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        out = self._plumbing.run("check-attr", "-z", "--stdin", "filter", stdin=stdin, work_tree=self._repo_paths.root)
-        words = paths_in(out)
-        for path, value in zip(words[::3], words[2::3], strict=True):
-            if value in self._plumbing.filters:
-                yield f"{shown(path)} needs the filter {shown(value)}, which the workbench does not run."
 
     def _move_branch(self, plan: _PlannedMerge, new: CommitId) -> None:
         target = plan.target

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_workbench.adapters.git.commands.discovery import RepoPaths
-from agent_workbench.adapters.git.commands.objects import WORKBENCH, GitObjects, paths_in, user_identity
+from agent_workbench.adapters.git.commands.objects import WORKBENCH, GitObjects, commit_author, paths_in
 from agent_workbench.adapters.git.commands.plumbing import Plumbing, failure
 from agent_workbench.adapters.git.commands.stored_commits import read_commit
 from agent_workbench.core.history.anchors import anchor_lines, without_anchors
@@ -76,10 +76,10 @@ class MergeResults:
 
     def make(self, result: MergeResult, sides: MergeSides, message: str) -> CommitId:
         """Store the commits of a result without conflicts, and return the new tip of the branch."""
-        author = user_identity(self._plumbing)
+        if result.method is MergeMethod.FAST_FORWARD:
+            return sides.theirs
+        author = commit_author(self._plumbing)
         match result.method:
-            case MergeMethod.FAST_FORWARD:
-                return sides.theirs
             case MergeMethod.MERGE:
                 parents = [sides.head, sides.theirs]
                 return CommitId(self._objects.commit(result.tree, parents, message, author))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.git.commands.objects import GITLINK, WORKBENCH, TreeEntry, user_identity
+from agent_workbench.adapters.git.commands.objects import GITLINK, WORKBENCH, TreeEntry, commit_author
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import position_ref
 from agent_workbench.adapters.git.file_access.content import FolderContent
@@ -139,7 +139,7 @@ class Checkpoints:
         if record is None:
             raise WorkspaceError(f"the record of the worktree is missing: {self._paths.private}")
         old = tip if tip is not None and tip in record.commits else base
-        new = self._objects.commit(self._objects.tree_of(tree), [base], message, user_identity(self._plumbing))
+        new = self._objects.commit(self._objects.tree_of(tree), [base], message, commit_author(self._plumbing))
         self._paths.write_record(replace(record, commits=(*record.commits, new)))
         self._refs.move(f"refs/heads/{branch}", new, old, f"commit {self._paths.tree.name}")
         self._worktrees.align_index(self._paths, new)
