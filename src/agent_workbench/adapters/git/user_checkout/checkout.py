@@ -84,11 +84,7 @@ class Checkout:
         head, branch, shallow = self.where()
         tracked, untracked = self.listed()
         return RepoFacts(
-            root=self.paths.root,
-            git_dir=self.paths.git_dir,
-            common_dir=self.paths.common_dir,
-            head=head,
-            branch=branch,
+            *(self.paths.root, self.paths.git_dir, self.paths.common_dir, head, branch),
             dirty_paths=tuple(sorted(self.dirty())),
             untracked_paths=tuple(sorted(untracked)),
             shallow=shallow,
