@@ -4,6 +4,8 @@ import shlex
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from agent_workbench.adapters.git.commands.detached_git import DetachedGit
 from agent_workbench.adapters.git.commands.discovery import discover
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
@@ -50,12 +52,16 @@ def test_its_repository_is_made_by_many_at_once(user: User, tmp_path: Path) -> N
     assert [each.name for each in folder.iterdir()] == ["repo.git"]
 
 
-def test_a_folder_of_another_user_is_served_if_the_users_own_settings_trust_it(user: User, tmp_path: Path) -> None:
+def test_a_folder_of_another_user_is_served_if_the_users_own_settings_trust_it(
+    user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     user.git("config", "--global", "safe.directory", "/srv/it's ours.git")
     user.git("config", "safe.directory", "*")
     program, paths = discover(str(user.root))
     address = remote_address(str(tmp_path), Plumbing(program, paths.git_dir), paths)
     assert address.safe == ("/srv/it's ours.git",)
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'safe.directory'='/srv/other'")
+    assert remote_address(str(tmp_path), Plumbing(program, paths.git_dir), paths).safe[-1] == "/srv/other"
     for words in (address.push_words, address.fetch_words):
         assert shlex.split(words[0])[-2] == "safe.directory=/srv/it's ours.git"
     assert RemoteAddress("git@git.example:x.git", "ssh").push_words == ()

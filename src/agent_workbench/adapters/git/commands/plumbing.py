@@ -3,10 +3,11 @@
 import os
 import re
 import resource
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -193,10 +194,29 @@ def git_environment(settings: Collection[tuple[str, str]] = _SETTINGS) -> dict[s
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     # The commands used here need no other program; a name without a slash must not be found inside the repository.
     environment |= {"PATH": "/usr/bin:/bin"} | _FIXED
-    environment["GIT_CONFIG_COUNT"] = str(len(settings))
-    for number, (name, value) in enumerate(settings):
+    # The last of a name counts, so those of the user come first.
+    given = (*_given_settings(), *settings)
+    environment["GIT_CONFIG_COUNT"] = str(len(given))
+    for number, (name, value) in enumerate(given):
         environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     return environment
+
+
+def _given_settings() -> Iterator[tuple[str, str]]:
+    """Yield the settings in the user's environment, which git obeys like those in the user's home."""
+    count, words = os.environ.get("GIT_CONFIG_COUNT") or "0", os.environ.get("GIT_CONFIG_PARAMETERS", "")
+    try:
+        for number in range(int(count)):
+            yield os.environ[f"GIT_CONFIG_KEY_{number}"], os.environ[f"GIT_CONFIG_VALUE_{number}"]
+        for name, is_set, value in (word.partition("=") for word in shlex.split(words)):
+            yield name, value if is_set else "true"
+    except (KeyError, ValueError) as error:
+        # The values may be secrets, such as headers with a token.
+        why = f"{error.args[0]} is not set" if isinstance(error, KeyError) else f"{len(words)} bytes of parameters"
+        raise RepoError(
+            f"the git settings in the environment cannot be read: GIT_CONFIG_COUNT is {shown(count, 50)}, {why}",
+            advice="correct GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS, or unset them",
+        ) from None
 
 
 class Plumbing:

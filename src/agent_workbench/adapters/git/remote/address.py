@@ -72,9 +72,17 @@ def remote_address(text: str, plumbing: Plumbing, paths: RepoPaths) -> RemoteAdd
         )
     if protocol == "http" and not is_loopback((address.hostname if address else "") or ""):
         raise ConfigError(f"{shown(url)} would send code unencrypted", advice="use https or ssh for the remote")
-    safe = plumbing.attempt("config", "--global", "--get-all", "-z", "safe.directory") if protocol == "file" else None
-    trusted = [each for each in os.fsdecode(safe.out).split("\0") if each] if safe is not None else ()
-    return RemoteAddress(url, protocol, tuple(trusted))
+    return RemoteAddress(url, protocol, _safe(plumbing) if protocol == "file" else ())
+
+
+def _safe(plumbing: Plumbing) -> tuple[str, ...]:
+    """Return the trusted folders of other users, as git does: of all settings but the repository's own."""
+    told = plumbing.attempt("config", "--show-scope", "--get-all", "-z", "safe.directory").out
+    words = os.fsdecode(told).split("\0")[:-1]
+    # An empty one, which takes back those before it, is kept.
+    return tuple(
+        value for scope, value in zip(words[::2], words[1::2], strict=True) if scope not in {"local", "worktree"}
+    )
 
 
 def _configured(name: str, plumbing: Plumbing) -> str:
