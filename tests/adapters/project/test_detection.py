@@ -33,6 +33,30 @@ def detected(root: Path, files: dict[str, str], *more: str) -> DetectedProject:
 
 
 @pytest.mark.parametrize(
+    ("module", "test_command"), [("pytest", "python -m pytest -q"), ("pytes", ""), ("", "")], ids=str
+)
+def test_a_tool_that_only_the_interpreter_finds(tmp_path: Path, module: str, test_command: str) -> None:
+    bin_folder, repo = tmp_path / "bin", tmp_path / "repo"
+    bin_folder.mkdir()
+    (bin_folder / "python3").write_text(f'#!/bin/sh\n[ "$4" = "{module}" ]\n')
+    (bin_folder / "python3").chmod(0o755 if module else 0o644)
+    repo.mkdir()
+    (repo / "test_a.py").write_text("def test_a(): ...\n")
+    assert detect_project(repo, str(bin_folder)).test_command == test_command
+
+
+def test_an_interpreter_in_the_repo_is_not_asked(tmp_path: Path) -> None:
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/canary\n")
+    python.chmod(0o755)
+    (python.with_name("python3")).symlink_to("python")
+    (tmp_path / "test_a.py").write_text("def test_a(): ...\n")
+    assert detect_project(tmp_path, str(python.parent)).test_command == ""
+    assert not (tmp_path / "canary").exists()
+
+
+@pytest.mark.parametrize(
     ("files", "test_command", "lint_command"),
     [
         ({}, "", ""),
@@ -43,7 +67,15 @@ def detected(root: Path, files: dict[str, str], *more: str) -> DetectedProject:
         ({"pyproject.toml": "broken"}, "", ""),
         ({"tox.ini": "[testenv]\ncommands = stestr run\n[flake8]\n"}, "tox -q", "flake8"),
         ({"ruff.toml": "", "tests/test_a.py": "def test_a(): ..."}, "pytest -q", "ruff check ."),
-        ({"tests/test_a.py": "import unittest"}, "python -m unittest", ""),
+        ({"tests/test_a.py": "import unittest"}, "python -m unittest discover -s tests", ""),
+        ({"tests/test_a.py": "import unittest", "tests/__init__.py": ""}, "python -m unittest", ""),
+        ({"calc.py": "", "test_calc.py": "import unittest"}, "python -m unittest", ""),
+        ({"calc.py": "", "calc_test.py": "def test_add(): ..."}, "pytest -q", ""),
+        ({"src/shop/cart.py": "", "src/shop/test_cart.py": "def test_a(): ..."}, "pytest -q", ""),
+        ({"shop/__init__.py": "", "shop/test_cart.py": "import unittest"}, "python -m unittest", ""),
+        ({"src/shop/test_cart.py": "import unittest"}, "python -m unittest discover -s src/shop", ""),
+        ({"test_data.py": "ROWS = [1, 2]"}, "", ""),
+        ({"go.mod": "", "tools/test_gen.py": "def test_a(): ..."}, "go test ./...", "go vet ./..."),
         ({"tests/test_a.py": "import unittest, pytest"}, "pytest -q", ""),
         ({"requirements-dev.txt": "pytest\n", "go.mod": ""}, "pytest -q && go test ./...", "go vet ./..."),
         ({"go.mod": "module x"}, "go test ./...", "go vet ./..."),

@@ -1,7 +1,7 @@
-"""Detection of a project's interpreter, tests and linter in all its folders, without running anything."""
+"""Detection of a project's interpreter, tests and linter in all its folders, without running anything of it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agent_workbench.adapters.project.folder_commands import GO, MODULES, RUNNER, VENVS, ProjectFolder
@@ -11,9 +11,8 @@ DEPTH = 3
 MOST_ENTRIES = 5_000
 MOST_FOLDERS = 8
 """Most folders whose commands are joined; a repository with more has a runner at its root, or needs one."""
-_MANIFESTS = {
-    *("package.json", "pyproject.toml", "tox.ini", "setup.cfg", "go.mod", "Cargo.toml", "Makefile", "justfile"),
-}
+_PYTHON_MANIFESTS = {"pyproject.toml", "tox.ini", "setup.cfg"}
+_MANIFESTS = {*_PYTHON_MANIFESTS, "package.json", "go.mod", "Cargo.toml", "Makefile", "justfile"}
 # Folders of installed or made files, and of samples.
 _SKIPPED = {
     *(MODULES, "vendor", "third_party", "dist", "build", "target", "env", "venv", "__pycache__", "site-packages"),
@@ -25,15 +24,19 @@ _Found = list[tuple[str, ProjectCommand]]
 def detect_project(root: Path, path: str) -> DetectedProject:
     """Return what the files of the repo at `root` say; programs are searched on `path` and in what is installed there.
 
-    Blocks. Runs nothing and raises nothing.
+    Blocks. Runs nothing of the repo and raises nothing.
     """
-    folders = _project_folders(root)
+    files = list(_walk(root))
+    folders = _project_folders(files)
+    others = tuple(f"{folder}/" for folder, name in files if folder and name in _PYTHON_MANIFESTS)
+    paths = (f"{folder}/{name}".lstrip("/") for folder, name in files)
+    scripts = [path for path in paths if path.endswith(".py") and not path.startswith(others)]
     python = _interpreter(root, folders)
     tests: _Found = []
     lint: _Found = []
     for folder in ("", *folders):
         project = ProjectFolder(root, folder, path, python)
-        _add(tests, list(project.tests()))
+        _add(tests, list(project.tests(scripts if not folder else ())))
         _add(lint, list(project.lint()))
     link = [f"{folder}/{name}".lstrip("/") for folder in ("", *folders) for name in (*VENVS, MODULES)]
     return DetectedProject(
@@ -72,12 +75,13 @@ def _interpreter(root: Path, folders: tuple[str, ...]) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _project_folders(root: Path) -> tuple[str, ...]:
+def _project_folders(files: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return the folders below the root that have a file of a tool, by path."""
-    return tuple(sorted(_walk(root)))[:MOST_FOLDERS]
+    return tuple(sorted({folder for folder, name in files if folder and name in _MANIFESTS}))[:MOST_FOLDERS]
 
 
-def _walk(root: Path) -> Iterator[str]:
+def _walk(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the files of the root and of the folders below it as folder and name, the nearest first."""
     left = MOST_ENTRIES
     waiting = [("", 0)]
     while waiting:
@@ -88,8 +92,8 @@ def _walk(root: Path) -> Iterator[str]:
                     left -= 1
                     if left < 0:
                         return
-                    if entry.name in _MANIFESTS and folder and entry.is_file(follow_symlinks=False):
-                        yield folder
+                    if entry.is_file(follow_symlinks=False):
+                        yield folder, entry.name
                     if depth < DEPTH and _is_searched(entry):
                         waiting.append((f"{folder}/{entry.name}".lstrip("/"), depth + 1))
         except OSError:

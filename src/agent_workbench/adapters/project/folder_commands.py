@@ -3,8 +3,10 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.repo.project_commands import ProjectCommand
@@ -33,6 +35,11 @@ _MANAGERS = {
 }
 # The parser of TOML takes hours for keys with many dots, and a table is all that is looked for.
 _RUFF_TABLE = re.compile(r"^[ \t]*\[{1,2}[ \t]*tool[ \t]*\.[ \t]*ruff[ \t]*[\].]", re.MULTILINE)
+_TEST_FILE = re.compile(r"(^|/)(test[^/]*|[^/]+_test)\.py$")
+_IN_TESTS = re.compile(r"^tests?/(test[^/]*|[^/]+_test)\.py$")
+_IS_TEST = re.compile(r"unittest|pytest|^[ \t]*(async )?def test", re.MULTILINE)
+_MOST_TESTS = 20
+_HAS_MODULE = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 # Words of a shell that are no programs.
 _BUILT_IN = {
     *(":", "[", "cd", "command", "do", "done", "echo", "else", "env", "eval", "exec", "exit", "export", "false", "fi"),
@@ -52,9 +59,12 @@ class ProjectFolder:
         self._python = python
         self._package = self._json("package.json")
 
-    def tests(self) -> Iterator[tuple[str, ProjectCommand]]:
-        """Yield the commands of tests by the kind of tool, of each kind the best that starts."""
-        yield from self._best(PYTHON, self._python_tests())
+    def tests(self, scripts: Sequence[str] = ()) -> Iterator[tuple[str, ProjectCommand]]:
+        """Yield the commands of tests by the kind of tool, of each kind the best that starts.
+
+        `scripts` are files of Python, which may be tests that no tool is named for.
+        """
+        yield from self._best(PYTHON, self._python_tests(scripts))
         if self._has("go.mod"):
             yield GO, self._command("go test ./...", "go.mod")
         if self._has("Cargo.toml"):
@@ -79,25 +89,35 @@ class ProjectFolder:
         if commands:
             yield kind, next((each for each in commands if not each.missing), commands[0])
 
-    def _python_tests(self) -> Iterator[ProjectCommand]:
+    def _python_tests(self, scripts: Sequence[str]) -> Iterator[ProjectCommand]:
         named = next((name for name in ("pyproject.toml", *_PYTHON_FILES) if "pytest" in self._text(name)), "")
         named = named or self._first("pytest.ini", "tests/conftest.py", "conftest.py")
         if named:
             yield self._python_command("pytest -q", named)
         if self._has("tox.ini"):
             yield self._python_command("tox -q", "tox.ini")
-        if not named and not self._folder:
-            yield from self._test_files()
+        if not named:
+            yield from self._test_files(scripts)
 
-    def _test_files(self) -> Iterator[ProjectCommand]:
+    def _test_files(self, scripts: Sequence[str]) -> Iterator[ProjectCommand]:
         """Yield the command for files of tests that no tool is named for."""
-        for folder in ("tests", "test"):
-            if files := sorted((self._root / folder).glob("test*.py"))[:20]:
-                texts = [self._text(f"{folder}/{file.name}") for file in files]
-                unittest = any("unittest" in text for text in texts) and not any("pytest" in text for text in texts)
-                line = "python -m unittest" if unittest else "pytest -q"
-                yield self._python_command(line, f"{folder}/{files[0].name}")
-                return
+        # Beside other languages, a test that is not in a folder of tests may be of a tool.
+        pattern = _TEST_FILE if not self._first("package.json", "go.mod", "Cargo.toml") else _IN_TESTS
+        named = sorted((each for each in scripts if pattern.search(each)), key=lambda path: (path.count("/"), path))
+        texts = {path: self._text(path) for path in named[:_MOST_TESTS]}
+        if not (tests := {path: text for path, text in texts.items() if _IS_TEST.search(text)}):
+            return
+        unittest = any("unittest" in text for text in tests.values())
+        line = "pytest -q"
+        if unittest and not any("pytest" in text for text in tests.values()):
+            line = f"python -m unittest{self._start_folder(next(iter(tests)))}"
+        yield self._python_command(line, next(iter(tests)))
+
+    def _start_folder(self, test: str) -> str:
+        """Return the words that let unittest find a test: alone it looks into the root and into packages only."""
+        folders = PurePosixPath(test).parents[:-1]
+        packages = all(self._has(f"{folder}/__init__.py") for folder in folders)
+        return "" if packages else f" discover -s {shlex.quote(str(folders[0]))}"
 
     def _python_lint(self) -> Iterator[ProjectCommand]:
         named = "pyproject.toml" if _RUFF_TABLE.search(self._text("pyproject.toml")) else ""
@@ -117,6 +137,8 @@ class ProjectFolder:
         for venv in VENVS:
             if self._folder and self._is_program(f"{venv}/bin/{program}"):
                 return self._named(f"{venv}/bin/{line}", source)
+        if program != "python" and self._has_module(program):
+            return self._named(f"python -m {line}", source)
         return self._named(line, source, program)
 
     def _script(self, name: str) -> Iterator[ProjectCommand]:
@@ -173,6 +195,17 @@ class ProjectFolder:
     def _finds(self, program: str) -> bool:
         folders = [str(self._root / self._python.rpartition("/")[0])] if self._python else []
         return find_program(program, os.pathsep.join([*folders, self._path])) is not None
+
+    def _has_module(self, name: str) -> bool:
+        """Return True if the interpreter of the machine has a module; one in the repo is not run."""
+        program = None if self._python else find_program("python3", self._path, str(self._root))
+        if program is None:
+            return False
+        question = (program, "-I", "-c", _HAS_MODULE, name)
+        try:
+            return subprocess.run(question, cwd="/", capture_output=True, timeout=30, check=False).returncode == 0
+        except (OSError, subprocess.SubprocessError):
+            return False
 
     def _is_program(self, name: str) -> bool:
         path = self._root / self._folder / name
