@@ -67,3 +67,20 @@ def test_a_person_chooses_by_number_and_a_server_is_found_at_its_variable(
     assert own_settings(machine).read_text() == f'model:\n  path: "{machine.home}/models/tiny.gguf"\n'
     listed = machine.agent("model", "list", cwd=repo)
     assert f"llama-server at {keyless_server}: tiny" in listed.out, listed.said
+
+
+@pytest.mark.parametrize("tracked", [(), (".agent.yml",)])
+def test_what_it_writes_can_be_kept_out_of_git(machine: Machine, repo: Path, tracked: tuple[str, ...]) -> None:
+    told = machine.agent("init", cwd=repo)
+    assert (told.code, "`agent init --private`" in told.out) == (0, True), told.said
+    assert machine.git(repo, "status", "--short").split("\n") == ["?? .agent.yml", "?? memory/"]
+    for path in tracked:
+        machine.git(repo, "add", path)
+        machine.git(repo, "commit", "--quiet", "--message", "Shared")
+    (repo / ".git/info/exclude").write_text("*.log")
+    for _ in range(2):
+        assert machine.agent("init", "--private", cwd=repo).code == 0
+    kept = [name for name in ("/.agent.yml", "/memory/") if name[1:] not in tracked]
+    assert (repo / ".git/info/exclude").read_text().split() == ["*.log", *kept]
+    assert machine.git(repo, "status", "--short") == ""
+    assert "--private" not in machine.agent("init", cwd=repo).out

@@ -1,8 +1,12 @@
 """Set-up of a repository: the missing files, the commands and models that were found, and their writing."""
 
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.repo_context import find_repo
+from agent_workbench.core.errors import RepoError
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -23,6 +27,30 @@ async def write_set_up(
 ) -> tuple[str, ...]:
     """Write what was proposed, and the chosen model into the user's settings; return the paths. No file is replaced."""
     return await (await find_repo(invocation)).setup.write(proposal, choice)
+
+
+async def new_to_git(invocation: Invocation) -> tuple[str, ...]:
+    """Return the settings file and the folder `memory/` as far as git shows them as new and tracks nothing of them."""
+    from agent_workbench.adapters.plans.starter_files import OWN
+
+    repo = (await find_repo(invocation)).repository
+    try:
+        untracked, tracked = (await repo.inspect()).untracked_paths, await repo.list_tracked()
+    except RepoError:  # there is no commit yet
+        return ()
+    return tuple(each for each in OWN if _has(untracked, each) and not _has(tracked, each))
+
+
+def _has(paths: Sequence[str], beginning: str) -> bool:
+    return any(path.startswith(beginning) for path in paths)
+
+
+async def keep_private(invocation: Invocation, names: Sequence[str]) -> None:
+    """Name these files in `.git/info/exclude`, which is in no commit; raise `StorageError`."""
+    from agent_workbench.adapters.plans.starter_files import exclude
+
+    facts = await (await find_repo(invocation)).repository.inspect()
+    await asyncio.to_thread(exclude, Path(facts.common_dir), names)
 
 
 async def local_models(invocation: Invocation) -> "FoundModels":

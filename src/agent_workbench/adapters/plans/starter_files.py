@@ -10,6 +10,8 @@ from agent_workbench.system.repo_files import change_inside
 
 MAX_BYTES = 1_000_000
 SETTINGS = ".agent.yml"
+OWN = (SETTINGS, "memory/")
+"""What the starter files are in the root of a checkout."""
 
 PLAN = """\
 # The plan: an ordered list of tasks. Edit it as you like: comments and order stay.
@@ -41,6 +43,17 @@ def init_repo(root: Path, detected: DetectedProject) -> tuple[str, ...]:
     The git index is not changed: the user decides what to commit.
     """
     return tuple(name for name, text in wanted_files(detected).items() if _create(root, name, text))
+
+
+def exclude(git_dir: Path, names: Sequence[str]) -> None:
+    """Let git overlook these names at the root of the checkout, for this user alone; raise `StorageError`. Blocks."""
+
+    def change(found: bytes | None) -> bytes | None:
+        lines = (found or b"").decode("utf-8", "surrogateescape").splitlines()
+        new = [f"/{name}" for name in names if f"/{name}" not in lines]
+        return "\n".join([*lines, *new, ""]).encode("utf-8", "surrogateescape") if new else None
+
+    change_inside(git_dir, "info/exclude", MAX_BYTES, change)
 
 
 def wanted_files(detected: DetectedProject) -> dict[str, str]:

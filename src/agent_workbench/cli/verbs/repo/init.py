@@ -19,6 +19,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
     verb.add_argument("--yes", action="store_true", help="use the first of the found models, without a question")
+    verb.add_argument("--private", action="store_true", help="keep what git shows as new out of it (.git/info/exclude)")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -37,8 +38,23 @@ def execute(options: argparse.Namespace) -> int:
         say(f"wrote {path}")
     if not written:
         say("all files exist already")
+    _say_new(invocation, private=options.private)
     say(_next_step(proposal, choice))
     return ExitCode.DONE
+
+
+def _say_new(invocation: Invocation, *, private: bool) -> None:
+    """Say which of its files git shows as new, or keep them out of git."""
+    from agent_workbench.api.set_up import keep_private, new_to_git
+
+    if not (new := asyncio.run(new_to_git(invocation))):
+        return
+    names = " and ".join(new)
+    if private:
+        asyncio.run(keep_private(invocation, new))
+        say(f"kept to yourself: {names} (.git/info/exclude)")
+    else:
+        say(f"git shows {names} as new: commit them to share them, or `agent init --private` keeps them to yourself")
 
 
 def _chosen(proposal: "SetupProposal", *, yes: bool) -> "ModelChoice | None":
