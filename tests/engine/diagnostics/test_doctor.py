@@ -157,6 +157,20 @@ async def test_a_detached_head_and_own_files(tmp_path: Path) -> None:
         assert (repository.health, "with a detached HEAD at" in repository.seen) == (Health.WARNING, True)
 
 
+async def test_what_the_users_own_git_would_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    async with a_stage(tmp_path, ["yes"]) as stage:
+        stage.user.write(".git/info/attributes", "README.md filter=lfs\n")
+        for name, value in (("user.useConfigOnly", "true"), ("commit.gpgSign", "true"), ("filter.lfs.clean", "cat")):
+            stage.git("config", name, value)
+        found = await findings(stage.ports)
+        assert "git config --global user.name" in found["author"].advice
+        assert "commit.gpgSign" in found["commits"].seen
+        assert found["filters"].seen == "1 file of the filter lfs, such as README.md"
+        health = {part: found[part].health for part in ("author", "commits", "filters")}
+        assert health == {"author": Health.BAD, "commits": Health.WARNING, "filters": Health.WARNING}
+
+
 @pytest.mark.parametrize(
     ("facts", "part", "words"),
     [
