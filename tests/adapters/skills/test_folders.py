@@ -290,9 +290,9 @@ async def test_a_huge_file_is_not_read(repo: Path) -> None:
 async def test_what_ships_is_whole_and_short(tmp_path: Path) -> None:
     """What the demands on the bundled skills name: their names, domains, and 150 to 400 tokens."""
     demanded = {
-        "yaml-validation": {"validation", "yaml", "configuration"},
+        "yaml-validation": {"validation", "data-validation", "yaml", "configuration"},
         "test-driven-development": {"testing", "implementation"},
-        "error-reporting": {"validation", "error-handling"},
+        "error-reporting": {"validation", "error-handling", "implementation", "logging"},
         "python-style": {"implementation", "style"},
         "git-workflow": {"git", "version-control"},
     }

@@ -4,10 +4,15 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.ids import TaskId
+from agent_workbench.core.plan import Task
+from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin
 from agent_workbench.core.skills.selection import (
     MOST_SKILLS,
     NAMED,
+    OF_INTENT,
+    PLAYBOOK_SKILL,
     SkillCandidate,
     SkillQuery,
     check_named,
@@ -16,6 +21,7 @@ from agent_workbench.core.skills.selection import (
     fit_into,
     languages_in,
     languages_of,
+    skills_of,
 )
 
 
@@ -24,7 +30,7 @@ def entry(name: str, **facts: object) -> SkillEntry:
 
 
 TDD = entry("tdd", domains=("testing", "implementation"), languages=("any",))
-YAML = entry("yaml", domains=("validation",), languages=("yaml",), patterns=("yaml", "*.yml", "ci/*.cfg"))
+YAML = entry("yaml", domains=("validation", "config"), languages=("yaml",), patterns=("yaml", "*.yml", "ci/*.cfg"))
 PLAIN = entry("plain")
 BROKEN = entry("broken", usable=False, problems=("broken/SKILL.md:2: 'description' is missing",))
 CONSULTANT = entry("review", domains=("testing",), role="consultant")
@@ -44,14 +50,25 @@ def test_without_filters_and_words_every_usable_skill_without_a_role_fits() -> N
     [
         (SkillQuery(domains=("Testing", "nothing")), ["tdd"]),
         (SkillQuery(domains=("nothing",)), []),
+        (SkillQuery(domains=("validation", "testing", "implementation")), ["tdd", "yaml"]),
+        (SkillQuery(domains=("validation", "config", "testing")), ["yaml", "tdd"]),
         (SkillQuery(languages=("python",)), ["plain", "tdd"]),
         (SkillQuery(languages=("YAML", "go")), ["plain", "tdd", "yaml"]),
         (SkillQuery(domains=("validation",), languages=("python",)), []),
-        (SkillQuery(domains=("nothing",), named=("yaml", "tdd", "yaml")), ["yaml", "tdd"]),
+        (SkillQuery(domains=("nothing",), named={"yaml": "named", "tdd": "named"}), ["yaml", "tdd"]),
     ],
 )
 def test_a_filter_needs_one_match_and_named_skills_pass_it(query: SkillQuery, expected: list[str]) -> None:
     assert names(query=query) == expected
+
+
+def test_a_skill_that_comes_with_the_intent_is_not_called_named() -> None:
+    task = Task(TaskId("T-1"), "Deploy it.", intent=Intent.INFRA, applicable_skills=("yaml",))
+    entries = (YAML, entry(PLAYBOOK_SKILL))
+    found = find_candidates(entries, (), SkillQuery(words=task.description, named=skills_of(task)))
+    assert [(each.entry.name, each.reason) for each in found] == [("yaml", NAMED), (PLAYBOOK_SKILL, OF_INTENT)]
+    both = replace(task, applicable_skills=(PLAYBOOK_SKILL,))
+    assert skills_of(both) == {PLAYBOOK_SKILL: NAMED}
 
 
 def test_words_order_and_a_weak_match_is_told() -> None:

@@ -76,7 +76,7 @@ async def test_an_unknown_one_is_refused_before_anything_is_made(tmp_path: Path)
     wanted = replace(task(), applicable_skills=("nope",))
     async with a_stage(tmp_path, [], tasks=(wanted,), skills={"care": "x"}) as stage:
         with pytest.raises(ConfigError, match="there is no skill 'nope'"):
-            await pick_skills(stage.ports.skills, SkillQuery(named=("nope",)), estimate_tokens)
+            await pick_skills(stage.ports.skills, SkillQuery(named={"nope": "named"}), estimate_tokens)
         async with in_front_of(stage) as front:
             refused = await front.outcome(StartTask())
             assert isinstance(refused, Refused)

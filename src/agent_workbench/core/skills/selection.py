@@ -24,6 +24,7 @@ ANY_LANGUAGE = "any"
 WILD = frozenset("*?[")
 """Characters that make a pattern a glob for paths."""
 NAMED = "named by the task"
+OF_INTENT = "for every task that changes infrastructure"
 _MORE_LANGUAGES = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".json": "JSON", ".md": "Markdown", ".sql": "SQL"}
 PLAYBOOK_SKILL = "ansible-playbooks"
 """Skill of tasks that change infrastructure; it comes with tools of its own."""
@@ -32,14 +33,15 @@ PLAYBOOK_SKILL = "ansible-playbooks"
 class SkillQuery(Struct, frozen=True):
     """Description of a task by which skills are chosen.
 
-    `words` are the task's text; without words each skill that passes the filters fits. `named` skills come first and
-    pass every filter. A skill passes if one of its `domains` is given, and one of its `languages`; nothing given is no
-    filter. `paths` are the files of the task: a skill's pattern with `*` is a glob for them. `failing`: a failing check
-    is to pass, so that a bundled skill has to be named or match a path: a long text has two words of each by chance.
+    `words` are the task's text; without words each skill that passes the filters fits. `named` skills, each with its
+    reason, come first and pass every filter. A skill passes if one of its `domains` is given, and one of its
+    `languages`; nothing given is no filter. `paths` are the files of the task: a skill's pattern with `*` is a glob for
+    them. `failing`: a failing check is to pass, so that a bundled skill has to be named or match a path: a long text
+    has two words of each by chance.
     """
 
     words: str = ""
-    named: tuple[str, ...] = ()
+    named: Mapping[str, str] = {}
     domains: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
@@ -60,10 +62,12 @@ def choosable(entries: Iterable[SkillEntry]) -> tuple[SkillEntry, ...]:
     return tuple(entry for entry in entries if not entry.role)
 
 
-def skills_of(task: Task) -> tuple[str, ...]:
-    """Return the skills that a task names, and the one of its intent."""
-    of_intent = (PLAYBOOK_SKILL,) if task.intent is Intent.INFRA else ()
-    return tuple(dict.fromkeys((*task.applicable_skills, *of_intent)))
+def skills_of(task: Task) -> dict[str, str]:
+    """Return the skills that a task names, and the one of its intent, each with its reason."""
+    skills = dict.fromkeys(task.applicable_skills, NAMED)
+    if task.intent is Intent.INFRA:
+        skills.setdefault(PLAYBOOK_SKILL, OF_INTENT)
+    return skills
 
 
 def brings_files(entry: SkillEntry) -> bool:
@@ -92,12 +96,12 @@ def check_named(entries: Iterable[SkillEntry], names: Iterable[str]) -> None:
 def find_candidates(
     entries: Sequence[SkillEntry], hits: Iterable[SkillHit], query: SkillQuery
 ) -> tuple[SkillCandidate, ...]:
-    """Return the skills that fit: the named ones in their order, then the most relevant first, then by name."""
+    """Return the skills that fit: the named ones in their order, then by relevance, shared domains, and name."""
     usable = {entry.name: entry for entry in choosable(entries) if entry.usable}
-    named = [SkillCandidate(usable[name], NAMED) for name in dict.fromkeys(query.named) if name in usable]
+    named = [SkillCandidate(usable[name], why) for name, why in query.named.items() if name in usable]
     scored = {hit.name: hit for hit in hits}
     best = max((hit.score for hit in scored.values()), default=0.0)
-    found: list[tuple[float, str, SkillCandidate]] = []
+    found: list[tuple[tuple[float, int, str], SkillCandidate]] = []
     for entry in usable.values():
         if entry.name in query.named or not _passes(entry, query):
             continue
@@ -108,8 +112,9 @@ def find_candidates(
             said = _shared_words(entry, hit) >= (LEAST_WORDS if bundled else 1) and not (bundled and query.failing)
             strong = matched or not query.words or said
             weak = not strong or score < best * LEAST_SHARE
-            found.append((-score, entry.name, SkillCandidate(entry, reason, weak=weak)))
-    return (*named, *(candidate for _, _, candidate in sorted(found, key=lambda each: each[:2])))
+            order = (-score, -len(_shared_domains(entry, query)), entry.name)
+            found.append((order, SkillCandidate(entry, reason, weak=weak)))
+    return (*named, *(candidate for _, candidate in sorted(found, key=lambda each: each[0])))
 
 
 def fit_into(
@@ -148,10 +153,14 @@ def languages_in(words: str) -> tuple[str, ...]:
 
 
 def _passes(entry: SkillEntry, query: SkillQuery) -> bool:
-    domains, languages = ({word.lower() for word in words} for words in (query.domains, query.languages))
-    own = {word.lower() for word in entry.languages}
+    own, languages = ({word.lower() for word in words} for words in (entry.languages, query.languages))
     speaks = not languages or not own or ANY_LANGUAGE in own or bool(own & languages)
-    return speaks and (not domains or bool(domains & {word.lower() for word in entry.domains}))
+    return speaks and (not query.domains or bool(_shared_domains(entry, query)))
+
+
+def _shared_domains(entry: SkillEntry, query: SkillQuery) -> list[str]:
+    wanted = {word.lower() for word in query.domains}
+    return [word for word in entry.domains if word.lower() in wanted]
 
 
 def _shared_words(entry: SkillEntry, hit: SkillHit | None) -> int:
@@ -172,6 +181,5 @@ def _reason(entry: SkillEntry, query: SkillQuery, hit: SkillHit | None, matched:
     said = ", ".join(hit.words) if hit is not None else ""
     if query.words or matched:
         return " · ".join(filter(None, (said, matched)))
-    domains = {word.lower() for word in query.domains}
-    shared = [word for word in entry.domains if word.lower() in domains]
+    shared = _shared_domains(entry, query)
     return f"domain {', '.join(shared)}" if shared else "no words were given"
