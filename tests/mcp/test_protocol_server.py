@@ -12,7 +12,7 @@ import pytest
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.mcp.resources import Resources
-from agent_workbench.mcp.tools.served_tool import Arguments, JsonObject, ServedTool, schema_of
+from agent_workbench.mcp.tools.served_tool import Arguments, FailedCall, JsonObject, ServedTool, schema_of
 from agent_workbench.server_process.error_log import InertHandler
 
 pytestmark = pytest.mark.xdist_group("mcp")
@@ -134,10 +134,20 @@ async def test_results_are_whole_text_within_bounds() -> None:
         told = await client.call_tool("say", {})
         assert told.structured_content == {"half": "?", "inert": "\x1b]52;c;x\x07"}
         assert json.loads(told.content[0].text) == told.structured_content
-    async with serving(answering({"much": "x" * 1_000_001})) as client:
+    async with serving(answering({"much": ["x" * 2_200_001]})) as client:
         told = await client.call_tool("say", {})
         assert told.is_error
         assert "ask for less" in told.content[0].text
+    escaped = {"a file of a skill": '"\\' * 1_048_576}
+    async with serving(answering(dict(escaped))) as client:
+        assert (await client.call_tool("say", {})).structured_content == escaped
+
+
+async def test_a_call_that_failed_has_its_outcome_beside_the_reason() -> None:
+    async with serving(failing(FailedCall("timed out", {"stdout": "1\n", "timed_out": True}))) as client:
+        told = await client.call_tool("fail", {})
+    assert (told.is_error, told.content[0].text) == (True, "timed out")
+    assert told.structured_content == {"stdout": "1\n", "timed_out": True}
 
 
 def test_the_log_controls_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

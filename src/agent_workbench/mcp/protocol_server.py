@@ -16,10 +16,18 @@ from mcp.shared.exceptions import MCPError
 from agent_workbench.core.errors import UsageError, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.core.version import __version__
 from agent_workbench.mcp.prompts import listed_prompts, prompt_text
 from agent_workbench.mcp.resources import Resources, UnknownResource
-from agent_workbench.mcp.tools.served_tool import BadArguments, JsonObject, ServedTool, by_name, check_arguments
+from agent_workbench.mcp.tools.served_tool import (
+    BadArguments,
+    FailedCall,
+    JsonObject,
+    ServedTool,
+    by_name,
+    check_arguments,
+)
 
 NAME = "agent-workbench"
 TITLE = "Agent Workbench"
@@ -31,7 +39,8 @@ INSTRUCTIONS = (
 MAX_CALLS = 16
 PROGRESS_SECONDS = 5
 """Clients give up on a silent call after a minute or so, and a local model may think for longer."""
-MAX_RESULT_CHARS = 1_000_000
+MAX_RESULT_CHARS = 2_200_000
+"""Characters of a result as they are, not as JSON escapes them: a file of a skill may have 2 MiB."""
 LIST_SECONDS = 60
 DEFECT = "this is a defect of the workbench; its standard error has the traceback"
 
@@ -89,6 +98,8 @@ class ProtocolServer:
             return _answer(await self._finish(context, lambda: tool.call(arguments)))
         except BadArguments as error:
             return _failed(f"{tool.name}: {error}")
+        except FailedCall as failure:
+            return _failed(str(failure), failure.outcome)
         except WorkbenchError as error:
             return _failed(error_text(error))
         except Exception:
@@ -181,14 +192,30 @@ def _described(tool: ServedTool) -> wire.Tool:
 
 def _answer(value: JsonObject) -> wire.CallToolResult:
     """Return a result as text and as structure."""
-    text = _whole(json.dumps(value, ensure_ascii=False, allow_nan=False))
-    if len(text) > MAX_RESULT_CHARS:
-        return _failed(f"the result has {len(text):,} characters, more than {MAX_RESULT_CHARS:,}; ask for less")
+    if (size := _chars(value)) > MAX_RESULT_CHARS:
+        return _failed(f"the result has {size:,} characters, more than {MAX_RESULT_CHARS:,}; ask for less")
+    text = _json(value)
     return wire.CallToolResult(content=[wire.TextContent(text=text)], structured_content=json.loads(text))
 
 
-def _failed(why: str) -> wire.CallToolResult:
-    return wire.CallToolResult(content=[wire.TextContent(text=_whole(why))], is_error=True)
+def _failed(why: str, outcome: Mapping[str, JsonValue] | None = None) -> wire.CallToolResult:
+    told = json.loads(_json(outcome)) if outcome else None
+    return wire.CallToolResult(content=[wire.TextContent(text=_whole(why))], structured_content=told, is_error=True)
+
+
+def _json(value: Mapping[str, JsonValue]) -> str:
+    return _whole(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _chars(value: JsonValue) -> int:
+    """Return the number of characters of all texts of a value, its names and numbers included."""
+    match value:
+        case dict():
+            return sum(len(name) + _chars(each) for name, each in value.items())
+        case list():
+            return sum(map(_chars, value))
+        case _:
+            return len(value if isinstance(value, str) else str(value)) + 1
 
 
 def _whole(text: str) -> str:

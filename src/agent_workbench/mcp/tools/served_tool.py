@@ -33,6 +33,14 @@ class BadArguments(ValueError):
     """The reason why the arguments of a call are refused; it holds the argument's name."""
 
 
+class FailedCall(Exception):
+    """The reason why a tool that was called failed, with the outcome that it has even so; empty if it has none."""
+
+    def __init__(self, why: str, outcome: JsonObject) -> None:
+        super().__init__(why)
+        self.outcome = outcome
+
+
 class Arguments(Struct, frozen=True):
     """Checked arguments of a call."""
 

@@ -3,13 +3,12 @@
 import json
 from functools import partial
 
-from agent_workbench.core.errors import ToolError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.tools.strict_json import JsonError, read_json
-from agent_workbench.mcp.tools.served_tool import Arguments, JsonObject, ServedTool
+from agent_workbench.mcp.tools.served_tool import Arguments, FailedCall, JsonObject, ServedTool
 
 PARKED = " It runs only where approvals.script is auto and a sandbox confines it; else it is refused: a person decides."
 
@@ -36,11 +35,12 @@ async def _call(invocation: Invocation, tool: str, arguments: Arguments) -> Json
     from agent_workbench.api.extensions.skill_tools import call_skill_tool
 
     result = await call_skill_tool(invocation, tool, json.dumps(dict(arguments.values)))
-    if result.failed:
-        raise ToolError(result.text)
     try:
         structured = read_json(result.structured) if result.structured else None
     except JsonError:
         structured = None
-    told: JsonObject = structured if isinstance(structured, dict) else {"text": result.text}
-    return {**told, "cut_bytes": result.cut_bytes} if result.cut_bytes else told
+    outcome: JsonObject = structured if isinstance(structured, dict) else {}
+    cut: JsonObject = {"cut_bytes": result.cut_bytes} if result.cut_bytes else {}
+    if result.failed:
+        raise FailedCall(result.text, outcome and {**outcome, **cut})
+    return {**(outcome or {"text": result.text}), **cut}
