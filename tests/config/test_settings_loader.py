@@ -140,7 +140,21 @@ FAULTY = [
         "retrieval: {embeddings: {path: a.gguf, url: 'http://a'}}\n",
         "retrieval.embeddings.path and retrieval.embeddings.url are both set (.agent.yml:1:32 and .agent.yml:1:45)",
     ),
-    ("retrieval: {bm25: {}}\n", ".agent.yml:1:13: retrieval.bm25 is not supported yet by this version"),
+    ("retrieval: {bm25: {}}\n", ".agent.yml:1:13: 'retrieval.bm25' is no setting"),
+    ("bm25_k1: 1.2\n", ".agent.yml:1:1: 'bm25_k1' is no setting"),
+    ("retrieval: {chunker: {overlap: 3}}\n", ".agent.yml:1:23: unknown key 'overlap' in retrieval.chunker"),
+    (
+        "memory_summarise_threshold: 9\n",
+        ".agent.yml:1:1: unknown key 'memory_summarise_threshold'; did you mean 'memory.summarise_threshold'?",
+    ),
+    (
+        "memory_summarize_threshold: 9\n",
+        ".agent.yml:1:1: unknown key 'memory_summarize_threshold'; did you mean 'memory.summarise_threshold'?",
+    ),
+    (
+        "retrieval_chunker_max_tokens: 9\n",
+        ".agent.yml:1:1: unknown key 'retrieval_chunker_max_tokens'; did you mean 'retrieval.chunker.max_tokens'?",
+    ),
     ("a: [1, 2\n", ".agent.yml:2:1: this is not YAML: expected ',' or ']', but got '<stream end>'"),
     ("a: b: c\n", ".agent.yml:1:5: this is not YAML: mapping values are not allowed here"),
     ("a:\n\t- x\n", ".agent.yml:2:1: this is not YAML: found character '\\t' that cannot start any token"),
@@ -287,7 +301,7 @@ def test_the_environment_spells_every_type(tmp_path: Path) -> None:
         (
             "AGENT_RETRIEVAL__BM25",
             "1",
-            "environment variable AGENT_RETRIEVAL__BM25: retrieval.bm25",
+            "environment variable AGENT_RETRIEVAL__BM25: 'retrieval.bm25' is no setting",
         ),
         ("AGENT_SANDBOX__NETWORK", "1", "environment variable AGENT_SANDBOX__NETWORK: expected true or false, found 1"),
         ("AGENT_RETRIEVAL__TOP_N", "", "environment variable AGENT_RETRIEVAL__TOP_N: expected a whole number"),

@@ -1,5 +1,6 @@
 """Layers of settings: the values of one source (file, environment, flags) by dotted key."""
 
+import difflib
 import re
 import types
 import typing
@@ -10,7 +11,6 @@ from msgspec import Struct
 from agent_workbench.config.env_file import API_KEY, SETTING_OF, EnvFile
 from agent_workbench.config.schema import (
     ANY,
-    NOT_YET,
     KnownKeys,
     child_names,
     is_given_name,
@@ -31,6 +31,8 @@ FLAGS = {"model.path": "--model", "model.url": "--model-url", "roles": "--endpoi
 NO_KEYS = "keep keys out of files: name the environment variable that holds it in {}"
 KEY_NAME = "api_key_env"
 FORGE_KEY = "forge.token_env"
+NEARLY_THE_SAME = 0.9
+FIXED_WORD, FIXED_ADVICE = "bm25", "remove the key: code is ranked by BM25 with fixed constants"
 SECRET_WORDS = {"key", "apikey", "token", "secret", "password", "bearer", "authorization", "credentials"}
 
 
@@ -186,14 +188,26 @@ def _unknown(key: YamlScalar, path: str, known: KnownKeys) -> DocumentError:
             FORGE_KEY if FORGE_KEY.startswith(f"{path}.") else join(path if KEY_NAME in here else "model", KEY_NAME)
         )
         return DocumentError(key.start, f"{quoted(dotted)} does not belong in a file", NO_KEYS.format(belongs))
-    if dotted in NOT_YET or dotted.startswith("retrieval.chunker."):
-        return DocumentError(key.start, f"{dotted} is not supported yet by this version", "remove the key")
-    elsewhere = next((each for each in known if each.endswith(f".{key.text}") and ANY not in each), "")
+    if _is_fixed(dotted):
+        return DocumentError(key.start, f"{quoted(dotted)} is no setting", FIXED_ADVICE)
+    elsewhere = _key_elsewhere(key.text, path, known)
     proposal = f"; did you mean {elsewhere!r}?" if elsewhere else proposal
     where = f" in {path}" if path else ""
     return DocumentError(
         key.start, f"unknown key {quoted(key.text)}{where}{proposal}", f"known keys{where}: {', '.join(here)}"
     )
+
+
+def _key_elsewhere(name: str, path: str, known: KnownKeys) -> str:
+    """Return the key of a name in the wrong group, or of one at the top with `_` for each dot; else an empty text."""
+    plain = [each for each in known if ANY not in each]
+    flat = {each.replace(".", "_"): each for each in plain if "." in each and not path}
+    near = difflib.get_close_matches(name[:100], flat, 1, NEARLY_THE_SAME)
+    return next((each for each in plain if each.endswith(f".{name}")), flat[near[0]] if near else "")
+
+
+def _is_fixed(dotted: str) -> bool:
+    return FIXED_WORD in re.split(r"[._]", dotted.lower())
 
 
 def _names_a_secret(name: str) -> bool:
@@ -203,8 +217,8 @@ def _names_a_secret(name: str) -> bool:
 
 def _from_text(key: str, text: str, source: str, known: KnownKeys) -> object:
     """Return the value of a key from the text of a variable or a flag; lists are `[a, b]` or `a,b`."""
-    if key in NOT_YET:
-        raise ConfigError(f"{source}: {key} is not supported yet by this version", advice="remove it")
+    if _is_fixed(key):
+        raise ConfigError(f"{source}: {quoted(key)} is no setting", advice=FIXED_ADVICE)
     if is_group(key, known):
         inner = next(each for each in known if each.startswith(f"{key}.") or not known_key(key, known))
         raise ConfigError(f"{source}: {key} is a group of settings", advice=f"name a setting in it, such as {inner}")

@@ -11,7 +11,6 @@ from agent_workbench.core.settings import Settings
 
 # Keys whose field in the types has another name.
 RENAMED = {"retrieval.max_chunk_tokens": "retrieval.chunker.max_tokens"}
-NOT_YET = {"retrieval.bm25"}
 # Wildcard for a name that the user gives: the key `endpoints.*.url` matches `endpoints.local.url`.
 ANY = "*"
 # Names that environment variables can spell too: small letters, no double underscore.
