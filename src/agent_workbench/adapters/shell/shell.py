@@ -20,7 +20,7 @@ from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, 
 from agent_workbench.core.errors import SandboxError, ShellError, StorageError
 from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
 from agent_workbench.core.ports.workspace import Command, OnOutput
-from agent_workbench.core.repo.workspace import CommandOutcome, ResourceUse, SandboxFacts
+from agent_workbench.core.repo.workspace import TIMED_OUT, CommandOutcome, ResourceUse, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.system.command_bounds import bounds_text
 from agent_workbench.system.folder_trees import remove_tree
@@ -294,7 +294,7 @@ async def _finish(
         await _read_for(_TRACE_SECONDS, streams)
         await process.stop()
         await _read_for(_REST_SECONDS, streams)
-        return None, f"timed out after {timeout_seconds:g} s"
+        return None, f"{TIMED_OUT} after {timeout_seconds:g} s"
     finally:
         for stream in streams:
             stream.live.close()

@@ -48,7 +48,7 @@ class ScriptOutcome(Struct, frozen=True):
     @property
     def timed_out(self) -> bool:
         """True if the script was stopped because its time was over."""
-        return self.outcome.exit_code is None and self.outcome.reason.startswith("timed out")
+        return self.outcome.timed_out
 
     @property
     def text(self) -> str:

@@ -173,7 +173,8 @@ def _failing(event: TestsFinished) -> str:
     failed = next((each for each in event.results if not each.passed), None)
     if failed is None:
         return "the checks do not pass with the edits"
-    how = "did not end" if failed.exit_code is None else f"ended with exit code {failed.exit_code}"
+    stopped = f"did not end within {failed.seconds:.3g} s"
+    how = stopped if failed.exit_code is None else f"ended with exit code {failed.exit_code}"
     return f"the checks do not pass with the edits: `{failed.command}` {how}"
 
 

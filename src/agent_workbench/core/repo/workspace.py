@@ -157,6 +157,9 @@ class ResourceUse(RecordedValue, frozen=True):
         )
 
 
+TIMED_OUT = "timed out"
+
+
 class CommandOutcome(Struct, frozen=True):
     """Result of a command. `exit_code` is None if it was stopped; `reason` says why (timeout, cancelled).
 
@@ -169,6 +172,11 @@ class CommandOutcome(Struct, frozen=True):
     cut_bytes: int = 0
     reason: str = ""
     stderr: str = ""
+
+    @property
+    def timed_out(self) -> bool:
+        """True if the command was stopped because its time was over."""
+        return self.exit_code is None and self.reason.startswith(TIMED_OUT)
 
 
 class SandboxFacts(RecordedValue, frozen=True):

@@ -3,6 +3,9 @@
 from agent_workbench.core.settings import Limits
 from agent_workbench.core.state.session_state import Phase, TaskRun
 
+ROUNDING_SECONDS = 0.01
+"""Error of the recorded seconds of all commands of a baseline."""
+
 
 def spent(run: TaskRun, limits: Limits) -> str:
     """Return the limit that the run has reached, empty if none."""
@@ -23,15 +26,24 @@ def spent(run: TaskRun, limits: Limits) -> str:
 
 
 def seconds_left(run: TaskRun, used: float = 0.0) -> float | None:
-    """Return the seconds of work that the task has left, None if it has no bound. `used` ones are not recorded yet."""
+    """Return the seconds of work that the task has left, None if it has no bound. `used` ones are not recorded yet.
+
+    The baseline is no work of the task: it may take as long again, and counts only if it needs all of that.
+    """
     minutes = run.definition.budget.minutes
-    return None if minutes is None else max(0.0, minutes * 60 - run.working_seconds - used)
+    return None if minutes is None else max(0.0, minutes * 60 - _work_seconds(run) - used)
+
+
+def _work_seconds(run: TaskRun) -> float:
+    before = sum(each.seconds for each in run.baseline or ())
+    most = (run.definition.budget.minutes or 0.0) * 60
+    return run.working_seconds - (before if before + ROUNDING_SECONDS < most else 0.0)
 
 
 def time_spent(run: TaskRun) -> str:
     """Return the reason for which a task ends that has used its time."""
     most = run.definition.budget.minutes or 0.0
-    used = max(run.working_seconds / 60, most)
+    used = max(_work_seconds(run) / 60, most)
     if most < 1:
         return f"{used * 60:.1f} seconds of work were used of the {most * 60:g} in the task's budget"
     return f"{used:.1f} minutes of work were used of the {most:g} in the task's budget"

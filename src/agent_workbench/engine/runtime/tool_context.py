@@ -177,11 +177,15 @@ class ToolContext(Struct, frozen=True):
         """Return the bounds of the task's diffs."""
         return self.scope.patch_bounds()
 
+    @property
+    def command_limit(self) -> float:
+        """The seconds that a command may run, whatever the task has left."""
+        return self.task.constraints.timeout_seconds or self.settings.limits.command_seconds
+
     def command_seconds(self, used: float = 0.0) -> float:
         """Return the seconds that a command may run, after others of the same call ran for `used` seconds."""
-        most = self.task.constraints.timeout_seconds or self.settings.limits.command_seconds
         left = seconds_left(self.state.run, used) if self.state.run is not None else None
-        return most if left is None else min(most, left)
+        return self.command_limit if left is None else min(self.command_limit, left)
 
     async def check_file_count(self, paths: tuple[str, ...]) -> None:
         """Raise `PatchError` if the task would change more files than its constraints allow."""

@@ -5,6 +5,7 @@ from asyncio import to_thread
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.checks.failed_tests import failed_tests
 from agent_workbench.core.checks.failure_report import report_failure, report_hang
@@ -24,6 +25,7 @@ from agent_workbench.engine.runtime.tool_context import ToolContext
 OUTPUT_CHARS, BRIEF_CHARS = 6_000, 1_300
 """Characters of a failed command's output that a prompt shows: before `FAILING_FIRST`, and since."""
 HANG_CHARS = 4_500
+TIME_IS_OVER = "the time of the task was used up"
 NAMED_TESTS = 10
 NAMED_PATHS = 50
 _MISREAD = re.compile(r"^$|[\s,\"]")
@@ -69,7 +71,10 @@ async def run_command(context: ToolContext, line: str, used: float = 0.0) -> Com
         private=True,
         linked=context.workspace.facts.linked,
     )
-    return await context.stoppable.run(context.ports.shell.run(command, context.on_output))
+    outcome = await context.stoppable.run(context.ports.shell.run(command, context.on_output))
+    if outcome.timed_out and command.timeout_seconds < context.command_limit:
+        return replace(outcome, reason=f"stopped after {command.timeout_seconds:.3g} s: {TIME_IS_OVER}")
+    return outcome
 
 
 async def run_checks(context: ToolContext, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:
