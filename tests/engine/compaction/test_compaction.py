@@ -239,6 +239,9 @@ async def test_where_the_model_cannot_sum_up_the_workbench_does(tmp_path: Path, 
         assert ours.by is e.Author.WORKBENCH
         assert 'read_file {"path": "long1.txt"}: ok: long1.txt, lines 1 to 30 of 30' in ours.summary
         assert not of(stage, e.TroubleMet)
+        why = {"Summary: …": "too short for a summary: 0 ", "": "too short", call("list_files"): "that is a step"}
+        refused = [event.reason for event in stage.events if isinstance(event, e.ActionRejected)]
+        assert not isinstance(vain, str) or [why[vain] in reason for reason in refused] == [True]
 
 
 async def test_a_server_that_refuses_the_prompt_as_too_long_is_asked_for_a_summary(tmp_path: Path) -> None:

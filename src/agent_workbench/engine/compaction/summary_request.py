@@ -9,6 +9,7 @@ from agent_workbench.core.events import (
     ActionRejected,
     Author,
     ContextFilled,
+    ModelAnswered,
 )
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, Preimage, Verdict
@@ -62,21 +63,35 @@ async def propose_summary(session: SessionContext) -> None:
         return
     summary = parse_summary(answer.text)
     if session.run.notes_full:
-        await _propose_notes(session, answer.step, summary)
+        await _propose_notes(session, answer, summary)
         return
     if summary:
         await _propose(session, summary, Author.MODEL)
         return
-    await session.record(ActionRejected(answer.step, "that is no summary; the workbench writes one"))
+    await session.record(ActionRejected(answer.step, f"{_summary_problem(answer.text)}; the workbench writes one"))
     await _propose_own(session)
 
 
 def parse_summary(answer: str) -> str:
     """Return the summary in an answer, empty if it holds none."""
-    text = answer.strip().removeprefix(PREFIX).strip()
-    is_step = ACTION_LINE.search(text) is not None
-    words = sum(letter.isalnum() for letter in text)
-    return "" if is_step or words < MIN_CHARS else text
+    return "" if _summary_problem(answer) else _without_prefix(answer)
+
+
+def _without_prefix(answer: str) -> str:
+    return answer.strip().removeprefix(PREFIX).strip()
+
+
+def _summary_problem(answer: str) -> str:
+    """Return why an answer holds no summary, empty if it holds one."""
+    text = _without_prefix(answer)
+    if ACTION_LINE.search(text):
+        return "that is a step, no summary"
+    size = sum(letter.isalnum() for letter in text)
+    return (
+        f"that is too short for a summary: {size} letters and digits of at least {MIN_CHARS}"
+        if size < MIN_CHARS
+        else ""
+    )
 
 
 async def _ask(session: SessionContext, tokens: int = 0) -> bool:
@@ -125,9 +140,10 @@ async def _propose(session: SessionContext, summary: str, by: Author) -> None:
     await propose_draft(session, COMPACT_TOOL, draft)
 
 
-async def _propose_notes(session: SessionContext, step: int, summary: str) -> None:
+async def _propose_notes(session: SessionContext, answer: ModelAnswered, summary: str) -> None:
     if not summary:
-        await session.record(ActionRejected(step, "that is no summary; the scratchpad stays as it is"))
+        why = _summary_problem(answer.text)
+        await session.record(ActionRejected(answer.step, f"{why}; the scratchpad stays as it is"))
         return
     run = session.run
     path = session.ports.memory.path(run.task, run.fork)
