@@ -18,7 +18,7 @@ from agent_workbench.bootstrap.set_up import RepoSetup
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
-from agent_workbench.bootstrap.stores import past_figures, rule_store, session_store, system_clock
+from agent_workbench.bootstrap.stores import audit_index, past_figures, rule_store, session_store, system_clock
 from agent_workbench.bootstrap.tool_servers import tool_servers
 from agent_workbench.core.invocation import Invocation
 
@@ -252,6 +252,7 @@ class RepoContext:
             model=self.model(settings, say),
             endpoints=self.endpoint_models(settings, say),
             retriever=retriever,
+            audit=audit_index(self.root, self.local_sessions(settings).audit_source()),
             tool_sources=(
                 skill_tools(self.root, settings, self.invocation, skills, shell, self.skills_trusted),
                 *tool_servers(settings, self.root, self.invocation.environ),

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.cli.verbs.models.chat_output import ChatPrinter
 from agent_workbench.core.errors import ContextOverflow, ModelUnavailable
@@ -23,7 +24,9 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.events.log_lines import log_line
+from agent_workbench.core.history.audit_records import AuditDecision, AuditEntry
 from agent_workbench.core.hook_answers import HookOutcome
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.intents import (
     AbortTask,
     ExpandPrompt,
@@ -38,7 +41,8 @@ from agent_workbench.core.intents.outcomes import Accepted, PromptExpanded, Refu
 from agent_workbench.core.intents.plan import ProposePlan
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.proposals import ProposalStage
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposals import ProposalStage, Verdict
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.core.settings.hooks import HookPoint, HookSettings
@@ -54,6 +58,7 @@ from tests.engine.stage import T1, Stage, a_stage, call, reopened
 from tests.fakes.hooks import ScriptedHooks
 from tests.fakes.line_tools import LineTools
 from tests.fakes.ports import Cut, Hang
+from tests.fakes.stores import MemoryAuditIndex
 
 ANY = {"type": "object"}
 SOURCES: dict[str, list[dict[str, object]]] = {
@@ -101,6 +106,27 @@ def assert_reruns(stage: Stage) -> None:
     assert len(again) >= sum(isinstance(each, PromptBuilt) for each in stage.events)
 
 
+async def test_it_reads_the_audit(tmp_path: Path) -> None:
+    index = MemoryAuditIndex()
+    time = "2026-01-01T03:04:04.000000Z"
+    places = (SessionId("20260102T030405-abc234"), TaskId("T-7"))
+    await index.add(AuditEntry(*places, TaskStatus.FAILED, time, 9, "0" * 64, reason="the tests hang"))
+    made = (*places, ProposalId("P-3"), Permission.COMMIT, Verdict.APPROVE, "user", time)
+    await index.add(AuditDecision(*made, 8, "0" * 64, subject="Fix the parser"))
+    asked = [call("query_audit", json.dumps({"about": about})) for about in ("failures", "decisions", "nothing")]
+    async with a_stage(tmp_path, (*asked, "Answer: So it is.")) as stage:
+        stage.session.ports = replace(stage.session.ports, audit=index)
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await said(front, "who approved it?")
+        found = [event.output for event in stage.events if isinstance(event, ActionFinished)]
+        assert ["the tests hang" in found[0], "Fix the parser" in found[1]] == [True, True]
+        assert "approved" in found[1]
+        (refused,) = (event.reason for event in stage.events if isinstance(event, ActionRejected))
+        assert "decisions" in refused
+        assert_reruns(stage)
+
+
 async def test_a_question_becomes_calls_and_a_reply_and_reruns_to_the_byte(tmp_path: Path) -> None:
     sayings = (READ, "Thought: I know.\nAnswer: **wrong**\n", "Answer: Still wrong.")
     async with a_stage(tmp_path, sayings) as stage:
@@ -110,7 +136,7 @@ async def test_a_question_becomes_calls_and_a_reply_and_reruns_to_the_byte(tmp_p
             assert chat_of(stage).reply == ChatReplied(2, "**wrong**")
             await said(front, "sure?")
         started = next(each for each in stage.events if isinstance(each, ChatStarted))
-        assert [spec.name for spec in started.specs] == [*READS, "consult"]
+        assert [spec.name for spec in started.specs] == [*READS, "consult", "query_audit"]
         finished = next(each for each in stage.events if isinstance(each, ActionFinished))
         assert "wrong" in finished.observation
         prompts = [each for each in stage.events if isinstance(each, PromptBuilt)]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # loaded when a question is asked
     from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.audit_records import (
+        AnyPage,
+        AnyQuery,
         AuditDecision,
         AuditEntry,
         AuditPage,
@@ -44,6 +46,13 @@ async def audit_decisions(invocation: Invocation, query: "DecisionQuery") -> "De
 async def audit_costs(invocation: Invocation, query: "CostQuery") -> "CostPage":
     """Return sums of the costs that fit; raise `UsageError` for a query outside of the bounds."""
     return await _answer(invocation, lambda index, now: index.costs(query, now))
+
+
+async def audit_answer(invocation: Invocation, query: "AnyQuery") -> "AnyPage":
+    """Return the page that answers a query of any kind; raise `UsageError` for one outside of the bounds."""
+    from agent_workbench.core.ports.audit_index import ask
+
+    return await _answer(invocation, lambda index, now: ask(index, query, now))
 
 
 async def share_audit(repo: "RepoContext") -> str:

@@ -12,6 +12,7 @@ from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.text.messages import quoted
 
 MAX_ENTRIES = 1_000
 MAX_DAYS = 365
@@ -193,7 +194,32 @@ class CostPage(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def check_query(query: AuditQuery | DecisionQuery | CostQuery) -> None:
+AnyQuery = AuditQuery | DecisionQuery | CostQuery
+AnyPage = AuditPage | DecisionPage | CostPage
+SUBJECTS = ("tasks", "failures", "decisions", "costs")
+
+
+def query_about(subject: str, *, service: str, task: str, by: str, days: int, limit: int) -> AnyQuery:
+    """Return the query of a question about one of `SUBJECTS`; `task` and `by` are filters of decisions alone.
+
+    Raises `UsageError` for another subject, and for a page or a span outside of the bounds.
+    """
+    query: AnyQuery
+    match subject:
+        case "tasks" | "failures":
+            status = TaskStatus.FAILED if subject == "failures" else None
+            query = AuditQuery(status, service, days=days, limit=limit)
+        case "decisions":
+            query = DecisionQuery(service, task=task, by=by, days=days, limit=limit)
+        case "costs":
+            query = CostQuery(service, days=days, limit=limit)
+        case _:
+            raise UsageError(f"the audit knows no {quoted(subject)}", advice=f"ask for {', '.join(SUBJECTS)}")
+    check_query(query)
+    return query
+
+
+def check_query(query: AnyQuery) -> None:
     """Raise `UsageError` for a page or a span outside of the bounds."""
     failures = isinstance(query, AuditQuery) and query.status is TaskStatus.FAILED
     for name, value, least, most in (

@@ -6,6 +6,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from agent_workbench.core.history.audit_records import (
+    AnyPage,
+    AnyQuery,
     AuditPage,
     AuditQuery,
     AuditRecord,
@@ -45,6 +47,17 @@ class AuditIndex(Protocol):
 
     async def rebuild(self, records: Iterable[AuditRecord]) -> None:
         """Replace the whole content at once: a query at the same time sees all of the old content or of the new."""
+
+
+async def ask(index: AuditIndex, query: AnyQuery, now: str) -> AnyPage:
+    """Return the page that answers a query."""
+    match query:
+        case AuditQuery():
+            return await index.query(query, now)
+        case DecisionQuery():
+            return await index.decisions(query, now)
+        case CostQuery():
+            return await index.costs(query, now)
 
 
 class JournalStamp(Struct, frozen=True):

@@ -13,7 +13,8 @@ from agent_workbench.engine.runtime.tool_context import ToolContext
 NO_TASK = Task(TaskId("chat"), "a conversation")
 """Bounds of the calls in a chat: every file that it shows may be read."""
 CONSULT = "consult"
-"""Tool that a chat offers whether or not tasks have it."""
+CHAT_TOOLS = (CONSULT, "query_audit")
+"""Tools that a chat offers whether or not tasks have them."""
 OFFERED = frozenset({Permission.READ, Permission.SCRIPT, Permission.EXTERNAL, Permission.KNOWLEDGE})
 """Permissions of the tools in a chat: none of them changes the repository's files."""
 
@@ -22,7 +23,7 @@ async def start_chat(session: SessionContext) -> None:
     """Make the session a chat, with the tools that there are now."""
     for problem in await session.tools.refresh():
         session.publisher.notify(problem)
-    specs = session.tools.allowed_specs((*session.settings.tools_allowed, CONSULT), skills=True)
+    specs = session.tools.allowed_specs((*session.settings.tools_allowed, *CHAT_TOOLS), skills=True)
     await session.record(ChatStarted(VERSION, tuple(spec for spec in specs if _is_offered(spec))))
 
 

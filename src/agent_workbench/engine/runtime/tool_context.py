@@ -14,6 +14,7 @@ from agent_workbench.core.patch.rewrite.file_piece import FilePiece, locate
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import TaskFigures
+from agent_workbench.core.ports.audit_index import AuditIndex
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.custom_prompts import CustomPrompts
 from agent_workbench.core.ports.hooks import Hooks
@@ -55,7 +56,8 @@ class Ports(Struct, frozen=True):
     values of secret environment variables, as the journal stores it. `past_speed` returns the prompt tokens that a
     model read in a second in the repo's earlier sessions, 0.0 if none tells. `past_figures` returns what the tasks done
     in these sessions cost. `withdraw` takes tasks back from the queue, with the reason, and returns those that ended.
-    Without `playbooks` none can be used. `backlog` returns what other machines cannot read of the session yet.
+    Without `playbooks` none can be used, and without `audit` it cannot be read. `backlog` returns what other machines
+    cannot read of the session yet.
     """
 
     workspaces: Workspaces
@@ -80,6 +82,7 @@ class Ports(Struct, frozen=True):
     past_figures: Callable[[], Awaitable[Sequence[TaskFigures]]] = no_figures
     withdraw: Callable[[Sequence[str], str], Awaitable[Sequence[str]]] = no_queue
     playbooks: Playbooks | None = None
+    audit: AuditIndex | None = None
     backlog: Callable[[], Backlog] = Backlog
 
 

@@ -3,6 +3,9 @@
 import asyncio
 from functools import partial
 
+from msgspec import to_builtins
+
+from agent_workbench.core.history.audit_records import MAX_DAYS, MAX_ENTRIES, SUBJECTS, query_about
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.repo.retrieval import CodeQuery
@@ -20,6 +23,7 @@ from agent_workbench.views.reports.json_documents import plan_document, results_
 
 MOST_RESULTS = 50
 RESULTS = 10
+AUDIT_DAYS, AUDIT_ROWS = 30, 100
 MOST_GOAL_CHARS = 4_000
 
 
@@ -60,6 +64,13 @@ def repo_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
             "here: the person uses `agent inbox` or `agent tui`.",
             schema_of({}, task),
             partial(_inbox_list, invocation),
+        ),
+        ServedTool(
+            "audit",
+            "Read the audit trail of this repository: which tasks ended how (`tasks`, `failures`), who decided what "
+            "and when (`decisions`), and what it cost (`costs`); the newest first.",
+            schema_of({"about": name_field(", ".join(SUBJECTS))}, _filters()),
+            partial(_audit, invocation),
         ),
         ServedTool(
             "list_models",
@@ -113,6 +124,31 @@ async def _inbox_list(invocation: Invocation, arguments: Arguments) -> JsonObjec
     async with opened_inbox(invocation) as inbox:
         rows = view_inbox(await inbox.items(InboxFilter(task=arguments.text("task"))), inbox.now())
     return {"waiting": [row_document(row) for row in rows]}
+
+
+def _filters() -> dict[str, JsonObject]:
+    return {
+        "service": name_field("only this service"),
+        "task": name_field("only decisions of this task"),
+        "by": name_field("only decisions by whoever begins so, such as user or policy"),
+        "days": number_field(f"of the last so many days ({AUDIT_DAYS})", MAX_DAYS),
+        "limit": number_field(f"maximum number of records ({AUDIT_ROWS})", MAX_ENTRIES),
+    }
+
+
+async def _audit(invocation: Invocation, arguments: Arguments) -> JsonObject:
+    from agent_workbench.api.records.audit import audit_answer
+
+    query = query_about(
+        arguments.text("about"),
+        service=arguments.text("service"),
+        task=arguments.text("task"),
+        by=arguments.text("by"),
+        days=arguments.number("days", AUDIT_DAYS),
+        limit=arguments.number("limit", AUDIT_ROWS),
+    )
+    page: JsonObject = to_builtins(await audit_answer(invocation, query))
+    return page
 
 
 async def _list_models(invocation: Invocation, _: Arguments) -> JsonObject:

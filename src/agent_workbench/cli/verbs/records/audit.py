@@ -119,7 +119,7 @@ def count(options: argparse.Namespace) -> int:
 def who_decided(options: argparse.Namespace) -> int:
     """Print the decisions that fit all filters."""
     from agent_workbench.api.records.audit import audit_decisions
-    from agent_workbench.views.reports.audit import decision_line
+    from agent_workbench.core.history.audit_lines import decision_line
 
     query = DecisionQuery(
         options.service, options.intent, options.task, options.by, options.days, options.limit, options.offset
@@ -135,7 +135,7 @@ def who_decided(options: argparse.Namespace) -> int:
 def spent(options: argparse.Namespace) -> int:
     """Print sums of tokens and dollars."""
     from agent_workbench.api.records.audit import audit_costs
-    from agent_workbench.views.reports.audit import cost_line, cost_text
+    from agent_workbench.core.history.audit_lines import cost_line, cost_text
 
     by = tuple(CostKey(each) for each in options.by) if options.by else tuple(CostKey)
     query = CostQuery(options.service, options.intent, by, options.days, options.limit, options.offset)
@@ -153,7 +153,7 @@ def spent(options: argparse.Namespace) -> int:
 
 def _print_tasks(options: argparse.Namespace, query: AuditQuery) -> int:
     from agent_workbench.api.records.audit import audit_entries
-    from agent_workbench.views.reports.audit import entry_line
+    from agent_workbench.core.history.audit_lines import entry_line
 
     check_query(query)  # before the repository is looked for
     page = asyncio.run(audit_entries(_invocation(), query))
@@ -171,7 +171,7 @@ def _print(
     what: str,
 ) -> int:
     """Print the lines of a page; return the exit code."""
-    from agent_workbench.views.reports.audit import page_line
+    from agent_workbench.core.history.audit_lines import page_line
 
     for line in lines:
         say(line)

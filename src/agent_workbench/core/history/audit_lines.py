@@ -1,11 +1,39 @@
 """Lines of text for the answers of the audit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from agent_workbench.core.history.audit_records import AuditDecision, AuditEntry, CostSum
+from agent_workbench.core.history.audit_records import (
+    AnyPage,
+    AuditDecision,
+    AuditEntry,
+    AuditPage,
+    CostPage,
+    CostSum,
+    DecisionPage,
+)
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 
 NONE = "-"
+
+
+def page_lines(page: AnyPage) -> Iterator[str]:
+    """Yield the lines of a page, then how many others there are, and what is missing of the answer."""
+    rows = _rows(page)
+    yield from rows
+    if page.total > len(rows):
+        yield f"{page.total - len(rows):,} more are not shown"
+    yield from page.notes
+    yield from (f"{each.session} is damaged: {each.problem}" for each in page.problems)
+
+
+def _rows(page: AnyPage) -> tuple[str, ...]:
+    match page:
+        case AuditPage():
+            return tuple(map(entry_line, page.entries))
+        case DecisionPage():
+            return tuple(map(decision_line, page.decisions))
+        case CostPage():
+            return tuple(map(cost_line, page.sums))
 
 
 def entry_line(entry: AuditEntry) -> str:
