@@ -18,7 +18,14 @@ from agent_workbench.bootstrap.set_up import RepoSetup
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.bootstrap.skill_tools import skill_tools
-from agent_workbench.bootstrap.stores import audit_index, past_figures, rule_store, session_store, system_clock
+from agent_workbench.bootstrap.stores import (
+    audit_index,
+    past_figures,
+    past_speed,
+    rule_store,
+    session_store,
+    system_clock,
+)
 from agent_workbench.bootstrap.tool_servers import tool_servers
 from agent_workbench.core.invocation import Invocation
 
@@ -32,7 +39,6 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.config.trust.repo_trust import RepoTrust
-    from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.ports.stores import SessionStore
@@ -215,16 +221,12 @@ class RepoContext:
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Return an adapter for every port, those that must be closed last. Blocks while modules are loaded."""
-        from agent_workbench.adapters.journal.past_events import past_reading_speed
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
         from agent_workbench.adapters.tools.schema_checker import SchemaChecker
         from agent_workbench.engine.runtime.tool_context import Ports
         from agent_workbench.system.user_dirs import state_dir
-
-        async def past_speed(facts: "ModelFacts") -> float:
-            return await asyncio.to_thread(lambda: past_reading_speed(self.sessions_dir(settings), facts))
 
         if settings.database.active:
             share_tasks(self, settings, self.sessions(settings))
@@ -246,7 +248,7 @@ class RepoContext:
             inbox=repo_decisions(self, settings, self.sessions(settings)),
             environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
-            past_speed=past_speed,
+            past_speed=partial(past_speed, self.sessions_dir(settings)),
             past_figures=partial(past_figures, self.sessions_dir(settings), partial(self.sessions, settings)),
             schemas=SchemaChecker(self.invocation.environ),
             model=self.model(settings, say),

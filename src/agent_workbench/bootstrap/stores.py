@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.journal.tombstones import Tombstones
     from agent_workbench.core.ids import SessionId
+    from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.plan.estimates import TaskFigures
     from agent_workbench.core.ports.audit_index import AuditSource
     from agent_workbench.core.ports.machine import Clock
@@ -94,6 +95,13 @@ def local_inbox() -> "Inbox":
     from agent_workbench.system.user_dirs import state_dir
 
     return LocalInbox(state_dir() / "inbox")
+
+
+async def past_speed(sessions_dir: Path, facts: "ModelFacts") -> float:
+    """Return the prompt tokens that a model read in a second in earlier sessions, 0.0 if none tells."""
+    from agent_workbench.adapters.journal.past_events import past_reading_speed
+
+    return await asyncio.to_thread(past_reading_speed, sessions_dir, facts)
 
 
 async def past_figures(
