@@ -6,10 +6,11 @@ import pytest
 from acp import schema as wire
 from msgspec.structs import replace
 
+from agent_workbench.acp.event_updates import EventUpdates
 from agent_workbench.acp.gate import Gate, GateAnswer
 from agent_workbench.acp.gate_question import gate_question
 from agent_workbench.acp.tool_calls import MAX_SHOWN_CHARS
-from agent_workbench.core.events import ActionProposed
+from agent_workbench.core.events import ActionProposed, Recorded
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, ChangeRule, Intent, RejectProposal
 from agent_workbench.core.intents.outcomes import Accepted, Outcome
@@ -34,7 +35,7 @@ def diff(text: str, **fields: object) -> Proposal:
     return replace(made, **fields)
 
 
-def shown(call: wire.ToolCallUpdate) -> str:
+def shown(call: wire.ToolCallUpdate | wire.ToolCallStart) -> str:
     """Return all texts that a client gets of a call."""
     return "\n".join(
         each.content.text
@@ -51,6 +52,8 @@ def kinds(options: Sequence[wire.PermissionOption]) -> list[str]:
 def test_a_plain_diff_is_one_and_its_rules_are_named_first() -> None:
     asked = gate_question(*asked_of(diff("new")), "/repo")
     assert "DIFF /repo/src/a.py old\n>new\n" in shown(asked.call)
+    # A client that only counts the lines of a diff shows its text.
+    assert "-old\n+new\n" in shown(asked.call)
     assert [(each.path, each.line) for each in asked.call.locations or ()] == [("/repo/src/a.py", 1)]
     always = [each.name for each in asked.options if each.kind == "allow_always"]
     assert always == [
@@ -58,6 +61,13 @@ def test_a_plain_diff_is_one_and_its_rules_are_named_first() -> None:
         "diff of src/**: always in this session",
         "diff of any file (wide): always in this session",
     ]
+
+
+def test_the_call_itself_has_both_forms_too() -> None:
+    (update,) = EventUpdates("/repo", whole=False).of(Recorded(1, "", ActionProposed(diff("new"))))
+    assert isinstance(update, wire.ToolCallStart)
+    assert "DIFF /repo/src/a.py old\n>new\n" in shown(update)
+    assert "-old\n+new\n" in shown(update)
 
 
 def test_whole_files_are_shown_where_they_are_known() -> None:

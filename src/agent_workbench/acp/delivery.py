@@ -17,7 +17,7 @@ from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptExpan
 from agent_workbench.core.intents.plan import AddTask, DraftTask
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import ENDED
-from agent_workbench.core.text.markdown import fenced, plain
+from agent_workbench.core.text.markdown import fenced, literal
 
 ABORT = "/abort"
 MAX_NOTE_CHARS = 2_000
@@ -92,7 +92,7 @@ class Delivery:
         if not isinstance(drafted, TaskDrafted):
             return _why_not(drafted)
         for remark in drafted.draft.remarks:
-            await self._thread.editor.say(self._thread.session, plain(remark, MAX_NOTE_CHARS))
+            await self._thread.editor.say(self._thread.session, literal(remark, MAX_NOTE_CHARS))
         added = await self._outcome(AddTask(drafted.draft.task))
         if not isinstance(added, TaskAdded):
             return _why_not(added)
@@ -102,7 +102,7 @@ class Delivery:
         """Return why an intent is refused; tell the user the note of one that is not."""
         outcome = await self._outcome(intent)
         if isinstance(outcome, Accepted) and outcome.note:
-            await self._thread.editor.say(self._thread.session, plain(outcome.note, MAX_NOTE_CHARS))
+            await self._thread.editor.say(self._thread.session, literal(outcome.note, MAX_NOTE_CHARS))
         return _why_not(outcome)
 
     async def _outcome(self, intent: Intent) -> Outcome:
@@ -110,4 +110,4 @@ class Delivery:
 
 
 def _why_not(outcome: Outcome) -> str:
-    return plain(outcome.reason, MAX_NOTE_CHARS) if isinstance(outcome, Refused) else ""
+    return literal(outcome.reason, MAX_NOTE_CHARS) if isinstance(outcome, Refused) else ""

@@ -10,10 +10,10 @@ from agent_workbench.acp.tool_calls import (
     AS_DIFFS,
     MAX_SHOWN_CHARS,
     Content,
+    both_forms,
     diff_content,
     kind_of,
     output_content,
-    patch_content,
     places_of,
     size_of,
     title_of,
@@ -39,7 +39,7 @@ from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.text.markdown import plain
+from agent_workbench.core.text.markdown import literal
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.core.tools.spec import FINISH
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
@@ -87,7 +87,7 @@ class EventUpdates:
             case UserSaid() if self._whole:
                 yield user_message(sanitize(event.text))
             case TaskCommitted() | TaskMerged() | TaskRolledBack() | TaskFinished() | TroubleMet() | AbortAsked():
-                yield message(f"{plain(log_line(event), MAX_REASON_CHARS)}\n\n")
+                yield message(f"{literal(log_line(event), MAX_REASON_CHARS)}\n\n")
             case _:
                 pass
 
@@ -124,7 +124,7 @@ class EventUpdates:
         if not 0 < len(proposal.diff) <= MAX_SHOWN_CHARS:
             return []
         found = diff_content(proposal, self._root) if proposal.kind in AS_DIFFS else None
-        content = found if found is not None else patch_content(proposal.diff)
+        content = both_forms(found, proposal.diff)
         return content if size_of(content) <= MAX_SHOWN_CHARS else []
 
     def _changed(self, event: ActionDecided | ActionFinished) -> Iterator[Update]:

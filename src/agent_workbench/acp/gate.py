@@ -17,7 +17,7 @@ from agent_workbench.acp.gate_question import (
 from agent_workbench.core.intents import ApproveProposal, ChangeRule, Intent, RejectProposal, SkipProposal
 from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.rules.stored_rules import RuleScope
-from agent_workbench.core.text.markdown import plain
+from agent_workbench.core.text.markdown import literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,6 +80,6 @@ class Gate:
         for intent in intents:
             outcome = await self._handle.submit(intent)
             if isinstance(outcome, Refused):
-                await self._editor.say(session, f"That was not recorded: {plain(outcome.reason)}.")
+                await self._editor.say(session, f"That was not recorded: {literal(outcome.reason)}.")
                 break
         return GateAnswer.DECIDED

@@ -9,10 +9,10 @@ from agent_workbench.acp.tool_calls import (
     AS_DIFFS,
     MAX_SHOWN_CHARS,
     Content,
+    both_forms,
     change_content,
     diff_content,
     kind_of,
-    patch_content,
     places_of,
     size_of,
     text_content,
@@ -109,7 +109,7 @@ def _content(update: SessionUpdate, proposal: Proposal, root: str, changes: Sequ
     diffs = None
     if proposal.kind in AS_DIFFS and view.diff == proposal.diff:
         diffs = change_content(changes, root) if changes else diff_content(proposal, root)
-    return [*found, *(diffs if diffs is not None else patch_content(view.diff))]
+    return [*found, *both_forms(diffs, view.diff)]
 
 
 def _too_long(update: SessionUpdate) -> str:

@@ -21,7 +21,7 @@ from agent_workbench.core.plan import Plan
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import ApprovalMode
-from agent_workbench.core.text.markdown import plain
+from agent_workbench.core.text.markdown import literal
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 from acp import schema as wire  # isort: skip
@@ -187,7 +187,7 @@ class EditorThread:
         for notice in update.live.notices:
             if notice.number > self._notices:
                 self._notices = notice.number
-                await self.editor.say(self.session, plain(notice.text, 2_000))
+                await self.editor.say(self.session, literal(notice.text, 2_000))
 
     def _wake(self) -> None:
         self.news.set()

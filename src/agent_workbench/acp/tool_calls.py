@@ -84,6 +84,11 @@ def diff_content(proposal: Proposal, root: str) -> list[Content] | None:
     return _checked([each for file in _files(proposal) for each in _hunks(file, root)])
 
 
+def both_forms(diffs: Sequence[Content] | None, diff: str) -> list[Content]:
+    """Return a change as the protocol's diffs, if it has any, and as text: some clients show only a count of a diff."""
+    return [*(diffs or ()), *patch_content(diff)]
+
+
 def patch_content(diff: str) -> list[Content]:
     """Return a unified diff as text, in which nothing is invisible."""
     return [text_content(fenced_whole(diff.removesuffix("\n"), "diff"))] if diff else []

@@ -17,7 +17,7 @@ from agent_workbench.core.intents import AnswerQuestion, Intent, Leave, PauseTas
 from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import PreflightQuestion, SessionUpdate
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.text.markdown import fenced_whole, plain
+from agent_workbench.core.text.markdown import fenced_whole, literal
 from agent_workbench.views.gate.diff_pane import proposal_key
 from agent_workbench.views.gate.gate_bar import GateMode, view_gate
 
@@ -174,11 +174,11 @@ class Turn:
         """Return the end of a turn whose session has ended; raise what ended it."""
         await self._thread.handle.wait()
         if update.farewell:
-            await self._tell(plain(update.farewell, MAX_TOLD_CHARS))
+            await self._tell(literal(update.farewell, MAX_TOLD_CHARS))
         return "end_turn"
 
     async def _failed(self, error: WorkbenchError) -> StopReason:
-        await self._tell(plain(error_text(error), MAX_TOLD_CHARS))
+        await self._tell(literal(error_text(error), MAX_TOLD_CHARS))
         return "refusal"
 
     async def _stop(self, update: SessionUpdate) -> StopReason:

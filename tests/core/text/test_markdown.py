@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from agent_workbench.core.text.markdown import cell, code, fenced, plain
+from agent_workbench.core.text.markdown import cell, code, fenced, literal, plain
 
 INSIDE_FENCE = "before\n````\n# a heading\n</details>\n```"
 
@@ -26,6 +26,23 @@ INSIDE_FENCE = "before\n````\n# a heading\n</details>\n```"
 )
 def test_prose_is_plain(text: str, shown: str) -> None:
     assert plain(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("T-1 done: committed on agent/T-1", "T-1 done: committed on agent/T-1"),
+        ("Keep test_a.py and b_c.py as they are", "Keep `test_a.py` and `b_c.py` as they are"),
+        ("[click me](https://evil.example) **now**", "`[click me](https://evil.example) **now**`"),
+        ("fixes #12 of @ada", "fixes `#12` of `@ada`"),
+        ("- [x] done", "`- [x]` done"),
+        ("1. first", "`1.` first"),
+        ("see `x`", "see `` `x` ``"),
+        ("", ""),
+    ],
+)
+def test_words_with_marks_are_spans_of_code(text: str, shown: str) -> None:
+    assert literal(text) == shown
 
 
 @pytest.mark.parametrize("text", ["a `b` c", "``", "```x```", "`", "pl|ain"])

@@ -1,6 +1,7 @@
 """Foreign text in Markdown: it renders literally and cannot link, mention, format, or end its container."""
 
 import re
+from itertools import groupby
 
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 
@@ -21,6 +22,16 @@ def plain(text: str, limit_chars: int = 400) -> str:
 def _escaped_lead(match: re.Match[str]) -> str:
     # A digit cannot be escaped, but an empty comment separates it from what follows.
     return f"{match[0]}<!-- -->" if match[0].isdigit() else f"\\{match[0]}"
+
+
+def literal(text: str, limit_chars: int = 400) -> str:
+    """Return a text as one line of Markdown that reads well unrendered too: words with marks are code spans."""
+    words = sanitize_line(text, limit_chars).split(" ")
+    marked = [bool(_MARKUP.search(each) or _LINKED.search(each)) for each in words]
+    marked[0] = marked[0] or bool(_LEAD.match(words[0]))
+    grouped = groupby(zip(marked, words, strict=True), key=lambda each: each[0])
+    phrases = ((is_marked, " ".join(word for _, word in group)) for is_marked, group in grouped)
+    return " ".join(code(phrase, limit_chars) if is_marked else phrase for is_marked, phrase in phrases)
 
 
 def code(text: str, limit_chars: int = 200) -> str:
