@@ -54,7 +54,9 @@ def test_the_catalogue_in_the_shell(machine: Machine) -> None:
     checked = machine.agent("skills", "check", cwd=repo)
     assert checked.code == 1
     assert "error: skills/broken/SKILL.md:2: 'description' is missing" in checked.out
-    assert "searched: " in machine.agent("skills", "list", cwd=repo).out
+    told = machine.agent("skills", "list", cwd=repo).out.splitlines()
+    assert [line.partition(":")[0] for line in told if "consult-" in line] == ["for consultants alone"]
+    assert any(line.startswith("searched: ") for line in told)
 
 
 @pytest.mark.slow

@@ -287,6 +287,14 @@ async def test_a_huge_file_is_not_read(repo: Path) -> None:
         await folders(repo).load(["huge"])
 
 
+async def test_the_words_of_the_readme_find_its_example() -> None:
+    project = Path(__file__).parents[3]
+    said = re.search(r'agent chat "([^"]+)"', (project / "README.md").read_text(encoding="utf-8"))
+    assert said is not None
+    found = await folders(project, dirs=("examples/skills",)).rank(said[1])
+    assert [hit.name for hit in found] == ["calculator"]
+
+
 async def test_what_ships_is_whole_and_short(tmp_path: Path) -> None:
     """What the demands on the bundled skills name: their names, domains, and 150 to 400 tokens."""
     demanded = {

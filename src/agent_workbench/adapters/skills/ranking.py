@@ -8,6 +8,8 @@ from agent_workbench.ranking.small_collection import SmallCollection
 from agent_workbench.ranking.stems import count_stems
 
 NAME_WEIGHT, PATTERN_WEIGHT = 3, 2
+PERCENT = " percent "
+"""The sign as a word, since a sign is none."""
 LEAST_DESCRIBED = 2
 """Number of words that a skill without metadata must share with the query."""
 
@@ -20,6 +22,7 @@ def rank_skills(entries: Sequence[SkillEntry], words: str) -> tuple[SkillHit, ..
     two words of its name and description too.
     """
     usable = [entry for entry in entries if entry.usable]
+    words = words.replace("%", PERCENT)
     collection = SmallCollection([_text(entry) for entry in usable])
     wanted = count_stems(words).keys()
     hits: list[SkillHit] = []

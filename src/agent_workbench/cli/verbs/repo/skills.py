@@ -56,7 +56,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 
 def list_all(options: argparse.Namespace) -> int:
-    """Print a line for each skill, and the folders that were searched."""
+    """Print a line for each skill that a task may use, the names of the others, and the folders that were searched."""
     from agent_workbench.api.extensions.skills import list_skills
 
     found = asyncio.run(list_skills(_invocation(), say_aside))
@@ -64,8 +64,12 @@ def list_all(options: argparse.Namespace) -> int:
         for entry in found.skills:
             say_json(to_builtins(entry))
         return ExitCode.DONE
+    aside = [entry for entry in found.skills if entry.role and entry.usable]
     for entry in found.skills:
-        say(_line(entry))
+        if entry not in aside:
+            say(_line(entry))
+    if aside:
+        say(f"for consultants alone: {', '.join(entry.name for entry in aside)}")
     say(f"searched: {', '.join(map(_place, found.places))}")
     return ExitCode.DONE
 
