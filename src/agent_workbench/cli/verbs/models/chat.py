@@ -133,6 +133,7 @@ class _Talk:
 
     def close(self) -> None:
         """Leave the session and wait for its end; a second Ctrl-C does not wait."""
+        self._printer.end_line()
         with suppress(KeyboardInterrupt):
             self._loop.run(self._host.close())
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from textwrap import indent
 
 from agent_workbench.cli.output import say, say_aside, say_document
+from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.events import (
     ActionDecided,
     ActionFinished,
@@ -18,6 +19,7 @@ from agent_workbench.core.live import SessionUpdate, Streaming
 from agent_workbench.core.proposals import Proposal, Verdict, is_person, is_too_long
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.chat_form import split_streamed
 from agent_workbench.core.text.mentions import mention_of
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
@@ -26,7 +28,8 @@ from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.views.gate.notes import call_notes
 from agent_workbench.views.gate.script_proposal import script_notes
 
-MOST_RESULT_LINES = 20
+FOLDED_LINES, MOST_FAILED_LINES = 4, 20
+"""Lines of a result that are printed: the reply below says what matters of it, unless the call failed."""
 MOST_COMPLETIONS = 50
 COMMANDS = ("/help", "/quit", "/task")
 _PREFIX = "  "
@@ -46,6 +49,7 @@ class ChatPrinter:
         self._shown_notice = 0
         self._specs: tuple[ToolSpec, ...] = ()
         self._sandbox: SandboxFacts | None = None
+        self._progress = ProgressLine()
 
     def show(self, update: SessionUpdate) -> None:
         """Print the events and the text that came since the last update."""
@@ -63,10 +67,15 @@ class ChatPrinter:
         for notice in update.live.notices:
             if notice.number > self._shown_notice:
                 self._shown_notice = notice.number
+                self._progress.show("")
                 say_aside(notice.text)
+        if not self._as_json and not self._open_line:
+            activity = update.live.activity
+            self._progress.show(f"{activity} · {update.live.seconds:.0f} s" if activity else "")
 
     def end_line(self) -> None:
-        """End the line of a reply that streamed."""
+        """End the line of a reply that streamed, or of progress."""
+        self._progress.show("")
         if self._open_line:
             say_document("")
             self._open_line = False
@@ -93,6 +102,7 @@ class ChatPrinter:
 
             print_json(recorded, update.state.session)
             return
+        self._progress.show("")
         event = recorded.event
         match event:
             case ActionProposed():
@@ -115,9 +125,10 @@ class ChatPrinter:
 
     def _print_result(self, event: ActionFinished) -> None:
         lines = event.observation.strip().split("\n")
-        shown = lines[:MOST_RESULT_LINES]
-        if len(lines) > MOST_RESULT_LINES:
-            shown.append(f"… {len(lines) - MOST_RESULT_LINES} more lines, recorded in the session")
+        most = FOLDED_LINES if event.result is ActionResult.OK else MOST_FAILED_LINES
+        shown = lines[:most]
+        if len(lines) > most:
+            shown.append(f"… {counted_text(len(lines) - most, 'more line')}, recorded in the session")
         if event.result is not ActionResult.OK:
             shown[0] = f"{event.result}: {shown[0]}"
         say(indent("\n".join(shown), _PREFIX))
@@ -141,6 +152,7 @@ class ChatPrinter:
             self.end_line()
             fresh = text
         if fresh:
+            self._progress.show("")
             sys.stdout.write(fresh)
             sys.stdout.flush()
             self._reply, self._open_line = text, not text.endswith("\n")
