@@ -1,10 +1,11 @@
 """Consultations on the screen: asked by a key, followed in a pane beside the diff, stopped, and left by a finding."""
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.core.consult.attempts import AttemptVerdict, ConsultAttempt, EndpointTier
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus
-from agent_workbench.core.intents import AskConsultant, StopConsultation
+from agent_workbench.core.intents import AskConsultant, RejectProposal, StopConsultation
 from agent_workbench.core.live import Consulting, Live, Streaming
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
@@ -86,6 +87,21 @@ async def test_a_commit_shows_what_its_review_found() -> None:
     async with driving(session, (160, 45)) as bench:
         await bench.record(*reviewed(about=run.tree))
         assert "Review: 1 critical, 0 warnings, 1 suggestions" in bench.text()
+
+
+async def test_what_a_review_found_is_offered_as_the_reason_of_a_rejection() -> None:
+    session = ScriptedSession(*runs.up_to_first_diff())
+    waiting = session.newest.state.waiting
+    assert waiting is not None
+    text = "CRITICAL shop/cart.py:17 - the sum forgets\nWARNING shop/cart.py:900 - no\nSUGGESTION a name"
+    asked, answered = reviewed(text, about=waiting.id)
+    contents = "### shop/cart.py (20 lines)\n\n    1 | ### shop/cart.py (999 lines)\n"
+    async with driving(session, (160, 45)) as bench:
+        await bench.record(replace(asked, contents=contents), answered)
+        assert "there is no line 900: shop/cart.py has 20 lines" in bench.text()
+        assert "no line 17" not in bench.text()
+        await bench.press("r", "enter")
+        assert session.intents == [RejectProposal(waiting.id, "shop/cart.py:17 - the sum forgets")]
 
 
 async def test_a_question_that_is_refused_gives_the_focus_back() -> None:

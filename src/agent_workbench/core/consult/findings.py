@@ -15,6 +15,8 @@ _HEAD = re.compile(
     r"(CRITICAL\b|WARNING\b|SUGGESTION\b|(?i:critical|warning|suggestion)(?=[*_\]` ]*[:—–]))[\s*_\]`:.–—-]*(.*)"
 )
 _PLACE = re.compile(r"(?<![\w./@+-])(?P<path>[\w./@+-]*[\w@+-])[`*]*(?::|,? lines? |#L)(?P<line>\d{1,7})")
+# No line of a file or of a diff begins so: those of files have their number first, and diffs are indented.
+_SHOWN = re.compile(r"^### (?P<path>.+) \((?P<lines>[\d,]+) lines", re.MULTILINE)
 _COUNTS = re.compile(r"(\d{1,4}) critical, (\d{1,4}) warnings?, (\d{1,4}) suggestions?", re.IGNORECASE)
 _CLEAN = re.compile(r"clean\s*[—–-]+\s*no issues found", re.IGNORECASE)
 _NUMBERED = (
@@ -91,6 +93,11 @@ def _place(text: str, known: tuple[str, ...]) -> tuple[str, int]:
         if len(ends) == 1 or said in known:
             return (said if said in known else ends[0]), int(match["line"])
     return "", 0
+
+
+def shown_lines(contents: str) -> dict[str, int]:
+    """Return the number of lines of each judged file, as the headings of the files in a prompt tell it."""
+    return {match["path"]: int(match["lines"].replace(",", "")) for match in _SHOWN.finditer(contents)}
 
 
 def review_counts(text: str, findings: Iterable[Finding]) -> ReviewCounts:

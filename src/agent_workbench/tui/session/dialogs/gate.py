@@ -4,9 +4,11 @@ from agent_workbench.core.intents import EditProposal, RejectProposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.session.window import SessionWindow, UserDraft, is_read_only
+from agent_workbench.views.consultations import grave_findings
 from agent_workbench.views.gate.gate_bar import Waiting
 
 NO_REASON = "no reason given"
+REASON_CHARS = 1_000
 EDIT_TITLES = {
     Permission.DIFF: "Edit the diff",
     Permission.COMMAND: "Edit the command",
@@ -39,11 +41,14 @@ class GateDialogs:
             if reason is not None:
                 await self._window.want(RejectProposal(waiting.proposal.id, reason.strip() or NO_REASON))
 
-        # The reasons why hunks were left out are the most likely reasons to reject all of it.
+        # The reasons why hunks were left out are the most likely reasons to reject all of it, then what a review found.
         taking = self._window.workbench.query_one(DiffPane).hunks.taking
-        reasons = dict.fromkeys(left.reason for left in taking.left if left.reason) if taking is not None else ()
-        about = waiting.proposal.id
-        dialog = ReasonDialog(f"Reject the {waiting.proposal.kind}", text="; ".join(reasons), about=about)
+        reasons = dict.fromkeys(left.reason for left in taking.left if left.reason) if taking is not None else {}
+        update = self._window.update_shown
+        if not reasons and update is not None:
+            reasons = dict.fromkeys(grave_findings(update.state, waiting.proposal))
+        text, about = "; ".join(reasons)[:REASON_CHARS], waiting.proposal.id
+        dialog = ReasonDialog(f"Reject the {waiting.proposal.kind}", text=text, about=about)
         self._window.push_screen(dialog, reject)
 
     async def edit(self, waiting: Waiting, *, outside: bool = False) -> None:
