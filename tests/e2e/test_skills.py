@@ -36,7 +36,7 @@ def test_a_chat_reads_the_skill_and_runs_a_script_with_it(served: Machine, repo:
     asked = served.scripted({"chat:chat": SAYINGS}, *words, cwd=repo)
     assert asked.code == 0, asked.said
     assert "list_skills {}\n  ansible-playbooks: " in asked.out
-    assert "# Calculator" in asked.out
+    assert 'get_skill {"skill_name": "calculator"}\n  ---\n  name: calculator\n' in asked.out
     assert "exit code" not in asked.out, "nobody could be asked"
     served.environ["AGENT_APPROVALS__SCRIPT"] = "auto"
     if "no sandbox" in served.agent("doctor", cwd=repo).said:
