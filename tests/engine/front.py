@@ -81,6 +81,12 @@ class Front:
         assert waiting is not None
         return waiting
 
+    async def waiting(self) -> Proposal:
+        """Return the proposal that waits, once one does."""
+        waiting = _waiting(await self.until(_waiting, "a gate"))
+        assert waiting is not None
+        return waiting
+
     async def passed(self, proposal: Proposal) -> SessionUpdate:
         """Wait until `proposal`, as it was, waits no longer."""
         return await self.until(lambda it: _waiting(it) != proposal, f"a decision about {proposal.id}")

@@ -15,7 +15,7 @@ from agent_workbench.core.intents import (
     StopAnswer,
 )
 from agent_workbench.core.live import Live, Running, Streaming
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.views.gate.gate_bar import GateMode, view_gate
 from tests.fakes import runs
@@ -143,13 +143,15 @@ async def test_the_mode_is_always_shown_and_shift_tab_changes_it(size: tuple[int
             await bench.press(pane)
             assert bench.text().splitlines()[-1].startswith(" ask │")
         await bench.press("3", "shift+tab")
-        assert session.intents == [ChangeMode(EDITS)]
+        assert [each.mode for each in session.intents if isinstance(each, ChangeMode)] == [EDITS]
         assert bench.diff.has_focus
+        waiting = session.newest.state.waiting
+        assert waiting is not None
         for mode, following in ((EDITS, UNTIL_DONE), (UNTIL_DONE, ASK)):
             await bench.record(ModeChanged(mode))
             assert bench.text().splitlines()[-1].startswith(f" {mode.replace('_', ' ')} │")
             await bench.press("shift+tab")
-            assert session.intents[-1] == ChangeMode(following)
+            assert session.intents[-1] == ChangeMode(following, shown_sha(waiting))
 
 
 async def test_esc_at_the_bar_returns_to_ask_and_stops_what_runs() -> None:

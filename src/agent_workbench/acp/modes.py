@@ -10,7 +10,7 @@ OPTION = "mode"
 DESCRIPTIONS = {
     ApprovalMode.ASK: "A prompt becomes a task; you are asked before anything happens",
     ApprovalMode.ACCEPT_EDITS: "Diffs are applied without a question; checks, commands and commits ask",
-    ApprovalMode.ACCEPT_UNTIL_DONE: "Diffs, checks and the commit need no question until the task is over",
+    ApprovalMode.ACCEPT_UNTIL_DONE: "Diffs, checks, summaries and the commit need no question until the task is over",
 }
 CHAT_DESCRIPTION = "A prompt is a question about the repository; nothing is changed"
 

@@ -32,7 +32,11 @@ from tests.engine.stage import FINISH, a_stage, call, change, diff, reopened
 from tests.fakes import runs
 
 ASK, EDITS, UNTIL_DONE = ApprovalMode.ASK, ApprovalMode.ACCEPT_EDITS, ApprovalMode.ACCEPT_UNTIL_DONE
-OPENED = {ASK: set(), EDITS: {Permission.DIFF}, UNTIL_DONE: {Permission.DIFF, Permission.CHECK, Permission.COMMIT}}
+OPENED = {
+    ASK: set(),
+    EDITS: {Permission.DIFF},
+    UNTIL_DONE: {Permission.DIFF, Permission.CHECK, Permission.SUMMARY, Permission.COMMIT},
+}
 RIGHT = change("wrong", "right")
 
 
@@ -67,19 +71,22 @@ def decided(mode: ApprovalMode) -> PolicyDecision:
 
 
 @pytest.mark.parametrize(("mode", "kind"), [*itertools.product(ApprovalMode, Permission)])
-def test_a_mode_opens_edits_checks_and_the_commit_and_nothing_else(mode: ApprovalMode, kind: Permission) -> None:
+def test_a_mode_opens_edits_checks_summaries_and_the_commit_and_nothing_else(
+    mode: ApprovalMode, kind: Permission
+) -> None:
     state = SessionState(config=configured(), mode=ActiveMode(mode))
     auto = PolicyDecision(Verdict.APPROVE, "policy:read=auto") if kind is Permission.READ else None
     assert ruling(state, proposed(kind)) == (decided(mode) if kind in OPENED[mode] else auto)
     assert ruling(state, proposed(kind, special=(".github/workflows/ci.yml",))) != decided(mode) or kind in {
         Permission.CHECK,
+        Permission.SUMMARY,
         Permission.COMMIT,
     }
 
 
 def test_no_mode_has_a_rule_for_what_only_a_person_may_open() -> None:
     ruled = {rule.kind for rules in MODE_RULES.values() for rule in rules}
-    assert ruled.isdisjoint({Permission.COMMAND, Permission.MERGE, Permission.FINISH, Permission.SUMMARY, *CALLS})
+    assert ruled.isdisjoint({Permission.COMMAND, Permission.MERGE, Permission.FINISH, *CALLS})
 
 
 @pytest.mark.parametrize("mode", [EDITS, UNTIL_DONE])
@@ -153,6 +160,40 @@ async def test_accept_edits_asks_for_all_but_edits_and_says_what_it_approved_whe
         assert await front.outcome(ChangeMode(EDITS)) == Refused("the mode is accept edits already")
         assert await front.notice(ChangeMode(ASK)) == "accept edits approved 1 proposal; the steps list them"
         await front.gate(Permission.COMMIT)
+
+
+@pytest.mark.parametrize("kind", [Permission.CHECK, Permission.DIFF, Permission.COMMIT])
+async def test_accept_until_done_goes_on_with_what_the_user_sees_waiting(tmp_path: Path, kind: Permission) -> None:
+    async with a_stage(tmp_path, [RIGHT, FINISH]) as stage:
+        async with in_front_of(stage) as front:
+            await front.start()
+            while (waiting := await front.waiting()).kind is not kind:
+                await front.approve(waiting.kind)
+            await front.outcome(ChangeMode(EDITS, shown_sha(waiting)))
+            assert await front.waiting() == waiting, "who goes through the modes has decided nothing"
+            await front.outcome(ChangeMode(UNTIL_DONE, shown_sha(waiting)))
+            await front.gate(Permission.MERGE)
+        by = {event.proposal_id: event.by for event in stage.events if isinstance(event, ActionDecided)}
+        assert by[waiting.id] == decided_in(UNTIL_DONE)
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_accept_until_done_sends_the_first_prompt(tmp_path: Path, *, before: bool) -> None:
+    open_checks = Approvals(check=Approval.AUTO)
+    async with a_stage(tmp_path, [RIGHT, FINISH], approvals=open_checks) as stage:
+        assert stage.state.config is not None
+        await stage.session.record(replace(stage.state.config, review_context=True))
+        async with in_front_of(stage) as front:
+            if before:
+                await front.outcome(ChangeMode(UNTIL_DONE))
+            await front.start()
+            if not before:
+                await front.until(lambda update: update.state.run is not None and update.state.run.awaits_send)
+                await front.outcome(ChangeMode(EDITS))
+                assert stage.model.requests == []
+                await front.outcome(ChangeMode(UNTIL_DONE))
+            await front.gate(Permission.MERGE)
+        assert stage.read_back() == stage.state
 
 
 async def test_a_mode_that_is_chosen_while_a_diff_waits_does_not_approve_it(tmp_path: Path) -> None:

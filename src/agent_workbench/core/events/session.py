@@ -1,6 +1,6 @@
 """Events of the session itself: start, configuration, models, trouble, end."""
 
-from agent_workbench.core.ids import CommitId, SessionId
+from agent_workbench.core.ids import CommitId, ProposalId, SessionId
 from agent_workbench.core.model import EndpointChoice, ModelFacts, Purpose
 from agent_workbench.core.queue.routing import RoutingDecision
 from agent_workbench.core.recorded_value import RecordedValue
@@ -142,7 +142,11 @@ class ApprovalChanged(RecordedValue, frozen=True):
 
 
 class ModeChanged(RecordedValue, frozen=True):
-    """The approval mode was changed; `approved` is what the mode before it approved, one line for each proposal."""
+    """The approval mode was changed; `approved` is what the mode before it approved, one line for each proposal.
+
+    `covers` is the proposal that waited and that the mode may approve, because the user saw it.
+    """
 
     mode: ApprovalMode
     approved: tuple[str, ...] = ()
+    covers: ProposalId | None = None

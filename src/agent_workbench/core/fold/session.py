@@ -24,7 +24,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.fold.chat import retried_chat
 from agent_workbench.core.fold.planning import retried
 from agent_workbench.core.fold.proposal import waiting_again
-from agent_workbench.core.ids import session_suffix
+from agent_workbench.core.ids import ProposalId, session_suffix
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
@@ -73,7 +73,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
             rules = tuple(each for each in state.rules if each != kept)
             return replace(state, rules=(*rules, kept) if event.always else rules)
         case ModeChanged():
-            return replace(state, mode=_entered(state, event.mode, RuleScope.SESSION))
+            return replace(state, mode=_entered(state, event.mode, RuleScope.SESSION, event.covers))
     assert_never(event)
 
 
@@ -83,10 +83,10 @@ def _configured(state: SessionState, event: SessionConfigured) -> tuple[StoredRu
     return (*session, *(StoredRule(rule, RuleScope.REPO) for rule in event.approvals.rules), *event.own_rules)
 
 
-def _entered(state: SessionState, mode: ApprovalMode, kept: RuleScope) -> ActiveMode:
-    """Return the mode as it is entered now: a proposal that waits already stays with the user."""
+def _entered(state: SessionState, mode: ApprovalMode, kept: RuleScope, covers: ProposalId | None = None) -> ActiveMode:
+    """Return the mode as it is entered now: a proposal that waits already stays with the user, except for `covers`."""
     waiting = state.run.waiting if state.run is not None else None
-    return ActiveMode(mode, kept, waiting.id if waiting is not None else None)
+    return ActiveMode(mode, kept, waiting.id if waiting is not None and waiting.id != covers else None)
 
 
 def _left_alone(state: SessionState) -> SessionState:

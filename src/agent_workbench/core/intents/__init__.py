@@ -71,9 +71,13 @@ class ChangeRule(Struct, frozen=True):
 
 
 class ChangeMode(Struct, frozen=True):
-    """Enter an approval mode. A proposal that waits already still needs the user's decision."""
+    """Enter an approval mode. A proposal that waits already needs the user's decision, unless the mode may approve it.
+
+    *accept until done* may, if `shown_sha` says that the user saw it.
+    """
 
     mode: ApprovalMode
+    shown_sha: str = ""
 
 
 class ListPastActions(Struct, frozen=True):

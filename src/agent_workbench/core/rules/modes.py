@@ -1,4 +1,4 @@
-"""Approval modes: each is a set of rules for diffs, checks and commits. No mode has a rule for anything else."""
+"""Approval modes: each is a set of rules for diffs, checks, summaries and commits, and for nothing else."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 
 _EDITS = (Rule(Permission.DIFF, paths=(EVERY_FILE,)),)
-_TO_THE_COMMIT = (Rule(Permission.CHECK, any=True), Rule(Permission.COMMIT, any=True))
+_TO_THE_COMMIT = tuple(Rule(kind, any=True) for kind in (Permission.CHECK, Permission.SUMMARY, Permission.COMMIT))
 MODE_RULES: Mapping[ApprovalMode, tuple[Rule, ...]] = MappingProxyType(
     {
         ApprovalMode.ASK: (),
@@ -26,7 +26,7 @@ MODE_RULES: Mapping[ApprovalMode, tuple[Rule, ...]] = MappingProxyType(
 class ActiveMode(Struct, frozen=True):
     """Mode in force. `kept` is the scope of its rules: all repos for the start mode of the user's own settings.
 
-    `spared` is the proposal that waited when the mode was entered: the user decides it.
+    `spared` is a proposal that waited when the mode was entered, and that the user decides.
     """
 
     mode: ApprovalMode = ApprovalMode.ASK

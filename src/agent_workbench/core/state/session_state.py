@@ -29,7 +29,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse, WorkspaceFacts
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.rules.stored_rules import StoredRule
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.consultation import Consultation
 from agent_workbench.core.state.growing_tuple import GrowingTuple
@@ -307,8 +307,9 @@ class SessionState(Struct, frozen=True):
 
     @property
     def reviews_context(self) -> bool:
-        """True if the first prompt of a task waits until the user sends it."""
-        return self.config is not None and self.config.review_context
+        """True if the first prompt of a task waits until the user sends it; never in *accept until done*."""
+        until_done = self.mode.mode is ApprovalMode.ACCEPT_UNTIL_DONE
+        return self.config is not None and self.config.review_context and not until_done
 
     @property
     def unfinished(self) -> bool:

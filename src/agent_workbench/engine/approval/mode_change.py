@@ -1,8 +1,9 @@
 """Change of the approval mode, which lists what the mode that is left has approved."""
 
-from agent_workbench.core.events import ModeChanged
+from agent_workbench.core.events import ModeChanged, PauseChanged
 from agent_workbench.core.history.mode_approvals import mode_approvals
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.text.amounts import counted_text
@@ -12,14 +13,22 @@ LISTED = 5
 """Approved proposals that the notice names; the steps list all of them."""
 
 
-async def change_mode(session: SessionContext, mode: ApprovalMode) -> Outcome:
-    """Enter a mode; the outcome's note says what the mode before it approved."""
-    before = session.state.mode.mode
+async def change_mode(session: SessionContext, mode: ApprovalMode, shown: str = "") -> Outcome:
+    """Enter a mode; the outcome's note says what the mode before it approved.
+
+    *accept until done* also covers what waits already: the first prompt, and the proposal whose hash is `shown`.
+    """
+    before, waiting, run = session.state.mode.mode, session.state.waiting, session.state.run
+    until_done = mode is ApprovalMode.ACCEPT_UNTIL_DONE
+    covers = waiting.id if until_done and waiting is not None and shown_sha(waiting) == shown else None
+    sends = until_done and run is not None and run.awaits_send and session.state.reviews_context
     if mode is before:
         return Refused(f"the mode is {mode_label(mode)} already")
     approved = mode_approvals(session.state)
-    await session.record(ModeChanged(mode, approved))
-    return Accepted(_note(before, approved, short=session.state.waiting is not None))
+    await session.record(ModeChanged(mode, approved, covers))
+    if sends:
+        await session.record(PauseChanged(paused=False))
+    return Accepted(_note(before, approved, short=waiting is not None))
 
 
 async def leave_mode(session: SessionContext, only: ApprovalMode | None = None) -> None:

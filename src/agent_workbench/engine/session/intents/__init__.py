@@ -128,7 +128,7 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
         case ChangeRule():
             return await change_rules(session, intent)
         case ChangeMode():
-            return await change_mode(session, intent.mode)
+            return await change_mode(session, intent.mode, intent.shown_sha)
         case EditScratchpad():
             return await _edit_scratchpad(session, intent)
         case OpenPlan() | EditPlan() | AddTask() | MoveTask() | BlockTask() | ProposePlan() | ArrangePlan():

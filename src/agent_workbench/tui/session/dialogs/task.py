@@ -20,7 +20,7 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.intents.outcomes import Outcome, PromptExpanded, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.intents.plan import AddTask, DraftTask, OpenPlan
 from agent_workbench.core.plan import Task, TaskDraft
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.rules.modes import next_mode
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
@@ -123,12 +123,13 @@ class TaskDialogs:
         self._window.push_screen(EditDialog(f"Scratchpad of {task}", text, remark, at_end=True), keep)
 
     async def change_mode(self) -> None:
-        """Enter the next approval mode."""
+        """Enter the next approval mode, which may approve what is on the screen."""
         update = self._window.update_shown
         if update is None:
             self._window.tell("the session is not open yet", "warning")
         elif not is_read_only(self._window):
-            await self._window.want(ChangeMode(next_mode(update.state.mode.mode)))
+            shown = shown_sha(update.state.waiting) if update.state.waiting is not None else ""
+            await self._window.want(ChangeMode(next_mode(update.state.mode.mode), shown))
 
     def say_after_stop(self) -> None:
         """Open the input line after an answer was cut; the task goes on after Enter, with words or without."""
