@@ -94,14 +94,18 @@ async def test_an_answer_is_cut_and_words_go_on_with_the_task(tmp_path: Path) ->
             assert await front.outcome(StopAnswer()) == Accepted()
             await front.until(held, "a pause")
             assert stage.model.streams_ended == 1, "the server is free"
-            await front.submit(SayToModel("keep the README"))
+            await front.outcome(SayToModel("keep the README"))
+            await front.outcome(SayToModel("and the tests"))
             await front.submit(PauseTask(paused=False))
             await front.gate(Permission.DIFF)
         (cut,) = [event for event in stage.events if isinstance(event, ModelInterrupted)]
         assert (cut.cause, cut.partial) == (InterruptCause.STOPPED, "Thought: I delete it all")
         assert not of(stage, TaskRolledBack)
-        assert "keep the README" in stage.model.requests[-1].messages[-1].text
-        assert "I delete it all" not in "".join(each.text for each in stage.model.requests[-1].messages)
+        told = stage.model.requests[-1].messages[-1].text
+        assert "You had begun:\n> Thought: I delete it all\n\nThe user cut that and says:\n> keep the README" in told
+        assert "The user says:\n> and the tests" in told
+        assert "I delete it all" in told.partition("keep the README")[0], "once"
+        assert "I delete it all" not in told.partition("keep the README")[2]
 
 
 async def test_stops_that_come_fast_pause_once(tmp_path: Path) -> None:

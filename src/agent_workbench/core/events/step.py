@@ -190,12 +190,13 @@ class ReflexionNoted(RecordedValue, frozen=True):
 class UserSaid(RecordedValue, frozen=True):
     """The user added a message to the next prompt.
 
-    In a chat its `files` and `skills`, which it mentions, go with it.
+    In a chat its `files` and `skills`, which it mentions, go with it. `begun` is the answer that the user cut before.
     """
 
     text: str
     files: tuple[Chunk, ...] = ()
     skills: tuple[SkillText, ...] = ()
+    begun: str = ""
 
 
 class ChunkPinned(RecordedValue, frozen=True):

@@ -230,7 +230,8 @@ def event_text(event: Event, version: int = VERSION) -> str:
     """Return the text about `event` in this version's words, empty if there is none."""
     match event:
         case UserSaid():
-            return f"The user says:\n{quoted(event.text)}"
+            begun = f"You had begun:\n{quoted(event.begun)}\n\nThe user cut that and" if event.begun else "The user"
+            return f"{begun} says:\n{quoted(event.text)}"
         case ChunkDropped():
             return f"The user says that {event.place} does not matter; leave it aside."
         case ScratchpadChanged(by=Author.USER):

@@ -146,6 +146,6 @@ def _letters(label: str, event: Event) -> int:
         case ScratchpadChanged() if label == "scratchpad":
             return len(event.text)
         case UserSaid() if label not in ("rules", "task", "answer"):
-            return len(event.text)
+            return len(event.text) + len(event.begun)
         case _:
             return 0

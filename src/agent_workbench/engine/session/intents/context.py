@@ -1,6 +1,15 @@
 """Intents about the context of the next prompt: remarks of the user, pinned and dropped code, compaction."""
 
-from agent_workbench.core.events import ChunkDropped, ChunkPinned, CompactionAsked, UserSaid
+from agent_workbench.core.events import (
+    ChunkDropped,
+    ChunkPinned,
+    CompactionAsked,
+    InterruptCause,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
+    UserSaid,
+)
 from agent_workbench.core.intents import MOST_SAID_CHARS, ChooseSkill, CompactContext, DropChunk, PinChunk, SayToModel
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptPreviewed, Refused
 from agent_workbench.core.model import Purpose
@@ -9,8 +18,10 @@ from agent_workbench.core.state.session_state import ENDED, Phase, TaskRun
 from agent_workbench.engine.answer.model_request import observe_model, prompt_event
 from agent_workbench.engine.chat.chat_intents import REDACTED, say_in_chat
 from agent_workbench.engine.prompt.prompt_size import draft_prompt
+from agent_workbench.engine.prompt.prompt_text import CUT_CHARS
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, shown_at
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.task.code_lookup import pin_mentions, pinned_chunk, read_code
 from agent_workbench.engine.task.skill_choice import change_skill
 
@@ -31,7 +42,7 @@ async def handle_context(session: SessionContext, intent: ContextIntent) -> Outc
         return Refused(NO_TASK)
     match intent:
         case SayToModel():
-            return await _say(session, intent.text.strip())
+            return await _say(session, run, intent.text.strip())
         case PinChunk():
             return await _pin(session, run, intent)
         case DropChunk():
@@ -58,16 +69,24 @@ async def preview_prompt(session: SessionContext) -> Outcome:
     return PromptPreviewed(draft.after, built, max(0, new) / speed if speed else 0.0)
 
 
-async def _say(session: SessionContext, text: str) -> Outcome:
+async def _say(session: SessionContext, run: TaskRun, text: str) -> Outcome:
     if not text:
         return Refused("there is nothing to say in that")
     if len(text) > MOST_SAID_CHARS:
         advice = "put it into a file or the scratchpad"
         return Refused(f"that has {len(text)} characters, at most {MOST_SAID_CHARS} can be said at once; {advice}")
     remarks = await pin_mentions(session, text)
-    await session.record(UserSaid(text))
+    await session.record(UserSaid(text, begun=_begun(run)))
     redacted = (REDACTED,) if session.ports.redacted(text) != text else ()
     return Accepted("; ".join((*redacted, *remarks)))
+
+
+def _begun(run: TaskRun) -> str:
+    """Return the answer that was cut and that no prompt and no message has told of since, empty if there is none."""
+    kinds = PromptBuilt | ModelAnswered | ModelInterrupted | UserSaid
+    last = next((each.event for each in reversed(run.history) if isinstance(each.event, kinds)), None)
+    cut = isinstance(last, ModelInterrupted) and last.cause is InterruptCause.STOPPED
+    return clip(last.partial.strip(), CUT_CHARS) if cut and run.phase is not Phase.COMPACTING else ""
 
 
 async def _pin(session: SessionContext, run: TaskRun, intent: PinChunk) -> Outcome:
