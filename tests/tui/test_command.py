@@ -242,6 +242,13 @@ async def test_output_controls_neither_bar_nor_terminal() -> None:
         assert "[bold]end" in bench.text()
 
 
+async def test_output_that_runs_is_shown_without_its_colours() -> None:
+    live = Live("running 1 check", running=Running(runs.PYTEST, "\x1b[31m\x1b[1mFAILED\x1b[0m test_a\x1b[K\x1b[3", 1.0))
+    async with driving(ScriptedSession(*runs.up_to_reflexion()).show(live), LARGE) as bench:
+        assert bench.text().count("FAILED test_a") == 3, "steps, output and bar"
+        assert "␛" not in bench.text()
+
+
 async def test_in_a_small_terminal_the_pane_in_which_something_happens_is_in_front() -> None:
     session = ScriptedSession(*runs.opening(), *runs.started())
     async with driving(session, SMALL) as bench:

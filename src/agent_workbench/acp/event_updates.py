@@ -40,7 +40,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.text.markdown import literal
-from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.core.tools.spec import FINISH
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
 
@@ -138,7 +138,7 @@ class EventUpdates:
                 yield _progress(event, "failed", output=sanitize_line(log_line(event), MAX_REASON_CHARS))
             case ActionFinished():
                 done: wire.ToolCallStatus = "completed" if event.result is ActionResult.OK else "failed"
-                content = [] if proposal.diff else output_content(event.observation)
+                content = [] if proposal.diff else output_content(without_colours(event.observation))
                 yield _progress(event, done, content=content)
 
 

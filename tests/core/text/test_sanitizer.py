@@ -15,6 +15,7 @@ from agent_workbench.core.text.sanitizer import (
     sanitize,
     sanitize_line,
     sanitize_whole,
+    without_colours,
     without_controls,
 )
 
@@ -53,6 +54,11 @@ def test_what_would_control_is_seen() -> None:
     assert sanitize("\x9b31m") == "‹9B›31m"
     assert sanitize("a\u202eb") == "a‹202E›b"
     assert sanitize("\x00\x7f\ud800") == "␀␡‹D800›"
+
+
+def test_the_codes_that_colour_an_output_are_taken_out_and_nothing_else() -> None:
+    assert without_colours("a\x1b[1;31mb\x1b[0m c\x1b[?25h\x1b(B\x1b[38;5") == "ab c"
+    assert without_colours("\x1b]8;;x\x07 \x1bM [31m") == "\x1b]8;;x\x07 \x1bM [31m"
 
 
 def test_lines_end_and_tabs_are_expanded() -> None:

@@ -6,6 +6,8 @@ from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
+    ActionFinished,
+    ActionResult,
     Author,
     ContextCompacted,
     ContextFilled,
@@ -23,6 +25,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.fold import fold, fold_all
+from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
@@ -200,6 +203,16 @@ def test_the_end_of_a_thought_begins_with_a_line_or_seldom_moves() -> None:
     starts = {end - len(thought_end(one[:end])) for end in range(len(one))}
     assert len(starts) <= 10
     assert max(len(thought_end(one[:end])) for end in range(0, len(one), 100)) <= 4_000
+
+
+def test_output_is_shown_without_its_colours_and_a_file_as_it_is() -> None:
+    coloured, plain = "\x1b[31m\x1b[1mFAILED\x1b[0m test_a\x1b[K\x1b(B", "FAILED test_a"
+    ran = TestsFinished(CheckPurpose.ASKED, (CheckResult("test", 1, coloured, 1.0),))
+    assert plain in [block.text for entry in check_entries(3, ran) for block in entry.blocks]
+    events = (*runs.up_to_reflexion(), *runs.read_step()[:-1])
+    for output, shown in ((coloured, plain), ("", "␛[31m␛[1mFAILED␛[0m test_a␛[K␛(B")):
+        ended = ActionFinished(ProposalId("P-2"), ActionResult.OK, coloured, output=output)
+        assert said(transcript_of(fold_all(recorded((*events, ended)))))[-1] == shown
 
 
 def test_what_checks_changed_and_left_is_named() -> None:

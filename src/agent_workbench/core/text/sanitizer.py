@@ -20,6 +20,8 @@ _CONTROLS = {
     **{code: f"‹{code:02X}›" for code in range(0x80, 0xA0)},
 }
 _DROPPED = dict.fromkeys((*_CONTROLS, *(code for code in _TURNS if code not in _JOINERS), 0x09, 0x0A))
+# Control sequences of a terminal, the last of which may be cut, and the choice of a character set that ends colours.
+_COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*(?:[@-~]|\Z)|\(B|\Z)")
 # Lone surrogates cannot be written to a terminal; tag characters hide a second text in the first.
 _UNWRITABLE = re.compile("[\ud800-\udfff\U000e0000-\U000e007f]")
 
@@ -51,6 +53,11 @@ def sanitize_line(text: str, limit_chars: int = 500) -> str:
     """Return `text` as one line of at most `limit_chars` characters, with runs of white space collapsed."""
     line = " ".join(sanitize(text[: 4 * limit_chars]).split())
     return line if len(line) <= limit_chars else line[: limit_chars - 1] + "…"
+
+
+def without_colours(output: str) -> str:
+    """Return the output of a program without the codes that colour it in a terminal."""
+    return _COLOURS.sub("", output) if "\x1b" in output else output
 
 
 def without_controls(text: str) -> str:

@@ -15,7 +15,7 @@ from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole, without_colours
 from agent_workbench.core.tools.permissions import RUNS_PROGRAMS
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.core.tools.spec import REWRITE
@@ -223,7 +223,7 @@ def _running(update: SessionUpdate) -> DiffView:
         return _past(update.state)
     line = Block(f"$ {sanitize_line(running.line, 2000)}", Tone.STRONG)
     last = "\n".join(running.tail.rstrip("\n").split("\n")[-OUTPUT_LINES:])
-    tail = Block(sanitize(last, limit_chars=200_000), space_before=True)
+    tail = Block(sanitize(without_colours(last), limit_chars=200_000), space_before=True)
     return DiffView(f"Output · {running.seconds:.0f} s", f"running:{running.line}", (line, tail), grows=True)
 
 

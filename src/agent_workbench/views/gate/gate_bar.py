@@ -17,7 +17,7 @@ from agent_workbench.core.state.applied_diffs import checks_reviewed, lacks_test
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.core.tools.permissions import PERMISSIONS, STOPPABLE
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.views.code.reasons import index_words
@@ -320,7 +320,7 @@ def _reading_seconds(streaming: Streaming) -> float:
 def _last_line(live: Live) -> str:
     """Return the last line of the output: of a command, else of the answer."""
     streaming = live.streaming
-    said = live.running.tail if live.running is not None else ""
+    said = without_colours(live.running.tail) if live.running is not None else ""
     if streaming is not None:
         said = streaming.text or streaming.thought
     lines = said[-LAST_LINE_CHARS:].rstrip().splitlines()

@@ -32,6 +32,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.text.sanitizer import without_colours
 from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 
 MAX_MATCHES = 1_000
@@ -135,9 +136,9 @@ def event_texts(event: Event) -> Iterable[tuple[str, str]]:
 def _done(event: Event) -> Iterable[tuple[str, str]]:
     match event:
         case ActionFinished():
-            return (("result", event.observation), ("output", event.output))
+            return (("result", without_colours(event.observation)), ("output", without_colours(event.output)))
         case TestsFinished():
-            return tuple(("checks", f"$ {each.command}\n{each.output}") for each in event.results)
+            return tuple(("checks", f"$ {each.command}\n{without_colours(each.output)}") for each in event.results)
         case ActionRejected():
             return (("invalid answer", event.reason),)
         case TaskStarted():

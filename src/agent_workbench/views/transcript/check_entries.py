@@ -8,7 +8,7 @@ from agent_workbench.core.checks.failure_tree import FailedCommand, Failure, fai
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, all_passed
 from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.views.blocks import Block, Entry, Tone
 
 PURPOSES = {
@@ -73,7 +73,7 @@ def _command_blocks(command: FailedCommand) -> Iterator[Block]:
     before = "  failed before, too" if command.before else ""
     line = f"✗ {sanitize_line(result.command, 300)}  {ended}, {result.seconds:.1f} s{before}"
     yield Block(line, Tone.WARN if command.before else Tone.BAD)
-    output = sanitize(result.output.strip(), limit_chars=60_000)
+    output = sanitize(without_colours(result.output).strip(), limit_chars=60_000)
     if output and command.failures:
         lines = output.count("\n") + 1
         yield Block(output, Tone.DIM, folded=f"⋯ {counted_text(lines, 'line')} of output")

@@ -55,7 +55,7 @@ from agent_workbench.core.proposals import (
     left_out_hunks,
 )
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.transcript.chat_blocks import chat_answer_blocks, chat_blocks
 from agent_workbench.views.transcript.check_entries import PURPOSES
@@ -252,7 +252,9 @@ def _decision_blocks(event: ActionDecided) -> list[Block]:
 def _result_blocks(event: ActionFinished, before: EntryContext) -> list[Block]:
     if before.outcome_shown and event.result is ActionResult.OK:
         return []
-    text = sanitize(event.observation.strip(), limit_chars=100_000)
+    # Only a program colours its output: codes in a file that was read are shown.
+    said = without_colours(event.observation) if event.output else event.observation
+    text = sanitize(said.strip(), limit_chars=100_000)
     cut = f"\n… {event.cut_bytes:,} more bytes were cut" if event.cut_bytes else ""
     if event.result is not ActionResult.OK:
         return [Block(f"{RESULTS[event.result]}: {text}{cut}", Tone.BAD, "Result", Tone.BAD, fold_lines=FOLD_LINES)]

@@ -30,7 +30,7 @@ from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.state.fold_snapshots import FoldSnapshots
 from agent_workbench.core.state.growing_tuple import GrowingTuple, JoinedSequence
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 from agent_workbench.views.transcript.chat_blocks import streamed_chat_blocks
@@ -185,7 +185,8 @@ def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]
     elif live.streaming is not None:
         yield Entry("streaming", tuple(_stream(live.streaming, transcript)))
     if live.running is not None:
-        tail = sanitize("\n".join(live.running.tail.rstrip("\n").split("\n")[-12:]), limit_chars=20_000)
+        tail = without_colours("\n".join(live.running.tail.rstrip("\n").split("\n")[-12:]))
+        tail = sanitize(tail, limit_chars=20_000)
         head = Block(f"{sanitize_line(live.running.line)}  {live.running.seconds:.0f} s", Tone.ACCENT, "Running")
         body = (Block(tail, Tone.DIM, fold_lines=4, fold_end=True, clips=True),) if tail.strip() else ()
         yield Entry("running", (head, *body))
