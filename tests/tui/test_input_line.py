@@ -259,9 +259,3 @@ async def test_the_words_of_a_closed_line_are_offered_again_and_typed_over() -> 
         assert area(bench).text == "fix it"
         await bench.press("n", "escape", ":")
         assert area(bench).text == "n"
-
-
-async def test_before_the_session_is_open_there_is_no_line() -> None:
-    async with driving(ScriptedSession()) as bench:
-        await bench.press(":")
-        assert bench.screen.name == "workbench"

@@ -8,6 +8,7 @@ from textual import events
 from textual._compositor import LayoutUpdate
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widgets import TextArea
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import LockedError, UsageError
@@ -167,6 +168,19 @@ async def test_the_first_frame_shows_the_panes_and_keys_wait_for_the_session() -
         while app.screen.name != "help":
             await pilot.pause()
     assert app.tabs.front.session is not None
+
+
+async def test_words_pasted_before_the_session_is_there_stay_behind_the_keys_before_them() -> None:
+    host = SlowHost(ScriptedSession(*runs.opening()))
+    app = WorkbenchApp(host, SessionRequest(), clock=FakeClock())
+    async with app.run_test(size=LARGE) as pilot:
+        await host.asked.wait()
+        app.post_message(events.Key("colon", ":"))
+        app.post_message(events.Paste("add a test"))
+        host.go.set()
+        while app.screen.name != "line" or not app.screen.query_one(TextArea).text:
+            await pilot.pause()
+        assert app.screen.query_one(TextArea).text == "add a test"
 
 
 async def test_a_first_session_that_cannot_be_opened_ends_the_app() -> None:

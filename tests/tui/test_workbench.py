@@ -11,10 +11,12 @@ from agent_workbench.core.intents import (
     Leave,
     MergeTask,
     PlayReplay,
+    SayToModel,
     SeekReplay,
     StepReplay,
 )
 from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.intents.plan import DraftTask
 from agent_workbench.core.live import Live, PreflightQuestion, Streaming
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission, UiSettings
@@ -322,15 +324,66 @@ async def test_a_question_that_was_settled_elsewhere_goes_away() -> None:
         assert bench.screen.name == "workbench"
 
 
-async def test_the_first_start_explains_itself_and_then_asks() -> None:
+async def test_the_first_start_asks_and_then_explains_itself() -> None:
     async with driving(ScriptedSession().show(Live(question=TRUST)), SMALL, first_run=True) as bench:
+        assert bench.screen.name == "question"
+        await bench.look()
+        await bench.press("y")
+        assert bench.session.intents == [AnswerQuestion("trust", True)]
+        bench.session.show(Live())
+        await bench.record(*runs.opening())
         assert "in a copy of your repository" in bench.text()
-        await bench.press("y", "right", "enter")
+        await bench.press("right", "enter")
         assert "By hunk" in bench.text()
-        assert bench.screen.name == "tour"
         await bench.press("escape")
+        assert bench.screen.name == "workbench"
+
+
+async def test_a_question_is_answered_by_its_two_keys_alone_and_not_in_passing() -> None:
+    async with driving(ScriptedSession().show(Live(question=TRUST))) as bench:
+        await bench.press("n")
+        await bench.look()
+        await bench.press("escape", "q", "enter")
         assert bench.screen.name == "question"
         assert bench.session.intents == []
+        await bench.press("n")
+        assert bench.session.intents == [AnswerQuestion("trust", False)]
+
+
+async def test_words_typed_while_the_session_opens_answer_no_question_and_become_a_task() -> None:
+    async with driving(ScriptedSession()) as bench:
+        await bench.press(":", *"many")
+        await bench.live(Live(question=TRUST))
+        assert bench.screen.name == "line"
+        await bench.look()
+        await bench.press(*"yes", "enter")
+        assert bench.screen.name == "question"
+        assert bench.session.intents == []
+        await bench.look()
+        await bench.press("y")
+        bench.session.show(Live())
+        await bench.record(*runs.opening())
+        assert bench.session.intents == [AnswerQuestion("trust", True), DraftTask("manyyes")]
+
+
+async def test_words_typed_before_a_task_is_taken_up_again_are_not_sent_to_the_model() -> None:
+    async with driving(ScriptedSession()) as bench:
+        await bench.press(":", *"more", "enter")
+        await bench.record(*runs.up_to_first_diff())
+        assert bench.screen.name == "line"
+        assert "To the model" in bench.text()
+        assert bench.session.intents == []
+        await bench.press("enter")
+        assert bench.session.intents == [SayToModel("more")]
+
+
+async def test_a_question_waits_for_the_screen_above_the_panes() -> None:
+    async with driving(ScriptedSession()) as bench:
+        await bench.press("question_mark")
+        await bench.live(Live(question=TRUST))
+        assert bench.screen.name == "help"
+        await bench.press("escape")
+        assert bench.screen.name == "question"
 
 
 async def test_the_first_screen_of_the_demo_says_that_the_answers_are_scripted() -> None:

@@ -64,7 +64,7 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         self.tabs = Tabs(self, self.show_newest)
         self.farewells: list[str] = []
         self._first = first
-        self._early_keys: list[events.Key] | None = []
+        self._early_keys: list[events.Key | events.Paste] | None = []
         self._wanted_theme = theme
         self._first_run = first_run
         self._ui_settings: UiSettings | None = None
@@ -89,9 +89,9 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
 
     async def on_event(self, event: events.Event) -> None:
         """Keep keys that come before the first session is open; a click has nothing to hit then."""
-        if self._early_keys is None or not isinstance(event, events.InputEvent):
+        if self._early_keys is None or not isinstance(event, events.InputEvent | events.Paste):
             await super().on_event(event)
-        elif isinstance(event, events.Key):
+        elif isinstance(event, events.Key | events.Paste):
             self._early_keys.append(event)
 
     def on_mount(self) -> None:
@@ -124,12 +124,10 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
             self.exit()
             return
         self.first_screen.set()
-        if self._first_run:
-            await self.tabs.front.dialogs.take_tour()
+        self.tabs.front.dialogs.tour_due = self._first_run
         early, self._early_keys = self._early_keys or [], None
-        for key in early:  # nobody closes the tour with a key that came before it
-            if not self._first_run or key.key.startswith("ctrl+"):
-                await self.on_event(key)
+        for event in early:
+            await self.on_event(event)
 
     async def on_session_tab_updated(self, message: "SessionTab.Updated") -> None:
         await self.show_newest(message.tab)

@@ -15,9 +15,9 @@ SHOWN = "shown"
 
 
 class ConfirmDialog(Dialog[bool]):
-    """Returns True for yes, False for no. A yes counts only after the question was on screen for a moment.
+    """Returns True for yes, False for no or Esc. A yes counts only after the question was on screen for a moment.
 
-    Enter is a yes, except where the answer takes work away (`by_letter`).
+    Enter is a yes, except where a yes takes work away or is never given in passing (`by_letter`).
     """
 
     BINDINGS = [
@@ -57,16 +57,40 @@ class ConfirmDialog(Dialog[bool]):
 
     def action_enter(self) -> None:
         if self._by_letter:
-            self.show_keys(f"Enter is no answer here   {self._answers}")
+            self.remark_on("Enter is no answer here")
         else:
             self.action_yes()
 
     def action_yes(self) -> None:
-        queued = queued_seconds(self._pressed_at)
-        if self._readiness.ready(SHOWN, queued):
+        if self.read():
             self.dismiss(True)
-        else:
-            self.show_keys(f"too quick: read it first   {self._answers}")
 
     def action_no(self) -> None:
         self.dismiss(False)
+
+    def read(self) -> bool:
+        """Return True if the question was on screen for a moment; say so if not."""
+        ready = self._readiness.ready(SHOWN, queued_seconds(self._pressed_at))
+        if not ready:
+            self.remark_on("too quick: read it first")
+        return ready
+
+    def remark_on(self, remark: str) -> None:
+        """Show a remark before the keys."""
+        self.show_keys(f"{remark}   {self._answers}")
+
+
+class QuestionDialog(ConfirmDialog):
+    """A question with two answers that decide something: neither is given in passing, and Esc leaves it open."""
+
+    BINDINGS = [
+        Binding("n", "no", "no"),
+        Binding("escape,q", "leave_open", "leave open"),
+    ]
+
+    def action_no(self) -> None:
+        if self.read():
+            super().action_no()
+
+    def action_leave_open(self) -> None:
+        self.remark_on("this waits for an answer")

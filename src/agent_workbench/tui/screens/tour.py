@@ -44,8 +44,8 @@ class TourScreen(Dialog[None]):
 
     def say_scripted(self) -> None:
         """Say that the model's answers are scripted."""
-        if not self._remark:
-            self._remark = f"{SCRIPTED}\n"
+        self._remark = f"{SCRIPTED}\n"
+        if self.is_mounted:
             self._show()
 
     def _show(self) -> None:

@@ -38,6 +38,10 @@ class SessionScreen(WorkbenchScreen):
         for strip in self.query(SessionStrip):  # none before it is mounted, and while the app ends
             strip.show(tabs, front)
 
+    def on_screen_resume(self) -> None:
+        """Ask what had to wait for a screen above this one."""
+        self._dialogs.settle_question()
+
     def shown_again(self) -> None:
         """Reset the delay before a decision: another tab covered the proposal until now."""
         if self.is_mounted:
@@ -131,8 +135,8 @@ class SessionScreen(WorkbenchScreen):
     def action_suspend(self) -> None:
         self.app.action_suspend_process()
 
-    async def action_tour(self) -> None:
-        await self._dialogs.take_tour()
+    def action_tour(self) -> None:
+        self._dialogs.take_tour()
 
     async def action_change_mode(self) -> None:
         await self._dialogs.task.change_mode()

@@ -64,7 +64,6 @@ class SessionTab:
         self._newest: SessionUpdate | None = None
         self._state_known = False
         self._notices_shown = 0
-        self._opened = asyncio.Event()
         self._submitted: set[asyncio.Future[Outcome]] = set()
         self._connected = False
         self._left_early = ""
@@ -113,7 +112,6 @@ class SessionTab:
             self.notified = notification.key if notification is not None else ""
         if update.state.session:
             self._state_known = True
-            self._opened.set()
 
     def show_newest(self) -> SessionUpdate | None:
         """Show the newest update and return it; None if it is shown already, or another tab is in front.
@@ -137,10 +135,6 @@ class SessionTab:
                 self.tell(notice.text)
         self.dialogs.settle_question()
         return update
-
-    async def opened(self) -> None:
-        """Wait until the session is open."""
-        await self._opened.wait()
 
     async def want(self, intent: Intent) -> None:
         """Submit an intent without waiting for it; tell the user later if it was refused."""

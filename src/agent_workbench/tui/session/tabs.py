@@ -69,7 +69,7 @@ class Tabs:
         tab = self.front
         self._all.append(tab)
         self._app.add_mode(tab.mode, lambda: tab.workbench)  # it is there already, and may be removed now
-        tab.dialogs.words = request.words
+        tab.dialogs.task.early_words = request.words
         tab.connect(session)
         self.show_strip()
         return None

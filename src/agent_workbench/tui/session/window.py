@@ -73,9 +73,6 @@ class SessionWindow(Protocol):
     def screen(self) -> "Screen[object]":
         """The topmost screen of the tab."""
 
-    async def opened(self) -> None:
-        """Wait until the session is open."""
-
     async def want(self, intent: "Intent") -> None:
         """Submit an intent; the user is told if it is refused."""
 

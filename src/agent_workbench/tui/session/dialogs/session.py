@@ -15,10 +15,12 @@ from agent_workbench.tui.session.dialogs.record import RecordDialogs
 from agent_workbench.tui.session.dialogs.review import ReviewDialogs
 from agent_workbench.tui.session.dialogs.rule import RuleDialogs
 from agent_workbench.tui.session.dialogs.task import TaskDialogs
-from agent_workbench.tui.session.window import SessionWindow
+from agent_workbench.tui.session.window import SessionWindow, is_chat
 
 LIVE_SCREENS = frozenset({"line", "allow", "reason", "rules", "knowledge", "receipt", "piece", "find"})
 """Names of screens that follow the session while they are open."""
+QUESTION = "question"
+"""Name of the screen that asks the preflight question."""
 
 
 class LiveScreen(Protocol):
@@ -31,7 +33,7 @@ class LiveScreen(Protocol):
 class SessionDialogs:
     """Facade over the dialogs of a session, one attribute for each subject; screens and tabs open them here.
 
-    `words` are entered in the input line once, as soon as the session is open.
+    `tour_due`: the tour is shown once, as soon as the session is open.
     """
 
     def __init__(self, window: SessionWindow) -> None:
@@ -46,7 +48,7 @@ class SessionDialogs:
         self.consult = ConsultDialogs(window)
         self.records = RecordDialogs(window)
         self.inbox = InboxDialogs(window)
-        self.words = ""
+        self.tour_due = False
         self._window = window
         self._question: PreflightQuestion | None = None
 
@@ -58,11 +60,12 @@ class SessionDialogs:
             if screen.name in LIVE_SCREENS:
                 cast("LiveScreen", screen).show(update)
 
-    async def take_tour(self) -> None:
+    def take_tour(self) -> None:
         """Explain the workbench, page by page."""
         from agent_workbench.tui.screens.tour import TourScreen
 
-        await self._window.push_screen(TourScreen(self._window.keymap), lambda _: self.settle_question())
+        self.tour_due = False
+        self._window.push_screen(TourScreen(self._window.keymap))
         self._say_scripted()
 
     def _say_scripted(self) -> None:
@@ -71,34 +74,46 @@ class SessionDialogs:
 
         screen, update = self._window.screen, self._window.update_shown
         model = update.state.model if update is not None and not update.live.awaits_model else None
-        if isinstance(screen, TourScreen) and screen.is_mounted and model is not None and model.scripted:
+        if isinstance(screen, TourScreen) and model is not None and model.scripted:
             screen.say_scripted()
 
     def settle_question(self) -> None:
-        """Ask the preflight question of the session, once; close it when it is answered elsewhere."""
+        """Ask the preflight question of the session, once; close it when it is answered elsewhere.
+
+        Nothing is opened above another screen: what is typed there is no answer. An open session shows the tour and
+        takes the words that were entered before it was open.
+        """
         update, screen = self._window.update_shown, self._window.screen
-        wanted = update.live.question if update is not None else None
-        if screen.name == "tour":
+        if update is None or screen.name not in {self._window.workbench.name, QUESTION}:
             return
-        if self.words and update is not None and update.state.session:
-            words, self.words = self.words, ""
-            self.task.open_line(words=words, at_once=True)
-        if wanted == self._question:
-            return
-        if self._question is not None and screen.name == "question":
-            self._window.pop_screen()
-        self._question = wanted
-        if wanted is not None:
-            self._ask(wanted)
+        wanted = update.live.question
+        if wanted != self._question:
+            if screen.name == QUESTION:
+                self._window.pop_screen()
+            self._question = wanted
+            if wanted is not None:
+                self._ask(wanted)
+        if wanted is None and update.state.session and self.tour_due:
+            self.take_tour()
+        elif wanted is None and update.state.session:
+            self._enter_early_words(update)
+
+    def _enter_early_words(self, update: SessionUpdate) -> None:
+        """Enter the words from before the session was open. Those that turn out to be for the model wait for Enter."""
+        words, self.task.early_words = self.task.early_words, ""
+        if words:
+            self.task.open_line(words=words, at_once=is_chat(self._window) or not update.state.unfinished)
 
     def _ask(self, question: PreflightQuestion) -> None:
         from agent_workbench.core.text.sanitizer import sanitize_line
-        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
+        from agent_workbench.tui.dialogs.confirm import QuestionDialog
 
         async def answer(yes: bool | None) -> None:
             if yes is not None:
                 await self._window.want(AnswerQuestion(question.key, yes))
 
         yes, no = sanitize_line(question.yes, 60), sanitize_line(question.no, 60)
-        dialog = ConfirmDialog(question.title, question.lines, self._window.clock, yes=yes, no=no, name="question")
+        dialog = QuestionDialog(
+            question.title, question.lines, self._window.clock, yes=yes, no=no, name=QUESTION, by_letter=True
+        )
         self._window.push_screen(dialog, answer)

@@ -42,6 +42,7 @@ class TaskDialogs:
     def __init__(self, window: SessionWindow) -> None:
         self._window = window
         self._unsent = ""
+        self.early_words = ""
 
     @property
     def _run(self) -> TaskRun | None:
@@ -142,17 +143,13 @@ class TaskDialogs:
     ) -> None:
         """Open the input line. `afterwards` is submitted after whatever is entered.
 
-        `words` are in it already, and are sent `at_once` as if Enter was pressed. A new chat need not be open yet.
+        `words` are in it already, and are sent `at_once` as if Enter was pressed. The session need not be open yet.
         """
         from agent_workbench.tui.dialogs.input_line import InputLine
 
         window, update = self._window, self._window.update_shown
         chat = is_chat(window)
-        if not chat and (update is None or not update.state.session):
-            window.tell("the session is not open yet", "warning")
-        elif is_read_only(window):
-            return
-        elif window.screen.name != "line":  # a key that was queued opens no second one
+        if not is_read_only(window) and window.screen.name != "line":  # a key that was queued opens no second one
             commands = _line_commands(window, in_chat=chat)
             line = InputLine(
                 lambda said: self._send(said, afterwards),
@@ -185,10 +182,15 @@ class TaskDialogs:
         self._unsent = words
 
     async def _send(self, words: str, afterwards: Intent | None) -> Outcome | None:
-        """Return the outcome of the words: said to the model while a task is worked on, else made a task."""
-        if words and self._window.opens_chat:
-            await self._window.opened()
+        """Return the outcome of the words: said to the model while a task is worked on, else made a task.
+
+        As long as the session is not open they are only kept: a question may have to be answered before.
+        """
         update, outcome = self._window.update_shown, None
+        if words and (update is None or not update.state.session):
+            self._unsent = self.early_words = words
+            self._window.tell("your words are entered as soon as the session is open")
+            return None
         if words:
             said = is_chat(self._window) or (update is not None and update.state.unfinished)
             if said and (expanded := await _called_prompt(self._window, words)) is not None:
