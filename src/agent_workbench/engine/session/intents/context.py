@@ -85,8 +85,9 @@ def _begun(run: TaskRun) -> str:
     """Return the answer that was cut and that no prompt and no message has told of since, empty if there is none."""
     kinds = PromptBuilt | ModelAnswered | ModelInterrupted | UserSaid
     last = next((each.event for each in reversed(run.history) if isinstance(each.event, kinds)), None)
-    cut = isinstance(last, ModelInterrupted) and last.cause is InterruptCause.STOPPED
-    return clip(last.partial.strip(), CUT_CHARS) if cut and run.phase is not Phase.COMPACTING else ""
+    if not isinstance(last, ModelInterrupted) or last.cause is not InterruptCause.STOPPED:
+        return ""
+    return clip(last.partial.strip(), CUT_CHARS) if run.phase is not Phase.COMPACTING else ""
 
 
 async def _pin(session: SessionContext, run: TaskRun, intent: PinChunk) -> Outcome:
