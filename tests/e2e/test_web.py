@@ -1,7 +1,6 @@
 """The workbench in a browser: who may open it, and what stands behind the page."""
 
 import asyncio
-import json
 import re
 import signal
 import sys
@@ -78,9 +77,7 @@ async def test_the_page_shows_the_workbench_which_ends_with_the_server(machine: 
         found = re.search(r'data-session-websocket-url="([^"]+)"', page)
         assert found
         async with browser.ws_connect(found[1] + SIZE) as socket:
-            await screen_until(socket, "skip the tour")
-            await socket.send_str(json.dumps(["stdin", "q"]))
-            await screen_until(socket, "write them: Enter")
+            await screen_until(socket, "write them: y")
             (workbench,) = psutil.Process(server.pid).children()
             server.send_signal(signal.SIGKILL)
             await asyncio.to_thread(workbench.wait, WAIT_SECONDS)
