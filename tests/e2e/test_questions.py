@@ -151,7 +151,7 @@ def test_trust_where_nobody_can_be_asked_takes_a_yes_in_the_command_alone(machin
 def test_the_command_alone_opens_the_workbench_in_a_repository_and_asks_for_a_verb_elsewhere(machine: Machine) -> None:
     below = calc_repo(machine) / "memory"
     with in_terminal(machine, cwd=below) as terminal:
-        terminal.until("y write them")
+        terminal.until("write them: y")
     with in_terminal(machine, cwd=machine.home) as terminal:
         terminal.until("the following arguments are required: VERB")
         assert terminal.end(AT_ONCE_SECONDS) == 2
