@@ -66,7 +66,7 @@ def test_a_definition_that_changed_has_another_name_and_no_approval() -> None:
     [
         (Task(T1, "a", owner=Owner.HUMAN), "for a person"),
         (Task(T1, "a", status=TaskStatus.BLOCKED, blocked_because="later"), "blocked: later"),
-        (Task(T1, "a", status=TaskStatus.IN_PROGRESS), "a session here works on it"),
+        (Task(T1, "a", status=TaskStatus.IN_PROGRESS), "a session here has begun it"),
     ],
 )
 def test_what_cannot_be_queued_is_left_with_the_reason_and_all_behind_it(first: Task, why: str) -> None:

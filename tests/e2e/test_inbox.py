@@ -77,6 +77,10 @@ def test_a_parked_task_is_brought_to_its_end_from_the_shell(served: Machine) -> 
 def test_a_rejection_reaches_the_model_before_any_policy(served: Machine) -> None:
     repo = calc_repo(served)
     assert served.scripted(SCRIPTS, *RUN, cwd=repo).code == 3
+    for verb in (("plan", "show"), ("sessions", "list")):
+        words = served.agent(*verb, cwd=repo).out.split()
+        assert "parked" in words, "every front end has one word for it"
+        assert "in_progress" not in words
     assert served.agent("inbox", "approve", reference(served, repo), cwd=repo).code == 0
     assert served.scripted(SCRIPTS, *RUN, cwd=repo).code == 3
     rejected = served.agent("inbox", "reject", reference(served, repo), "--reason", "not like this", cwd=repo)

@@ -105,7 +105,7 @@ async def test_sessions_are_a_tree_that_can_be_proved_exported_and_opened() -> N
     past = GivenSessions()
     async with driving(ScriptedSession(*runs.up_to_reflexion()), past=past, others=[forked()]) as bench:
         await bench.press("S")
-        await bench.until(lambda: "waits" in bench.text())
+        await bench.until(lambda: "parked" in bench.text())
         shown = [line for line in bench.text().splitlines() if "2026112" in line or "20261119T" in line]
         assert [line.count("└") for line in shown] == [0, 1, 0]
         await bench.press("v", "E")
@@ -185,7 +185,7 @@ async def test_two_sessions_are_compared_and_the_screen_is_kept_as_a_picture(
     past = GivenSessions()
     async with driving(ScriptedSession(*runs.up_to_reflexion()), past=past) as bench:
         await bench.press("S")
-        await bench.until(lambda: "waits" in bench.text())
+        await bench.until(lambda: "parked" in bench.text())
         await bench.press("g", "=")
         await bench.until(lambda: "marks a session" in bench.text())
         await bench.press("G", "m", "k", "=")
@@ -214,7 +214,7 @@ def test_how_the_sessions_look(snap_compare: Compare, pytestconfig: pytest.Confi
             await pilot.pause()
         bench = Driver(app, session, FakeClock(), pilot)
         await bench.press("S")
-        await bench.until(lambda: "waits" in bench.text())
+        await bench.until(lambda: "parked" in bench.text())
         await bench.press("v")
         await bench.until(lambda: "0-83 are proved" in bench.text())
         assert not await draw_screen(bench, "sessions", LARGER, pytestconfig, tmp_path)

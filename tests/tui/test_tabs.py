@@ -27,7 +27,7 @@ from tests.tui.test_pictures import LARGER, Compare, draw_screen
 
 ANSWERED, DIFF = runs.diff_step(3, runs.RIGHT)
 PROPOSED = (*ANSWERED, ActionProposed(DIFF))
-LINE = "T-1 ▸ works   new · idle"
+LINE = "T-1 ▸ running   new · idle"
 
 
 def line(bench: Driver) -> str:

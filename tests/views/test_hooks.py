@@ -37,7 +37,7 @@ def test_nobody_is_called_while_a_hook_looks_at_a_proposal_that_can_be_decided()
     gate = view_gate(update)
     assert "hook secrets looks at it" in gate.more
     assert GateAct.APPROVE in gate.acts
-    assert (view_tab(update).state, view_notification(update)) == (TabState.WORKS, None)
+    assert (view_tab(update).state, view_notification(update)) == (TabState.RUNNING, None)
     waiting = update.state.waiting
     assert waiting is not None
     begun = update_after(HookStarted("secrets", POINT, waiting.id), answered(HookVerdict.NONE))

@@ -1,6 +1,6 @@
 """Recorded events as updates of the protocol; events that an editor has no use for have none."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from acp import schema as wire
 
@@ -36,21 +36,26 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.events.log_lines import log_line
-from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.plan import Task
+from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.markdown import literal
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.core.tools.spec import FINISH
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
+from agent_workbench.views.plan import task_state
 
 MAX_PLAN_ENTRIES = 50
 MAX_REASON_CHARS = 2_000
-STATUSES: dict[TaskStatus, wire.PlanEntryStatus] = {
-    TaskStatus.IN_PROGRESS: "in_progress",
-    TaskStatus.DONE: "completed",
-    TaskStatus.FAILED: "completed",
+STATUSES: dict[WorkState, wire.PlanEntryStatus] = {
+    WorkState.PENDING: "pending",
+    WorkState.RUNNING: "in_progress",
+    WorkState.WAITS: "in_progress",
+    WorkState.DONE: "completed",
 }
+"""The protocol has no word for any other state: such a task is pending, and its text says which."""
 
 
 class EventUpdates:
@@ -153,17 +158,23 @@ def _closing_words(arguments: str) -> Iterator[Update]:
         yield message(f"{sanitize(summary.strip(), limit_chars=MAX_REASON_CHARS)}\n\n")
 
 
-def plan_update(plan: Plan) -> wire.AgentPlanUpdate:
-    """Return the plan as the client lists it: the tasks that are at work or to be done, after the newest others."""
+def plan_update(state: SessionState, taken: Collection[TaskId]) -> wire.AgentPlanUpdate:
+    """Return the plan as the client lists it: the tasks that are at work or to be done, after the newest others.
+
+    Other sessions work on the tasks of `taken`.
+    """
+    plan = state.plan
     left = [task for task in plan.tasks if task.open][:MAX_PLAN_ENTRIES]
     over = [task for task in plan.tasks if not task.open][::-1][: MAX_PLAN_ENTRIES - len(left)]
     kept = {task.id for task in (*left, *over)}
-    return wire.AgentPlanUpdate(session_update="plan", entries=[_entry(task) for task in plan.tasks if task.id in kept])
+    entries = [_entry(task, task_state(state, task, taken=task.id in taken)) for task in plan.tasks if task.id in kept]
+    return wire.AgentPlanUpdate(session_update="plan", entries=entries)
 
 
-def _entry(task: Task) -> wire.PlanEntry:
-    text = sanitize_line(f"{task.id} {task.description}", 200)
-    return wire.PlanEntry(content=text, priority="medium", status=STATUSES.get(task.status, "pending"))
+def _entry(task: Task, state: WorkState) -> wire.PlanEntry:
+    told = "" if state in STATUSES else f" ({state})"
+    text = sanitize_line(f"{task.id}{told} {task.description}", 200)
+    return wire.PlanEntry(content=text, priority="medium", status=STATUSES.get(state, "pending"))
 
 
 def _progress(

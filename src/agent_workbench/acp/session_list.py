@@ -5,6 +5,7 @@ from acp import schema as wire
 
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 PAGE = 50
@@ -28,8 +29,7 @@ async def listed_sessions(host: LocalSessionHost, cwd: str, cursor: str | None) 
 
 
 def _info(summary: SessionSummary, cwd: str) -> wire.SessionInfo:
-    status = str(summary.status).replace("_", " ") if summary.status is not None else ""
-    waits = "waits for a decision" if summary.waits else ""
     held = f"open in {summary.holder}" if summary.holder else ""
-    title = sanitize_line(" · ".join(filter(None, (summary.subject or "no task", status, waits, held))), 200)
+    state = "" if held and summary.state is WorkState.OPEN else summary.state
+    title = sanitize_line(" · ".join(filter(None, (summary.subject, state, held))), 200)
     return wire.SessionInfo(session_id=summary.id, cwd=cwd, title=title, updated_at=summary.last or None)

@@ -13,7 +13,7 @@ from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.ids import ProposalId, SessionId
+from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.intents import ChangeMode, Leave, ListPrompts
 from agent_workbench.core.intents.outcomes import PromptsListed, Refused
 from agent_workbench.core.live import SessionUpdate
@@ -21,6 +21,7 @@ from agent_workbench.core.plan import Plan
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import ApprovalMode
+from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.markdown import literal
 from agent_workbench.core.text.sanitizer import sanitize_line
 
@@ -51,7 +52,7 @@ class EditorThread:
         self._resumes = False
         self._begun = False
         self._shown_seq = -1
-        self._shown_plan = Plan()
+        self._shown_plan: tuple[Plan, tuple[TaskId, ...], bool] = (Plan(), (), False)
         self._notices = 0
         self._commands: tuple[wire.AvailableCommand, ...] = ()
         self._watching: asyncio.Task[None] | None = None
@@ -68,9 +69,8 @@ class EditorThread:
                 await self.editor.show(self.session, *updates)
         self._updates.live_from_now()
         self._shown_seq = events[-1].seq if events else -1
-        if shown and state.chat is None and state.plan.tasks:
-            self._shown_plan = state.plan
-            await self.editor.show(self.session, plan_update(state.plan))
+        if shown:
+            await self.editor.show(self.session, *self._plan_news(state, ()))
 
     @property
     def modes(self) -> wire.SessionModeState:
@@ -173,11 +173,17 @@ class EditorThread:
         finally:
             self._wake()
 
+    def _plan_news(self, state: SessionState, taken: tuple[TaskId, ...]) -> list[Update]:
+        """Return the plan if the client would see a change; other sessions work on the tasks of `taken`."""
+        shown = (state.plan, taken, state.unfinished)
+        if state.chat is not None or shown == self._shown_plan:
+            return []
+        self._shown_plan = shown
+        return [plan_update(state, taken)]
+
     async def _show(self, update: SessionUpdate) -> None:
         found: list[Update] = self._updates.answer.streamed(update.live.streaming)
-        if update.state.chat is None and update.state.plan != self._shown_plan:
-            self._shown_plan = update.state.plan
-            found.append(plan_update(update.state.plan))
+        found += self._plan_news(update.state, update.live.taken)
         mode = str(update.state.mode.mode)
         if self._mode != CHAT and update.state.session and not self._chosen and mode != self._mode:
             self._mode = mode

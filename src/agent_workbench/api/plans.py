@@ -12,11 +12,13 @@ from agent_workbench.bootstrap.skill_folders import skill_folders
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.skills.selection import choosable
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.core.plan import Plan, Task, TaskDraft
+    from agent_workbench.core.plan.work_state import WorkState
     from agent_workbench.core.ports.repo_files import Plans
 
 
@@ -37,10 +39,11 @@ class EditedPlan(Struct, frozen=True):
 
 
 class PlanStatus(Struct, frozen=True):
-    """The plan, and who works on which of its tasks now."""
+    """The plan, who works on which of its tasks now, and the state of each."""
 
     plan: "Plan"
     holders: Mapping[TaskId, str]
+    states: "Mapping[TaskId, WorkState]"
 
 
 async def repo_plans(invocation: Invocation) -> "Plans":
@@ -59,9 +62,17 @@ async def existing_plan(invocation: Invocation) -> "Plan":
 
 async def plan_status(invocation: Invocation) -> PlanStatus:
     """Return the plan and who works on it; raise `PlanError`."""
+    from agent_workbench.core.history.summaries import parked_tasks
+    from agent_workbench.core.plan.work_state import work_state
+
     repo, settings = await trusted_repo(invocation)
     plan = await repo.plans(settings).read()
-    return PlanStatus(plan, await repo.repository.taken([each.id for each in plan.tasks if each.open], NO_SESSION))
+    begun = [each.id for each in plan.tasks if each.status is TaskStatus.IN_PROGRESS]
+    sessions = await asyncio.to_thread(repo.sessions, settings) if begun else None
+    parked = parked_tasks(await sessions.summaries()) if sessions is not None else frozenset()
+    holders = await repo.repository.taken([each.id for each in plan.tasks if each.open], NO_SESSION)
+    states = {task.id: work_state(task.status, held=task.id in holders, waits=task.id in parked) for task in plan.tasks}
+    return PlanStatus(plan, holders, states)
 
 
 async def checked_plan(invocation: Invocation) -> "Plan":

@@ -96,7 +96,7 @@ async def _plan(invocation: Invocation) -> str:
     from agent_workbench.views.reports.json_documents import plan_document
 
     status = await plan_status(invocation)
-    return json.dumps(plan_document(status.plan, status.holders), ensure_ascii=False, indent=1)
+    return json.dumps(plan_document(status.plan, status.holders, status.states), ensure_ascii=False, indent=1)
 
 
 async def _sessions(invocation: Invocation) -> tuple[Listed, ...]:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
+from agent_workbench.core.plan.work_state import WorkState, work_state
 from agent_workbench.core.queue.routing import needs_text
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
@@ -14,12 +15,14 @@ from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.edits import edit_lines
 
 GLYPHS = {
-    TaskStatus.PENDING: ("○", "pending", Tone.DIM),
-    TaskStatus.IN_PROGRESS: ("●", "in progress", Tone.ACCENT),
-    TaskStatus.BLOCKED: ("⊘", "blocked", Tone.WARN),
-    TaskStatus.DONE: ("✓", "done", Tone.GOOD),
-    TaskStatus.FAILED: ("✗", "failed", Tone.BAD),
-    TaskStatus.QUEUED: ("◌", "queued", Tone.ACCENT),
+    WorkState.PENDING: ("○", Tone.DIM),
+    WorkState.RUNNING: ("●", Tone.ACCENT),
+    WorkState.WAITS: ("●", Tone.WARN),
+    WorkState.STOPPED: ("○", Tone.WARN),
+    WorkState.BLOCKED: ("⊘", Tone.WARN),
+    WorkState.DONE: ("✓", Tone.GOOD),
+    WorkState.FAILED: ("✗", Tone.BAD),
+    WorkState.QUEUED: ("◌", Tone.ACCENT),
 }
 
 
@@ -81,7 +84,8 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
     run = state.run_of(task.id)
     mergeable = is_mergeable(state, task.id)
     running = _is_running(state, task)
-    glyph, word, tone = GLYPHS[TaskStatus.IN_PROGRESS if running else task.status]
+    kind = task_state(state, task, taken=taken)
+    word, (glyph, tone) = str(kind), GLYPHS[kind]
     if run is not None and run.merged is not None:
         word = f"merged into {sanitize_line(run.merged.into, 40)}"
     elif mergeable:
@@ -93,7 +97,9 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
     if task.blocked_because:
         word += f": {sanitize_line(task.blocked_because, 300)}"
     if taken:
-        word = "another session works on it"
+        word += " in another session"
+    elif task.status is TaskStatus.IN_PROGRESS and not running:
+        word += "; s goes on with it"
     if task.status is TaskStatus.QUEUED and not running:
         word = f"queued as {sanitize_line(task.queued_as, 80)}; Q shows it"
     if task.status is TaskStatus.FAILED and not running and not taken:
@@ -110,6 +116,17 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
         blocked=task.status is TaskStatus.BLOCKED,
         merged=run is not None and run.merged is not None,
     )
+
+
+def task_state(state: SessionState, task: Task, *, taken: bool) -> WorkState:
+    """Return the state of a task as a session sees it; `taken`: another session works on it."""
+    if _is_running(state, task):
+        return work_state(TaskStatus.IN_PROGRESS, held=True, waits=state.waiting is not None)
+    if taken:
+        return WorkState.RUNNING
+    run = state.run_of(task.id)
+    ended = run.status if run is not None and task.status is TaskStatus.IN_PROGRESS else None
+    return work_state(ended or task.status, held=False, waits=False)
 
 
 def _is_running(state: SessionState, task: Task) -> bool:

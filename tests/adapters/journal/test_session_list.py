@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.journal.session_files import LOCK
 from agent_workbench.adapters.journal.session_list import find_session, session_folders, summarize_session
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
@@ -12,8 +13,10 @@ from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.system.locks import FileLock
 from tests.adapters.journal.journals import NO_SECRETS, STORY, TASK, started, time_of, write_quickly
 
 IDS = ["20260103T000000-bbbbbb", "20260102T000000-abcabc", "20260101T000000-abaaaa"]
@@ -93,8 +96,19 @@ def test_sessions_that_are_not_well_are_listed_with_their_problem(sessions: Path
     assert first.problem.startswith("line 1: hash is")
     assert first.torn_bytes == 4
     assert first.events == len(STORY)
-    assert second.problem == "no event was recorded"
+    assert (second.events, second.problem) == (0, "")
     assert "there is no" in third.problem
+
+
+@pytest.mark.parametrize("journal", [None, b"", b'{"v":'])
+def test_a_session_that_is_being_opened_is_no_damaged_one(sessions: Path, journal: bytes | None) -> None:
+    opening = sessions / IDS[0]
+    (opening / "journal.jsonl").unlink()
+    if journal is not None:
+        (opening / "journal.jsonl").write_bytes(journal)
+    with FileLock(opening / LOCK, "pid 7"):
+        first = list_sessions(sessions)[0]
+    assert (first.state, first.holder, first.events) == (WorkState.OPEN, "pid 7", 0)
 
 
 def test_lines_that_are_missing_show_at_a_glance(sessions: Path) -> None:

@@ -215,7 +215,7 @@ async def test_who_approves_by_hand_does_not_wait_for_a_hook(tmp_path: Path) -> 
     ):
         await front.start()
         update = await front.until(lambda it: isinstance(next_move(it.state), RunHook) and it.live.activity)
-        assert view_tab(update).state is TabState.WORKS  # nobody is called while the hook looks at it
+        assert view_tab(update).state is TabState.RUNNING  # nobody is called while the hook looks at it
         assert update.live.activity.startswith("hook secrets")
         proposal = update.state.waiting
         assert proposal is not None

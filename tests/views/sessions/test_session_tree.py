@@ -34,20 +34,26 @@ def test_every_session_is_shown_once(parents: list[str]) -> None:
     assert sorted(row.summary.id for row in view_sessions(summaries)) == NAMES
 
 
-WORKED_ON = replace(session("a"), ours=True, status=TaskStatus.IN_PROGRESS)
+WORKED_ON = replace(session("a"), ours=True, events=9, status=TaskStatus.IN_PROGRESS)
 
 
 @pytest.mark.parametrize(
     ("summary", "state", "takes_up"),
     [
-        (WORKED_ON, "left", True),
-        (replace(WORKED_ON, waits=True), "waits", True),
-        (replace(WORKED_ON, waits=True, holder="pid 7"), "open", False),
-        (replace(WORKED_ON, ours=False), "left", False),
+        (WORKED_ON, "stopped", True),
+        (replace(WORKED_ON, waits=True), "parked", True),
+        (replace(WORKED_ON, waits=True, holder="pid 7"), "waits", False),
+        (replace(WORKED_ON, holder="pid 7"), "open", False),
+        (replace(WORKED_ON, ours=False), "stopped", False),
         (replace(WORKED_ON, problem="line 2"), "damaged", False),
         (replace(WORKED_ON, status=TaskStatus.DONE), "done", False),
+        (replace(WORKED_ON, status=TaskStatus.DONE, waits=True), "done", False),
         (replace(WORKED_ON, status=TaskStatus.FAILED), "failed", False),
         (replace(WORKED_ON, status=None), "no task", True),
+        (replace(WORKED_ON, status=None, events=0), "empty", False),
+        (replace(WORKED_ON, status=None, events=0, holder="pid 7"), "open", False),
+        (replace(WORKED_ON, status=None, chat=True), "stopped", True),
+        (replace(WORKED_ON, status=None, chat=True, waits=True), "parked", True),
     ],
 )
 def test_what_a_session_came_to(summary: SessionSummary, state: str, takes_up: bool) -> None:

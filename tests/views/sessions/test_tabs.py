@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from agent_workbench.core.events import TroubleMet
-from agent_workbench.core.live import Live, PreflightQuestion, SessionUpdate
+from agent_workbench.core.live import Followed, Live, PreflightQuestion, SessionUpdate
 from agent_workbench.views.sessions.tabs import (
     TabNotification,
     TabState,
@@ -36,6 +36,8 @@ def update(*events: object, live: Live | None = None) -> SessionUpdate:
         (update(*runs.up_to_first_diff()), TabState.WAITS, "T-1: diff waits"),
         (update(*runs.started(), TroubleMet("model", "it\x07 is away", "wait")), TabState.TROUBLE, "trouble: it"),
         (update(*runs.up_to_done()), TabState.DONE, "T-1 is done"),
+        (update(*runs.opening(), *runs.started(), live=Live(followed=Followed("pid 7"))), TabState.RUNNING, ""),
+        (update(*runs.opening(), *runs.started(), live=Live(followed=Followed())), TabState.STOPPED, ""),
         (ScriptedSession(*runs.up_to_first_diff()).as_replay().newest, TabState.RECORDING, ""),
     ],
 )
@@ -66,7 +68,7 @@ def test_a_user_is_told_once_and_only_when_looking_elsewhere(
 
 
 TABS = tuple(
-    TabView(f"T-{n}", TabState.WAITS if n == 5 else TabState.WORKS, "diff" if n == 5 else "") for n in range(9)
+    TabView(f"T-{n}", TabState.WAITS if n == 5 else TabState.RUNNING, "diff" if n == 5 else "") for n in range(9)
 )
 
 

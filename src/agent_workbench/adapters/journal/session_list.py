@@ -96,11 +96,13 @@ def summarize_session(directory: Path) -> SessionSummary:
     session = SessionId(directory.name)
     try:
         holder = lock_holder(directory / LOCK)
+        if holder and not os.path.lexists(directory / JOURNAL):
+            return SessionSummary(session, holder=holder)  # it is being opened
         lines, torn = read_lines(directory)
     except (JournalError, StorageError) as error:
         return SessionSummary(session, problem=str(error))
     if not lines:
-        return SessionSummary(session, holder=holder, torn_bytes=len(torn), problem="no event was recorded")
+        return SessionSummary(session, holder=holder, torn_bytes=len(torn))
     problems: list[str] = []
     first, last = (_line(lines, place, problems) for place in (0, len(lines) - 1))
     facts = _facts(lines, problems)

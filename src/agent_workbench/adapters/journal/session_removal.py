@@ -29,8 +29,7 @@ class SessionRemoval:
 
     def _described(self, summary: SessionSummary, before: str) -> Leftover:
         old = bool(summary.last) and summary.last < before
-        state = "over" if is_over(summary) else "not finished" if summary.tasks else "no task"
-        told = ", ".join(filter(None, (", ".join(summary.tasks), state, f"last used {summary.last[:10]}")))
+        told = ", ".join(filter(None, (", ".join(summary.tasks), summary.state, f"last used {summary.last[:10]}")))
         return Leftover(
             LeftoverKind.SESSION,
             summary.id,

@@ -44,7 +44,7 @@ class PlanApprovals:
         """Return the newest approval of each task whose definition is exactly what was approved."""
         missing = {task.id: task.definition for task in tasks}
         found: dict[TaskId, PlanApproval] = {}
-        sessions = [each for each in await self._store.summaries() if each.ours and not each.problem]
+        sessions = [each for each in await self._store.summaries() if each.ours and each.events and not each.problem]
         # Most plans are made in sessions without tasks.
         sessions.sort(key=lambda each: bool(each.tasks))
         for summary in sessions[:MOST_SESSIONS]:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
-from enum import StrEnum
 
 from msgspec import Struct
 
@@ -16,23 +15,12 @@ from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.inbox import InboxFilter, InboxItem
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan.work_state import WorkState, work_state
 from agent_workbench.core.session_end import SessionEnd
 
 LOG_LINES = 20
 MAX_RUNS = 4
 """Tasks that one process works on at the same time."""
-
-
-class RunState(StrEnum):
-    """State of the run of a task."""
-
-    RUNNING = "running"
-    PARKED = "parked"
-    """A proposal waits for a person."""
-    STOPPED = "stopped"
-    """It ended before its task did; a further run continues it."""
-    DONE = "done"
-    FAILED = "failed"
 
 
 class StartedRun(Struct, frozen=True):
@@ -51,7 +39,7 @@ class RunReport(Struct, frozen=True):
 
     session: SessionId
     task: TaskId | None = None
-    state: RunState = RunState.STOPPED
+    state: WorkState = WorkState.STOPPED
     reason: str = ""
     branch: str = ""
     commit: str = ""
@@ -147,12 +135,12 @@ async def run_report(invocation: Invocation, session: SessionId) -> RunReport:
         items = await inbox.items(InboxFilter(session=session))
     trouble = state.trouble.what if state.trouble is not None else ""
     if run is None:
-        began = RunState.RUNNING if holder else RunState.STOPPED
+        began = WorkState.RUNNING if holder else WorkState.STOPPED
         return RunReport(session, state=began, reason=trouble, log=lines)
     return RunReport(
         session,
         run.task,
-        _state_of(run.status, held=bool(holder), waits=state.waiting is not None),
+        work_state(run.status or TaskStatus.IN_PROGRESS, held=bool(holder), waits=state.waiting is not None),
         run.reason or trouble,
         run.workspace.branch,
         run.commit or "",
@@ -161,11 +149,3 @@ async def run_report(invocation: Invocation, session: SessionId) -> RunReport:
         lines,
         items,
     )
-
-
-def _state_of(status: TaskStatus | None, *, held: bool, waits: bool) -> RunState:
-    if status in {TaskStatus.DONE, TaskStatus.FAILED}:
-        return RunState.DONE if status is TaskStatus.DONE else RunState.FAILED
-    if held:
-        return RunState.RUNNING
-    return RunState.PARKED if waits else RunState.STOPPED

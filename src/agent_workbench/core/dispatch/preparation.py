@@ -161,7 +161,7 @@ class _Preparing:
         if task.status is TaskStatus.BLOCKED:
             raise PlanError(f"it is blocked{f': {task.blocked_because}' if task.blocked_because else ''}")
         if task.status is TaskStatus.IN_PROGRESS:
-            raise PlanError("a session here works on it")
+            raise PlanError("a session here has begun it")
 
     def _names_before(self, task: Task) -> tuple[TaskId, ...]:
         """Return the queue's names of the tasks that must be done before; raise `PlanError` if one cannot be."""

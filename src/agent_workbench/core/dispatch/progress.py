@@ -140,7 +140,7 @@ def _state(task: Task, row: QueuedTask | None, waits_for: Sequence[TaskId], paus
             case TaskStatus.BLOCKED:
                 return TaskState.BLOCKED, task.blocked_because
             case TaskStatus.IN_PROGRESS:
-                return TaskState.HERE, "a session here works on it"
+                return TaskState.HERE, "a session here has begun it"
             case TaskStatus.QUEUED:
                 return TaskState.PLANNED, "the queue does not have it; dispatch again"
             case TaskStatus.PENDING:

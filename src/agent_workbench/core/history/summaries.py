@@ -1,12 +1,13 @@
 """Summaries of a repo's sessions, and the port through which a screen asks about them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import QUEUE_FOLDER, TaskStatus
+from agent_workbench.core.plan.work_state import WorkState, work_state
 
 if TYPE_CHECKING:  # listing sessions does not need the modules of a comparison
     from agent_workbench.core.history.audit_records import (
@@ -65,6 +66,32 @@ class SessionSummary(Struct, frozen=True):
     def queued(self) -> bool:
         """True if the session works on a task of the queue; its label is the path of the task's file."""
         return self.label.startswith(f"{QUEUE_FOLDER}/")
+
+    @property
+    def state(self) -> WorkState:
+        """State of the session. Of one that is open only its process knows whether it is at work."""
+        if self.problem:
+            return WorkState.DAMAGED
+        if self.holder:
+            return WorkState.WAITS if self.waits else WorkState.OPEN
+        if self.status is not None:
+            return work_state(self.status, held=False, waits=self.waits)
+        if self.waits:
+            return WorkState.PARKED
+        if self.chat:
+            return WorkState.STOPPED
+        if self.consultations:
+            return WorkState.ANSWERED
+        return WorkState.NO_TASK if self.events else WorkState.EMPTY
+
+
+def parked_tasks(summaries: Iterable[SessionSummary]) -> frozenset[TaskId]:
+    """Return the tasks whose newest own session has a proposal that waits; `summaries` are newest first."""
+    newest: dict[TaskId, SessionSummary] = {}
+    for summary in summaries:
+        if summary.ours and summary.tasks and not summary.queued:
+            newest.setdefault(summary.tasks[-1], summary)
+    return frozenset(task for task, summary in newest.items() if summary.waits)
 
 
 class PastSessions(Protocol):

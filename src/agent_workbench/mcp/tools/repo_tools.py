@@ -87,7 +87,7 @@ async def _plan_status(invocation: Invocation, _: Arguments) -> JsonObject:
     from agent_workbench.views.reports.plan_progress import progress_document
 
     status = await plan_status(invocation)
-    document = plan_document(status.plan, status.holders)
+    document = plan_document(status.plan, status.holders, status.states)
     if any(task.queued_as for task in status.plan.tasks):
         async with opened_plan_work(invocation) as work:
             document["progress"] = progress_document(await work.progress())

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from agent_workbench.core.events.codec import JsonObject
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task
+from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.views.inbox import InboxRow
 from agent_workbench.views.reports.plan_documents import task_labels
@@ -68,15 +69,19 @@ def row_document(row: InboxRow) -> JsonObject:
     }
 
 
-def plan_document(plan: Plan, holders: Mapping[TaskId, str]) -> JsonObject:
+def plan_document(plan: Plan, holders: Mapping[TaskId, str], states: Mapping[TaskId, WorkState]) -> JsonObject:
     """Return the plan; `holders` are the sessions that work on a task now."""
-    return {"goal": plan.goal, "tasks": [_task(plan, task, holders.get(task.id, "")) for task in plan.tasks]}
+    return {
+        "goal": plan.goal,
+        "tasks": [_task(plan, task, holders.get(task.id, ""), states[task.id]) for task in plan.tasks],
+    }
 
 
-def _task(plan: Plan, task: Task, holder: str) -> JsonObject:
+def _task(plan: Plan, task: Task, holder: str, state: WorkState) -> JsonObject:
     return {
         "id": task.id,
         "status": task.status.value,
+        "state": state.value,
         "description": task.description,
         "goal": task.goal,
         "owner": task.owner.value,

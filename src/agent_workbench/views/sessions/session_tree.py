@@ -7,11 +7,21 @@ from msgspec import Struct
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
 
 _DEEPEST = 8
 """Maximum indentation of the tree."""
+GLYPHS = {
+    WorkState.DAMAGED: ("✗", Tone.BAD),
+    WorkState.OPEN: ("●", Tone.ACCENT),
+    WorkState.WAITS: ("◆", Tone.WARN),
+    WorkState.PARKED: ("◆", Tone.WARN),
+    WorkState.STOPPED: ("○", Tone.WARN),
+    WorkState.DONE: ("•", Tone.GOOD),
+    WorkState.FAILED: ("✗", Tone.BAD),
+}
 
 
 class SessionRow(Struct, frozen=True):
@@ -24,7 +34,7 @@ class SessionRow(Struct, frozen=True):
     summary: SessionSummary
     branch: str
     glyph: str
-    state: str
+    state: WorkState
     tone: Tone
     when: str
     task: str
@@ -61,13 +71,13 @@ def _tree(summaries: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary,
 
 
 def _row(summary: SessionSummary, depth: int) -> SessionRow:
-    glyph, state, tone = _state(summary)
-    free = summary.ours and not summary.holder and not summary.problem
+    glyph, tone = GLYPHS.get(summary.state, ("·", Tone.DIM))
+    free = summary.ours and summary.events > 0 and not summary.holder and not summary.problem
     return SessionRow(
         summary=summary,
         branch=f"{'  ' * (min(depth, _DEEPEST) - 1)}└ " if depth else "",
         glyph=glyph,
-        state=state,
+        state=summary.state,
         tone=tone,
         when=summary.last[:16].replace("T", " "),
         task=sanitize_line(summary.subject, 120),
@@ -75,28 +85,6 @@ def _row(summary: SessionSummary, depth: int) -> SessionRow:
         note=sanitize_line(_about(summary), 300),
         resumable=free and summary.status in {TaskStatus.IN_PROGRESS, None},
     )
-
-
-def _state(summary: SessionSummary) -> tuple[str, str, Tone]:
-    if summary.problem:
-        return "✗", "damaged", Tone.BAD
-    if summary.holder:
-        return "●", "open", Tone.ACCENT
-    match summary.status:
-        case TaskStatus.DONE:
-            return "•", "done", Tone.GOOD
-        case TaskStatus.FAILED:
-            return "✗", "failed", Tone.BAD
-        case TaskStatus.IN_PROGRESS if summary.waits:
-            return "◆", "waits", Tone.WARN
-        case TaskStatus.IN_PROGRESS:
-            return "○", "left", Tone.WARN
-        case _ if summary.chat:
-            return ("◆", "waits", Tone.WARN) if summary.waits else ("·", "left", Tone.DIM)
-        case _ if summary.consultations:
-            return "·", "answered", Tone.DIM
-        case _:
-            return "·", "no task", Tone.DIM
 
 
 def _origin(summary: SessionSummary, *, below_parent: bool) -> str:

@@ -24,7 +24,8 @@ class TabState(StrEnum):
     WAITS = "waits"
     TROUBLE = "trouble"
     PAUSED = "paused"
-    WORKS = "works"
+    RUNNING = "running"
+    STOPPED = "stopped"
     DONE = "done"
     FAILED = "failed"
     IDLE = "idle"
@@ -36,7 +37,8 @@ BADGES = {
     TabState.WAITS: ("!", Tone.WARN),
     TabState.TROUBLE: ("✗", Tone.BAD),
     TabState.PAUSED: ("‖", Tone.WARN),
-    TabState.WORKS: ("▸", Tone.PLAIN),
+    TabState.RUNNING: ("▸", Tone.PLAIN),
+    TabState.STOPPED: ("·", Tone.WARN),
     TabState.DONE: ("✓", Tone.GOOD),
     TabState.FAILED: ("✗", Tone.BAD),
     TabState.IDLE: ("·", Tone.DIM),
@@ -105,16 +107,18 @@ def view_tab(update: SessionUpdate) -> TabView:
         return TabView(_name(state), TabState.WAITS, "question")
     if state.trouble is not None:
         return TabView(_name(state), TabState.TROUBLE)
+    # A followed session is at work only while a process has it open.
+    at_work = TabState.STOPPED if live.followed is not None and not live.followed.holder else TabState.RUNNING
     decided = live.followed is not None and live.followed.decided is not None
     if decided or (state.waiting is not None and awaited_hook(state, state.waiting)):
-        return TabView(_name(state), TabState.WORKS)
+        return TabView(_name(state), at_work)
     if state.waiting is not None:
         return TabView(_name(state), TabState.WAITS, str(state.waiting.kind))
     if run is not None and run.held and not live.activity:
         waits = run.awaits_send and state.reviews_context
         return TabView(_name(state), TabState.WAITS, "context") if waits else TabView(_name(state), TabState.PAUSED)
     if state.at_work or live.activity:
-        return TabView(_name(state), TabState.WORKS if state.session else TabState.OPENING)
+        return TabView(_name(state), at_work if state.session else TabState.OPENING)
     return TabView(_name(state), _rest(state), passed=run is not None and run.shown_to_pass)
 
 

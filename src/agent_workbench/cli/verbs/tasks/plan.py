@@ -35,11 +35,14 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def show(_: argparse.Namespace) -> int:
     """Print the plan."""
-    plan = _read()
+    from agent_workbench.api.plans import plan_status
+
+    status = asyncio.run(plan_status(Invocation(Path.cwd(), os.environ, {})))
+    plan = status.plan
     if plan.goal:
         say(plan.goal)
     for task in plan.tasks:
-        _print(task, plan)
+        _print(task, plan, status.states[task.id])
     if not plan.tasks:
         say('the plan has no tasks; `agent plan add "…"` appends one')
     return ExitCode.DONE
@@ -103,7 +106,7 @@ def add_task(options: argparse.Namespace) -> int:
     goal = options.goal or rest.strip()
     task = Task(next_id(plan.tasks), first, goal, accept_tests=tuple(options.accept), depends_on=after)
     _append((task,), plan)
-    _print(task, plan)
+    _print(task, plan, task.status)
     return ExitCode.DONE
 
 
@@ -137,12 +140,12 @@ def _append(tasks: tuple[Task, ...], plan: Plan) -> None:
     asyncio.run(append())
 
 
-def _print(task: Task, plan: Plan) -> None:
+def _print(task: Task, plan: Plan, state: str) -> None:
     from agent_workbench.views.edits import edit_lines
 
     waiting = plan.waits_for(task)
     after = f"  (after {', '.join(waiting)})" if waiting else ""
-    say(f"{task.id:<6} {task.status:<12} {' '.join(task.description.split())}{after}")
+    say(f"{task.id:<6} {state:<8} {' '.join(task.description.split())}{after}")
     for line in edit_lines(task):
         say(f"{'':<20}edit {line}")
     for command in task.accept_tests:
