@@ -42,10 +42,11 @@ def path_without(folder: Path, name: str) -> str:
     return ":".join(there)
 
 
-def test_it_refuses_and_leaves_nothing(bare: Machine) -> None:
+@pytest.mark.parametrize("run", [RUN, ("run", "make add() add in @calc.py")])
+def test_it_refuses_and_leaves_nothing(bare: Machine, run: tuple[str, ...]) -> None:
     repo = calc_repo(bare)
     before = bare.git(repo, "status", "--porcelain", "--ignored")
-    done = bare.scripted(SCRIPTS, *RUN, cwd=repo)
+    done = bare.scripted(SCRIPTS, *run, cwd=repo)
     assert (done.code, done.out) == (4, "")
     assert "nothing confines commands here" in done.err
     assert "--unconfined" in done.err

@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
+from agent_workbench.engine.approval.policy import TRUSTED
 from tests.e2e.calc import FILES, GOOD, PLAN, calc_repo
-from tests.e2e.machine import Machine, bodies, journal_lines
+from tests.e2e.machine import Done, Machine, bodies, journal_lines
 from tests.e2e.terminal import in_terminal
 
 FILE = "memory/plans/PLAN.yaml"
@@ -30,6 +31,26 @@ def test_words_become_a_task_that_is_done(served: Machine) -> None:
     assert "status: done" in plan
     (pinned,) = bodies(journal_lines(repo), "chunk_pinned")
     assert pinned["chunk"]["path"] == "calc.py"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("needs_sandbox")
+def test_words_alone_run_the_trusted_tests_and_wait_at_the_diff(served: Machine) -> None:
+    repo = calc_repo(served, TESTS)
+    assert served.agent("trust", "--yes", cwd=repo).code == 0
+    parked = served.scripted({"T-2": GOOD}, "run", "make add() add in @calc.py", cwd=repo)
+    assert parked.code == 3, parked.said
+    lines = journal_lines(repo)
+    assert {body["by"] for body in bodies(lines, "action_decided")} == {TRUSTED}
+    assert bodies(lines, "action_proposed")[-1]["proposal"]["kind"] == "diff"
+    assert next_commands(parked) == ["next: agent inbox show T-2"]
+    done = served.scripted({"T-2": GOOD[1:]}, "run", "-t", "T-2", "--yes", cwd=repo)
+    assert done.code == 0, done.said
+    assert next_commands(done) == ["next: agent merge T-2"]
+
+
+def next_commands(done: Done) -> list[str]:
+    return [line for line in done.err.splitlines() if line.startswith("next: ")]
 
 
 @pytest.mark.parametrize(

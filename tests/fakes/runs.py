@@ -228,10 +228,10 @@ def diff_step(number: int, diff: str) -> tuple[tuple[Event, ...], Proposal]:
     return answered(2 if diff is WRONG else 3, f"{thought}\nAction: write_diff\n{diff}"), proposal
 
 
-def applied(proposal: Proposal) -> tuple[Event, ...]:
+def applied(proposal: Proposal, by: str = "user") -> tuple[Event, ...]:
     """Return the events of an approved diff."""
     return (
-        *approved(proposal),
+        *approved(proposal, by),
         PatchApplied(proposal.id, proposal.paths, "0" * 64, f"tree-{proposal.id}"),
         ActionFinished(
             proposal.id, ActionResult.OK, "Applied to shop/cart.py.\n\nshop/cart.py:14-17 now reads:\n" + CART

@@ -119,15 +119,19 @@ async def _tasks_of(plans: "PlanFile") -> "tuple[Task, ...]":
 
 
 async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "TaskDraft":
-    """Append the task that the words ask for to the plan, and return it as it was added; no model is asked.
+    """Append the unattended task that the words ask for to the plan, and return it as it was added; no model is asked.
 
-    Raises `TrustError` for a repository without trust, `UsageError` for words that are no task, `PlanError`.
+    Raises `TrustError` for a repository without trust, `UsageError` for words that are no task, `PlanError`, and
+    `SandboxError` where no unattended task may run.
     """
     from msgspec.structs import replace
 
+    from agent_workbench.api.sessions.start_conditions import check_run_start
+
     draft = await draft_in_words(invocation, words, say)
-    plans = await repo_plans(invocation)
-    return replace(draft, task=await plans.add_new(draft.task))
+    repo, settings = await trusted_repo(invocation)
+    await check_run_start(repo, settings)
+    return replace(draft, task=await repo.plans(settings).add_new(draft.task))
 
 
 async def called_words(invocation: Invocation, words: str) -> str:

@@ -23,11 +23,12 @@ class TaskOutcomeKind(StrEnum):
 
 
 class TaskOutcome(Struct, frozen=True):
-    """Outcome of one task and one line of why."""
+    """Outcome of one task and one line of why; `commit` is on its branch, and can be merged."""
 
     task: TaskId
     outcome: TaskOutcomeKind
     reason: str
+    commit: str = ""
 
 
 class SessionEnd(Struct, frozen=True):

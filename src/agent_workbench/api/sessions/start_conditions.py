@@ -22,6 +22,12 @@ def check_confined(sandbox: SandboxFacts, invocation: Invocation, settings: "Set
         raise SandboxError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
 
 
+async def check_run_start(repo: "RepoContext", settings: "Settings") -> None:
+    """Raise `SandboxError` where no unattended task may run; `settings` are those with trust."""
+    shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
+    check_confined(await shell.observe(), repo.invocation, settings)
+
+
 async def check_worker_start(repo: "RepoContext", settings: "Settings", jobs: int = 1) -> SandboxFacts:
     """Return the confinement of a worker's commands; `settings` are those with trust.
 

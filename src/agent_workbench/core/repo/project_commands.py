@@ -7,10 +7,14 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from agent_workbench.core.repo.path_kinds import is_test
+
 _IN_FOLDER = re.compile(r"\(cd ([^()]+?) && [^()]+\)")
 # What else such a line may have. In quotes or behind a `#` a part of it may be no command at all.
 _OUTSIDE = re.compile(r"[\w ./:=&-]*")
 _NEVER = frozenset("#\\`$\n")
+# Commands to which paths of test files can be added.
+_PYTEST = re.compile(r"(?:[\w./-]+ -m )?(?:[\w./-]*/)?pytest(?: -[\w=-]+)*")
 
 
 class ProjectCommand(Struct, frozen=True):
@@ -70,3 +74,33 @@ def command_of(line: str, paths: Collection[str]) -> str:
         if len(folder) == 1 and all(PurePosixPath(path).is_relative_to(folder[0]) for path in paths):
             return part[0]
     return line
+
+
+def narrowed(command: str, tests: Sequence[str]) -> str:
+    """Return a test command on these test files alone where it can take them, else the command."""
+    files = [path for path in tests if path.endswith(".py") and path.isprintable()]
+    return f"{command} {shlex.join(files)}" if files and _PYTEST.fullmatch(command) else command
+
+
+def is_part_of(line: str, command: str) -> bool:
+    """Return True if a line is a test command, or runs a part of it as `command_of` and `narrowed` make one."""
+    parts = [part[0] for part in _IN_FOLDER.finditer(command)]
+    if line == command or any(line == part == command_of(command, [_folder(part)]) for part in parts):
+        return bool(line)
+    head, _, rest = line.partition(f"{command} ")
+    if head or not _PYTEST.fullmatch(command):
+        return False
+    try:
+        files = shlex.split(rest)
+    except ValueError:
+        return False
+    within = all(is_test(each) and not {"", ".."} & set(each.split("/")) and not each.startswith("-") for each in files)
+    return within and line == narrowed(command, files) != command
+
+
+def _folder(part: str) -> str:
+    found = _IN_FOLDER.fullmatch(part)
+    try:
+        return shlex.split(found[1])[0] if found else ""
+    except ValueError:  # a quote that the part does not close
+        return ""

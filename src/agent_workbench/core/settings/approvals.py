@@ -59,7 +59,8 @@ class Approvals(RecordedValue, frozen=True):
     """Diffs; CI files, settings and similar files need a person even with `auto`."""
     check: Approval = Approval.ONCE
     """Running tests and lint; `once` asks for the first run of a task, and again only where the commands are others or
-    a diff was not approved by you.
+    a diff was not approved by you. An unattended task of your own runs the trusted `test_command` and `lint_command`
+    in a sandbox without a question.
     """
     command: Approval = Approval.ASK
     """Other commands; without a sandbox they need a person even with `auto`."""

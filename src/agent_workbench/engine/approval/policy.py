@@ -7,20 +7,22 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.hook_answers import HookRun, HookVerdict
 from agent_workbench.core.knowledge.notes import PUT_ASIDE
 from agent_workbench.core.plan.needs import Intent
-from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict
+from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict, is_person
+from agent_workbench.core.repo.project_commands import is_part_of
 from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
 from agent_workbench.core.rules.matching import rule_allows, rule_problem
 from agent_workbench.core.rules.modes import decided_in
 from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission, Rule
-from agent_workbench.core.state.applied_diffs import checks_reviewed, lacks_test
+from agent_workbench.core.state.applied_diffs import applied_diffs, checks_reviewed, lacks_test
 from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
 from agent_workbench.core.tools.spec import REMEMBER
 
 UNATTENDED = "policy:unattended"
+TRUSTED = "policy:check=trusted"
 NOBODY = "nobody is there to approve it"
 
 
@@ -177,6 +179,8 @@ def _unnamed(state: SessionState, proposal: Proposal) -> Proposal:
 def _generally_opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
     if approval is Approval.AUTO or (approval is Approval.ONCE and _asked_before(state, proposal)):
         return f"policy:{proposal.kind}={approval}"
+    if approval is Approval.ONCE and _trusted_checks(state, proposal):
+        return TRUSTED
     if by := _by_rule(state, proposal):
         return by
     of_mode = state.mode.rules_for(proposal)
@@ -194,6 +198,19 @@ def _asked_before(state: SessionState, proposal: Proposal) -> bool:
     """Return True for the checks after a diff if the user approved these commands and each diff of the task."""
     after_change = proposal.purpose in {CheckPurpose.AFTER_DIFF, CheckPurpose.FINAL}
     return after_change and state.run is not None and checks_reviewed(state.run, proposal.commands)
+
+
+def _trusted_checks(state: SessionState, proposal: Proposal) -> bool:
+    """Return True for the tests and lint of the trusted settings in an unattended task of the user's own.
+
+    Only in a sandbox, and only on files of which a person approved every change.
+    """
+    config, run = state.config, state.run
+    if config is None or run is None or is_foreign(run.definition) or not (config.headless and config.sandbox.holds):
+        return False
+    trusted = (config.test_command, config.lint_command)
+    own = all(any(is_part_of(line, each) for each in trusted) for line in proposal.commands)
+    return own and all(is_person(diff.by) for diff in applied_diffs(run.history))
 
 
 def _counts_here(state: SessionState, kept: StoredRule) -> bool:

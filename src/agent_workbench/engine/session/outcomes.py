@@ -18,11 +18,11 @@ OF_TASKS = {
 }
 
 
-def outcome_of(task: TaskId, ending: SessionEnd) -> TaskOutcome | None:
+def outcome_of(task: TaskId, ending: SessionEnd, commit: str = "") -> TaskOutcome | None:
     """Return the outcome of a task that ended so, None if the end stops the whole run."""
     kind = OF_TASKS.get(ending.exit_code)
     reason = ending.reason.removeprefix(f"{task} ").removeprefix(f"{kind}: ")
-    return TaskOutcome(task, kind, reason) if kind is not None else None
+    return TaskOutcome(task, kind, reason, commit) if kind is not None else None
 
 
 def taken_outcome(task: TaskId, holder: str = "") -> TaskOutcome:

@@ -193,7 +193,7 @@ def already_done(tasks: tuple[TaskId, ...]) -> SessionEnd:
 async def _work(session: SessionContext) -> SessionEnd:
     """Perform moves until the task is over; the end has no outcome if no other task can be done either."""
     ending = await _move(session)
-    outcome = outcome_of(session.run.task, ending)
+    outcome = outcome_of(session.run.task, ending, session.run.commit or "")
     return replace(ending, outcomes=(outcome,)) if outcome is not None else ending
 
 

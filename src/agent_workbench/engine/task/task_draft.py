@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import shlex
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
@@ -17,7 +16,7 @@ from agent_workbench.core.plan.task_words import drafted_goal
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.path_kinds import is_document, is_test
-from agent_workbench.core.repo.project_commands import command_of
+from agent_workbench.core.repo.project_commands import command_of, narrowed
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.mentions import looks_like_path, mention_of, mentioned_range, mentions
@@ -39,8 +38,6 @@ UNTRUSTED_CHECK = (
     "the model proposes a check when the task starts"
 )
 _TEST_COMMAND = re.compile(rb"^test_command[ \t]*:[ \t]*(?!''|\"\"|~|null\b)[^\s#]", re.MULTILINE)
-# Commands to which paths of test files can be added.
-_PYTEST = re.compile(r"(?:[\w./-]+ -m )?(?:[\w./-]*/)?pytest(?: -[\w=-]+)*")
 
 
 class DraftSources(Struct, frozen=True):
@@ -124,7 +121,8 @@ def propose_task(words: str, new: TaskId, sources: DraftSources) -> TaskDraft:
     paths = tuple(dict.fromkeys(named.values()))
     documents = bool(paths) and all(is_document(path) and not is_test(path) for path in paths)
     tests = () if documents else _tests_of(paths, sources.files)
-    checks = _checks(command_of(sources.settings.test_command, paths), tests)
+    command = narrowed(command_of(sources.settings.test_command, paths), tests)
+    checks = (command,) if command.strip() else ()
     description, rest = _title(words)
     shown = "" if documents or not checks else drafted_goal(words, tests[0] if len(tests) == 1 else "", checks[0])
     task = Task(
@@ -154,15 +152,6 @@ def _tests_of(paths: Sequence[str], files: Collection[str]) -> tuple[str, ...]:
     }
     found = (path for path in sorted(files) if PurePosixPath(path).stem in names and is_test(path))
     return tuple(dict.fromkeys((*(path for path in paths if is_test(path)), *found)))[:MOST_TESTS]
-
-
-def _checks(command: str, tests: Sequence[str]) -> tuple[str, ...]:
-    """Return the repo's test command, on these test files alone where it can take them."""
-    if not command.strip():
-        return ()
-    files = [path for path in tests if path.endswith(".py") and path.isprintable()]
-    narrow = files and _PYTEST.fullmatch(command)
-    return (f"{command} {shlex.join(files)}" if narrow else command,)
 
 
 def _scope(paths: Sequence[str], sources: DraftSources, *, documents: bool) -> tuple[str, ...]:

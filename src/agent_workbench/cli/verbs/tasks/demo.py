@@ -43,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
             f"The sample repo is {folder}. Its model is tiny and its answers are scripted; everything else is real."
         )
     if options.headless:
-        return asyncio.run(run_tasks(invocation, SessionQuery(), as_json=options.json))
+        return asyncio.run(run_tasks(invocation, SessionQuery(), as_json=options.json, followed=False))
     code = open_workbench(invocation, SessionRequest(), welcome=True)
     print(f"See it again: cd {shlex.quote(str(folder))} && {_own_command()} replay")
     return code

@@ -18,6 +18,7 @@ from agent_workbench.cli.output import drop_output, say_aside, say_last
 from agent_workbench.core.errors import ExitCode, ModelError, UsageError
 from agent_workbench.core.ids import task_id
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_end import SessionEnd, TaskOutcomeKind
 from agent_workbench.core.text.sanitizer import sanitize
 
 if TYPE_CHECKING:
@@ -119,11 +120,18 @@ def unattended_invocation(options: argparse.Namespace) -> Invocation:
 
 
 async def run_tasks(
-    invocation: Invocation, query: "SessionQuery", *, as_json: bool, verbose: bool = False, summary: bool = False
+    invocation: Invocation,
+    query: "SessionQuery",
+    *,
+    as_json: bool,
+    verbose: bool = False,
+    summary: bool = False,
+    followed: bool = True,
 ) -> int:
     """Run the tasks of `query` headless, printing every event; return the exit code. A signal ends the run cleanly.
 
-    With `summary` the last line of JSON holds the outcome of each task. It is not an event: no session, no number.
+    With `summary` the last line of JSON holds the outcome of each task. It is not an event: no session, no number. If
+    the run is to be `followed` by another command, the last remark names it.
     """
     from agent_workbench.api.sessions.session_host import LocalSessionHost
     from agent_workbench.api.sessions.unattended_run import UnattendedRun
@@ -143,17 +151,34 @@ async def run_tasks(
     except asyncio.CancelledError:
         if not received:
             raise
+    again = " ".join(("agent run", *((f"-t {each}" for each in query.tasks) if query.tasks else ("--all",))))
     if received:
-        say_aside(f"stopped by {received[0].name}; `agent run` continues from the recorded events")
+        say_aside(f"stopped by {received[0].name}; `{again}` continues from the recorded events")
         return ExitCode.INTERRUPTED
     if as_json and summary:
         _print(json.dumps({"kind": "run_ended", "body": to_builtins(run.end)}, ensure_ascii=True))
     say_last(run.end.reason, to=sys.stderr if as_json else sys.stdout)
+    say_aside(f"next: {_next_command(run.end, again)}" if followed and run.end != SessionEnd() else "")
     if run.end.exit_code is ExitCode.MODEL:
         from agent_workbench.api.help_pages import page_address
 
         say_aside(page_address(ModelError.page))
     return run.end.exit_code
+
+
+def _next_command(end: SessionEnd, again: str) -> str:
+    """Return the command that goes on after the end of a run; `again` is the run itself."""
+    parked, failed = (
+        [each.task for each in end.outcomes if each.outcome is kind]
+        for kind in (TaskOutcomeKind.PARKED, TaskOutcomeKind.FAILED)
+    )
+    if parked:
+        return "agent inbox" if parked[1:] else f"agent inbox show {parked[0]}"
+    if failed:
+        return f"agent run -t {failed[0]} (starts it again)"
+    if end.exit_code is not ExitCode.DONE:
+        return f"{again} (goes on)"
+    return next((f"agent merge {each.task}" for each in end.outcomes if each.commit), "agent plan show")
 
 
 def _stop_at_signals(cancel: Callable[[], object]) -> list[signal.Signals]:
