@@ -131,10 +131,23 @@ def test_words_become_a_file_with_their_scope_and_checks(machine: Machine, repo:
     assert added.code == 0, added.said
     (file,) = (repo / QUEUE).glob("*.yaml")
     assert added.out.split() == [file.stem, str(file.relative_to(repo))]
-    assert "- calc.py" in file.read_text()
-    assert "- test_calc.py" in file.read_text(), "the goal asks for a test there"
+    assert "verify:\n  - python -m unittest" in file.read_text()
     again = machine.agent("worker", "add", "make add() in @calc.py add", cwd=repo)
     assert again.out.split()[0] == f"{file.stem}-2"
+
+
+@pytest.mark.parametrize(("file", "scope"), [("calc.py", "**"), ("src/shop.py", "src/**")])
+def test_the_same_words_have_the_same_scope_whichever_verb_takes_them(machine: Machine, file: str, scope: str) -> None:
+    repo = calc_repo(machine, {"src/shop.py": "PRICE = 1\n"})
+    words = f"make it right in @{file}"
+    queued = machine.agent("worker", "add", words, cwd=repo)
+    run = machine.agent("run", words, cwd=repo)
+    assert queued.code == 0, queued.said
+    assert f"  may write  {scope}\n" in queued.err
+    assert f"  scope   {scope}\n" in run.err
+    (queue_file,) = (repo / QUEUE).glob("*.yaml")
+    checked = machine.agent("worker", "check", str(queue_file), cwd=repo)
+    assert f"may write  {scope}" in checked.out, "no scope is narrowed where a file says none"
 
 
 @pytest.mark.slow

@@ -2,13 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agent_workbench.api.fleet import needs_problem
 from agent_workbench.api.plans import draft_in_words
@@ -25,8 +24,7 @@ from agent_workbench.bootstrap.task_queue import (
 )
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.patch.globs import literal_glob, matches_glob
-from agent_workbench.core.plan import Task, TaskDraft, TaskOrigin
+from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.repo_files import Plans
 from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask, QueueState
 from agent_workbench.core.skills.selection import choosable
@@ -69,10 +67,8 @@ async def queue_words(invocation: Invocation, words: str, place: QueuePlace, say
     No model is asked. Raises `TrustError`, also in a command of the agent, and `UsageError` for words that are no task.
     """
     draft = await draft_in_words(invocation, words, say)
-    files = await (await (await find_repo(invocation)).repository.checkout_files()).list_files()
-    task = _with_named_scope(draft, files)
-    added = await _put(invocation, render_definition(task), _name_for(task), place)
-    return AddedTask(added.task, added.path, (*draft.remarks, *added.remarks, *_empty_scope(added, files)))
+    added = await _put(invocation, render_definition(draft.task), _name_for(draft.task), place)
+    return AddedTask(added.task, added.path, (*draft.remarks, *added.remarks))
 
 
 async def queue_text(invocation: Invocation, data: bytes, name: str, place: QueuePlace) -> AddedTask:
@@ -115,26 +111,6 @@ async def read_queue_file(path: Path) -> bytes:
         raise UsageError(f"there is no file {path}", advice="put a task in words into quotes") from error
     except OSError as error:
         raise storage_error(f"{path} could not be read", error) from error
-
-
-def _with_named_scope(draft: TaskDraft, files: Collection[str]) -> Task:
-    """Return the drafted task; one that might write everywhere may write the files it, its goal and checks name."""
-    from agent_workbench.engine.task.first_search import named_files
-
-    task = draft.task
-    if task.scope.allowed_write_globs != ("**",):
-        return task
-    named = {mention.partition(":")[0] for mention in draft.mentions}.union(named_files(task), task.goal.split())
-    globs = tuple(literal_glob(path) for path in files if path in named)
-    return replace(task, scope=replace(task.scope, allowed_write_globs=globs)) if globs else task
-
-
-def _empty_scope(added: AddedTask, files: Collection[str]) -> tuple[str, ...]:
-    """Return a remark if the task may write none of the files that are there."""
-    globs = added.task.scope.allowed_write_globs
-    if any(matches_glob(path, glob) for path in files for glob in globs):
-        return ()
-    return (f"no file here is in what it may write ({', '.join(globs)}): set its scope in {added.path}",)
 
 
 def _name_for(task: Task) -> str:

@@ -76,10 +76,7 @@ def read_queued(
 
 
 def render_queued(task: Task) -> str:
-    """Return a queue file with the words, scope and checks of a task; its name becomes the id.
-
-    A task that may write everywhere has no scope in its file, and so the narrow one of the queue.
-    """
+    """Return a queue file with the words, scope and checks of a task; its name becomes the id."""
     scope = {
         "allowed_write_globs": task.scope.allowed_write_globs,
         "allowed_read_globs": task.scope.allowed_read_globs,
@@ -88,7 +85,7 @@ def render_queued(task: Task) -> str:
         "description": task.description,
         "goal": task.goal,
         VERIFY: task.accept_tests,
-        "scope": {} if task.scope.allowed_write_globs == ("**",) else scope,
+        "scope": scope,
     }
     return render_mapping({key: value for key, value in said.items() if value})
 
