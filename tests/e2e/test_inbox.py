@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.calc import PLAN as CALC_PLAN
 from tests.e2e.calc import SCRIPTS, calc_repo
 from tests.e2e.machine import Machine, bodies, journal_lines
+from tests.e2e.terminal import in_terminal
 from tests.e2e.test_unconfined import bare, path_without_bwrap
 from tests.e2e.tmux import HAS_TMUX, tmux
 
@@ -71,6 +73,36 @@ def test_a_parked_task_is_brought_to_its_end_from_the_shell(served: Machine) -> 
     assert served.agent("sessions", "verify", cwd=repo).code == 0
     assert served.agent("inbox", cwd=repo).out == "nothing waits\n"
     assert not list((served.state / "inbox").iterdir()), "what is recorded is removed"
+
+
+@pytest.mark.slow
+def test_on_a_terminal_what_waits_is_shown_and_asked_about_one_after_another(served: Machine) -> None:
+    second = "  - {id: T-2, description: Add, accept_tests: [python test_calc.py]}\n"
+    repo = calc_repo(served, {"memory/plans/PLAN.yaml": CALC_PLAN + second})
+    for task in ("T-1", "T-2"):
+        assert served.scripted(SCRIPTS, "run", "-t", task, cwd=repo).code == 3
+    with in_terminal(served, "inbox", cwd=repo) as terminal:
+        terminal.until("(1/2) T-1: [a,r,s,n,q,?]")
+        assert "$ python test_calc.py" in terminal.shown, "what is decided was shown"
+        terminal.type("?\n")
+        terminal.until("n - leave it, and show the next one")
+        terminal.type("n\n")
+        terminal.until("(2/2) T-2: [a,r,s,n,q,?]")
+        terminal.type("r\n")
+        terminal.until("why, for the model:")
+        terminal.type("not today\n")
+        terminal.until("it is recorded when")
+        assert terminal.end() == 0
+    with in_terminal(served, "inbox", "approve", "T-1", cwd=repo) as terminal:
+        terminal.until("approve it? [y/N]")
+        assert "$ python test_calc.py" in terminal.shown
+        terminal.type("y\n")
+        terminal.until("it is recorded when")
+        assert terminal.end() == 0
+    decided = {each["task"]: each["decided"] for each in json.loads(served.agent("inbox", "--json", cwd=repo).out)}
+    assert decided == {"T-1": "approve", "T-2": "reject"}
+    named = served.agent("inbox", "approve", "T-1", cwd=repo)
+    assert named.code == 2, "without a terminal nothing can be shown first"
 
 
 @pytest.mark.slow

@@ -4,15 +4,37 @@ Ask outside of any event loop, so that Ctrl-C ends the question at once.
 """
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+
+
+def on_terminal() -> bool:
+    """Return True if somebody can be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def agrees(question: str) -> bool:
     """Ask and return True for a yes; without a terminal nobody is asked, and nobody agrees."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not on_terminal():
         return False
     _discard_typed()
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def chosen_letter(question: str, letters: Mapping[str, str]) -> str:
+    """Ask on the terminal until one of the letters is typed, and return it; the end of the input is the last one.
+
+    Anything else prints what each letter means.
+    """
+    while True:
+        _discard_typed()
+        try:
+            said = input(f"{question} [{','.join(letters)},?] ").strip().lower()
+        except EOFError:
+            return [*letters][-1]
+        if said in letters:
+            return said
+        print("\n".join(f"{letter} - {meaning}" for letter, meaning in letters.items()))
 
 
 def chosen_number(question: str, most: int) -> int:
@@ -20,7 +42,7 @@ def chosen_number(question: str, most: int) -> int:
 
     Enter alone is the first.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not on_terminal():
         return 0
     _discard_typed()
     while True:

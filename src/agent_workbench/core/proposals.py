@@ -261,3 +261,8 @@ def describe_left_out(hunk: HunkVerdict) -> str:
     """Return in one line what was left out of a hunk and why."""
     what = f"{len(hunk.left)} line{'' if len(hunk.left) == 1 else 's'} left out" if hunk.left else "left out"
     return f"{hunk_location(hunk)} {what}{f': {hunk.reason}' if hunk.reason else ''}"
+
+
+def needs_special(proposal: Proposal) -> bool:
+    """Return True if an approval of all of it also has to name its unusual files or commands."""
+    return bool(proposal.special) and (proposal.kind is Permission.DIFF or proposal.plan is not None)

@@ -8,8 +8,7 @@ from msgspec import Struct
 from agent_workbench.core.inbox import InboxItem, InboxReceipt
 from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.proposals import Proposal, needs_special
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
@@ -182,7 +181,7 @@ def _ending(item: InboxItem, state: SessionState) -> Iterator[str]:
     asked = state.run is not None and state.run.compaction_asked
     verbs = "|".join(act for act in acts_for(item.proposal, asked=asked) if act in DECIDABLE)
     proposal = item.proposal
-    if proposal.special and (proposal.kind is Permission.DIFF or proposal.plan is not None):
+    if needs_special(proposal):
         what = "files" if proposal.plan is None else "commands"
         yield f"An approval of all of it needs --special, because of these {what}: {_special_names(proposal)}"
     yield f"Decide with `agent inbox {verbs} REFERENCE`:"

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb, is_number, show_examples
-from agent_workbench.cli.output import say, say_document, say_json
-from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.inbox import InboxChoice, InboxFilter, parse_reference
+from agent_workbench.cli.output import say, say_document, say_error, say_json
+from agent_workbench.cli.questions import agrees, chosen_letter, on_terminal
+from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError
+from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, Reference, parse_reference
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.proposals import Verdict, needs_special
+from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    from agent_workbench.api.sessions.inbox import RepoInbox
+    from agent_workbench.api.sessions.inbox import RepoInbox, WaitingSession
 
 SUMMARIES = {
     Verdict.APPROVE: "approve a proposal exactly as `agent inbox show` printed it",
@@ -26,9 +28,10 @@ SUMMARIES = {
 
 def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, the verbs below it, and the function that runs it."""
-    verb.set_defaults(execute=list_all)
+    verb.set_defaults(execute=review)
     show_examples(
         verb,
+        "agent inbox                       on a terminal: one after another",
         "agent inbox show T-3              prints the reference at its end",
         "agent inbox approve 20261127T103402-bbqdvx/P-5@5e1f0c...",
         'agent inbox reject REF --reason "keep the old name"',
@@ -42,7 +45,11 @@ def configure(verb: argparse.ArgumentParser) -> None:
     shown.add_argument("--json", action="store_true", help="print it as JSON")
     for verdict, summary in SUMMARIES.items():
         each = add_verb(below, verdict, summary, decide)
-        each.add_argument("reference", metavar="REF", help="SESSION/P-14@DIGEST, as `agent inbox show` prints it")
+        each.add_argument(
+            "reference",
+            metavar="REF",
+            help="SESSION/P-14@DIGEST, as `agent inbox show` prints it; or its task: then it is shown first",
+        )
         each.add_argument("--json", action="store_true", help="print the outcome as JSON")
         each.set_defaults(verdict=verdict, reason="", hunks="", special=False)
         if verdict is not Verdict.SKIP:
@@ -54,6 +61,57 @@ def configure(verb: argparse.ArgumentParser) -> None:
                 action="store_true",
                 help="also approve changes of special files, and unusual commands of a plan",
             )
+
+
+def review(options: argparse.Namespace) -> int:
+    """Show what waits and ask about it, one proposal after another; without a terminal print the list."""
+    if options.json or not on_terminal():
+        return list_all(options)
+    waiting = asyncio.run(_undecided(options.task))
+    for number, (each, text) in enumerate(waiting, 1):
+        say_document(text)
+        letter, verdicts = _asked_letter(each, f"({number}/{len(waiting)}) {each.item.task}:")
+        if letter == "q":
+            break
+        if letter in verdicts and each.item.reference is not None:
+            _take(each.item, verdicts[letter], each.item.reference)
+    if not waiting:
+        say("nothing waits")
+    return ExitCode.DONE
+
+
+async def _undecided(task: str) -> "list[tuple[WaitingSession, str]]":
+    """Return what waits for a decision, each with its text."""
+    from agent_workbench.views.inbox import proposal_text
+
+    async with _inbox() as inbox:
+        found = [each for each in await inbox.waiting() if InboxFilter(task=task).selects(each.item)]
+        return [(each, proposal_text(each.item, each.state, inbox.now())) for each in found if not each.item.decided]
+
+
+def _asked_letter(waiting: "WaitingSession", question: str) -> tuple[str, dict[str, Verdict]]:
+    """Ask about a proposal that was shown; return the letter, and the decisions that have one."""
+    from agent_workbench.views.gate.gate_bar import DECIDABLE, acts_for
+
+    run, proposal = waiting.state.run, waiting.item.proposal
+    acts = acts_for(proposal, asked=run is not None and run.compaction_asked)
+    able = [Verdict(str(act)) for act in acts if act in DECIDABLE and waiting.item.reference is not None]
+    told = {**{each[0]: f"{each} it" for each in able}, "n": "leave it, and show the next one", "q": "leave the rest"}
+    return chosen_letter(question, told), {each[0]: each for each in able}
+
+
+def _take(item: InboxItem, verdict: Verdict, reference: Reference) -> None:
+    """Decide about what was shown; say why if it was decided or changed meanwhile."""
+    proposal, reason = item.proposal, ""
+    special = verdict is Verdict.APPROVE and needs_special(proposal)
+    if special and not agrees(f"also {sanitize_line(', '.join(proposal.special))}?"):
+        return
+    if verdict is Verdict.REJECT:
+        reason = input("why, for the model: ").strip()
+    try:
+        say(asyncio.run(_put(reference, InboxChoice(verdict, reason, special=special)))[1])
+    except WorkbenchError as error:
+        say_error(error)
 
 
 def list_all(options: argparse.Namespace) -> int:
@@ -104,12 +162,35 @@ async def _show(options: argparse.Namespace) -> int:
 
 def decide(options: argparse.Namespace) -> int:
     """Put a decision into the inbox, and print if it is recorded already."""
-    return asyncio.run(_decide(options))
-
-
-async def _decide(options: argparse.Namespace) -> int:
-    reference = parse_reference(options.reference)
+    by_name = "@" not in options.reference and on_terminal() and not options.json
+    shown = asyncio.run(_shown_reference(options.reference)) if by_name else None
+    if shown is not None and not agrees(f"{options.verdict} it?"):
+        say("nothing was decided")
+        return ExitCode.PARKED
+    reference = shown or parse_reference(options.reference)
     choice = InboxChoice(options.verdict, options.reason, _numbers(options.hunks), options.special)
+    document, text = asyncio.run(_put(reference, choice))
+    if options.json:
+        say_json(document)
+    else:
+        say(text)
+    return ExitCode.DONE
+
+
+async def _shown_reference(name: str) -> Reference | None:
+    """Show the proposal with this id or of this task, and return its reference, None for one that is too long."""
+    from agent_workbench.views.inbox import proposal_text
+
+    async with _inbox() as inbox:
+        waiting = await inbox.find(name)
+        say_document(proposal_text(waiting.item, waiting.state, inbox.now()))
+    return waiting.item.reference
+
+
+async def _put(reference: Reference, choice: InboxChoice) -> tuple[dict[str, object], str]:
+    """Put a decision into the inbox; return what became of it as a document, and as text."""
+    from agent_workbench.views.inbox import receipt_text
+
     async with _inbox() as inbox:
         receipt = await inbox.decide(reference, choice)
     written = ""
@@ -117,16 +198,9 @@ async def _decide(options: argparse.Namespace) -> int:
         from agent_workbench.api.sessions.offered_notes import settle_notes
 
         written = await settle_notes(Invocation(Path.cwd(), os.environ, {}), reference.session)
-    if options.json:
-        said = {"reference": str(reference), "verdict": str(choice.verdict)}
-        say_json({**said, "recorded": receipt.recorded or bool(written), "holder": receipt.holder})
-    elif written:
-        say(written)
-    else:
-        from agent_workbench.views.inbox import receipt_text
-
-        say(receipt_text(receipt))
-    return ExitCode.DONE
+    said = {"reference": str(reference), "verdict": str(choice.verdict)}
+    document = {**said, "recorded": receipt.recorded or bool(written), "holder": receipt.holder}
+    return document, written or receipt_text(receipt)
 
 
 def _inbox() -> "AbstractAsyncContextManager[RepoInbox]":
