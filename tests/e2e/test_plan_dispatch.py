@@ -86,6 +86,7 @@ class Shop:
 
 @pytest.fixture
 def shop(served: Machine) -> Shop:
+    served.environ["AGENT_WORKER__TAGS"] = "office"  # one of several machines, so that a plan says what each task needs
     return Shop(served)
 
 

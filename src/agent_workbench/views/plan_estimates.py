@@ -15,8 +15,8 @@ RANK = tuple(Complexity)
 
 
 def labels_text(task: Task) -> str:
-    """Return kind of work, service and needs; a task without a GPU is told apart."""
-    machine = "GPU" if task.needs.gpu_vram_gb else "CPU only"
+    """Return kind of work, service and needs, empty for a task that has none of them."""
+    machine = "GPU" if task.needs.gpu_vram_gb else "CPU only" if task.intent is not None else ""
     kind = "research: changes nothing" if task.changes_nothing else str(task.intent or "")
     return " · ".join(
         filter(None, (kind, sanitize_line(task.service, 40), machine, sanitize_line(needs_text(task.needs))))
@@ -50,17 +50,19 @@ def summary_text(plan: ProposedPlan) -> str:
     """Return the whole plan in one line."""
     ready, waiting = ready_first(plan.taken)
     known = [each.estimate for each in plan.tasks if each.taken and each.estimate is not None]
+    labelled = any(task.intent is not None for task in plan.taken)
     gpu = sum(bool(task.needs.gpu_vram_gb) for task in plan.taken)
+    machines = f"{gpu} on a GPU" if gpu else "CPU only"
+    paid = "paid endpoints may be needed" if plan.paid else "no paid endpoint"
     return " · ".join(
         filter(
             None,
             (
                 f"{counted_text(len(plan.taken), 'task')}: {len(ready)} ready"
                 + (f", {len(waiting)} waiting" if waiting else ""),
-                f"{gpu} on a GPU" if gpu else "CPU only",
-                str(plan_complexity(plan)),
+                *((machines, str(plan_complexity(plan))) if labelled else ()),
                 total_text(known) if known else UNKNOWN,
-                "paid endpoints may be needed" if plan.paid else "no paid endpoint",
+                paid if labelled else "",
             ),
         )
     )
@@ -96,7 +98,7 @@ def dispatch_lines(shown: Dispatch) -> Iterator[str]:
         after = f"  (after {', '.join(each.task.depends_on)})" if each.task.depends_on else ""
         yield f"{each.task.id}  {sanitize_line(each.task.description, 300)}{after}"
         approved = f"approved by {each.approval.by}" if each.approval is not None else "NOT APPROVED as it is now"
-        yield f"    {labels_text(each.task)} · {approved}"
+        yield f"    {' · '.join(filter(None, (labels_text(each.task), approved)))}"
         if each.approval is None:
             yield from (f"    must pass: $ {sanitize_line(line, 300)}" for line in each.task.accept_tests)
     for remark in shown.unmet:

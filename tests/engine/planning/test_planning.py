@@ -29,10 +29,13 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
+from agent_workbench.core.settings.models import EndpointSettings, TokenPrice
+from agent_workbench.core.settings.worker import WorkerSettings
 from agent_workbench.engine.flow import Idle, next_move
 from agent_workbench.engine.planning.plan_proposal import unusual_commands
 from agent_workbench.engine.planning.plan_request import ANSWER_TOKENS
 from agent_workbench.engine.prompt.messages import prompt_sha
+from agent_workbench.views.plan_estimates import summary_text
 from tests.adapters.plans.plan_files import PATH, content, plan_file
 from tests.engine.front import Front, in_front_of
 from tests.engine.stage import Stage, a_stage, reopened
@@ -58,18 +61,46 @@ FOUND = (
     Chunk("private.txt", 1, 1, "untracked", 0.8, tokens=3),
 )
 SETTINGS = Settings(test_command="pytest -q", lint_command="ruff check .")
+FLEET = replace(SETTINGS, worker=WorkerSettings(tags=("office",)))
 FILES = {"answer.txt": "wrong\n", "README.md": "# Hello\n", "tests/test_answer.py": "def test(): ...\n"}
 
 
 @asynccontextmanager
 async def planning(
-    folder: Path, *sayings: Saying, plan: str = PLAN, approvals: Approvals | None = None
+    folder: Path,
+    *sayings: Saying,
+    plan: str = PLAN,
+    approvals: Approvals | None = None,
+    settings: Settings = SETTINGS,
 ) -> AsyncIterator[Stage]:
     """Open a stage with a real plan file."""
     found = GivenChunks(FOUND)
-    async with a_stage(folder, sayings, settings=SETTINGS, approvals=approvals, start=FILES, retriever=found) as stage:
+    async with a_stage(folder, sayings, settings=settings, approvals=approvals, start=FILES, retriever=found) as stage:
         stage.session.ports = replace(stage.session.ports, plans=plan_file(stage.user.root, plan))
         yield stage
+
+
+def priced(cap: float) -> Settings:
+    """Return settings with an executor that costs, and what it may cost in a day."""
+    price = EndpointSettings(url="http://127.0.0.1:9", dollars_per_million_tokens=TokenPrice(1.0, 1.0))
+    return replace(
+        SETTINGS, endpoints=(("far", price),), roles=replace(SETTINGS.roles, executor=("far",)), cost_cap_daily=cap
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "labels"), [(SETTINGS, False), (priced(0.0), False), (priced(1.0), True), (FLEET, True)]
+)
+async def test_the_model_is_asked_for_labels_only_where_they_decide_something(
+    tmp_path: Path, settings: Settings, labels: bool
+) -> None:
+    async with planning(tmp_path, ANSWER, settings=settings) as stage, in_front_of(stage) as front:
+        proposal = await proposed(front)
+        assert proposal.plan is not None
+        sent = "\n".join(message.text for message in stage.model.requests[0].messages)
+        assert all((word in sent) is labels for word in ("Intent:", "Service:", "Needs:"))
+        told = summary_text(proposal.plan)
+        assert all((word in told) is labels for word in ("CPU only", "paid endpoint"))
 
 
 async def proposed(front: Front, goal: str = "make it right", *, replaces: bool = False) -> Proposal:

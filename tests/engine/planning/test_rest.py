@@ -13,7 +13,7 @@ from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.settings import Permission
 from tests.adapters.plans.plan_files import content
 from tests.engine.front import in_front_of
-from tests.engine.planning.test_planning import idle, ids, planning
+from tests.engine.planning.test_planning import FLEET, idle, ids, planning
 
 PLAN = """\
 tasks:
@@ -44,7 +44,7 @@ async def test_the_rest_is_replaced_when_the_new_plan_is_approved(tmp_path: Path
     async def past() -> Sequence[TaskFigures]:
         return [TaskFigures(steps, 100, 1.0, 0.0, Intent.CODE) for steps in (3, 5, 9)]
 
-    async with planning(tmp_path, ANSWER, plan=PLAN) as stage, in_front_of(stage) as front:
+    async with planning(tmp_path, ANSWER, plan=PLAN, settings=FLEET) as stage, in_front_of(stage) as front:
         stage.session.ports = replace(stage.session.ports, withdraw=queue.withdraw, past_figures=past)
         assert await front.outcome(ProposePlan("otherwise", rest=True)) == Accepted()
         proposal = await front.gate(Permission.PLAN)

@@ -11,6 +11,8 @@ from agent_workbench.engine.planning.plan_answer import WITH_INTENTS
 
 VERSION = 2
 """Version of the texts below; `PlanAsked.wording` records it."""
+UNLABELLED = 1
+"""Version without intent, service and needs: only a fleet, and the choice of a paid endpoint, have a use for these."""
 MOST_TASKS = 50
 
 _FIRST_RULES = """\

@@ -152,14 +152,30 @@ async def _answered(session: SessionContext, planning: Planning, existing: Plan)
     return replace(plan, paid=_may_pay(session.settings, plan))
 
 
+def uses_labels(settings: Settings) -> bool:
+    """Return True if intent, service and needs of a task decide something: many machines, or a paid endpoint."""
+    return settings.database.active or bool(settings.worker.tags) or bool(_paid_endpoints(settings))
+
+
+def _paid_endpoints(settings: Settings) -> list[str]:
+    """Return the endpoints of the executor that cost, empty where the cap allows none."""
+    known = dict(settings.endpoints)
+    paid = [
+        name
+        for name in settings.chain(Purpose.EXECUTOR)
+        if name in known and not known[name].dollars_per_million_tokens.is_free
+    ]
+    return paid if settings.cost_cap_daily > 0 else []
+
+
 def _may_pay(settings: Settings, plan: ProposedPlan) -> bool:
     """Return True if a paid endpoint may be asked: the cap allows one, and a task is complex or no free one is set."""
-    known, chain = dict(settings.endpoints), settings.chain(Purpose.EXECUTOR)
-    paid = [name for name in chain if name in known and not known[name].dollars_per_million_tokens.is_free]
-    if not paid or settings.cost_cap_daily <= 0:
+    paid, tasks = _paid_endpoints(settings), [each.task for each in plan.tasks]
+    if not paid:
         return False
-    tasks = [each.task for each in plan.tasks]
-    return len(paid) == len(chain) or any(plan.complexity(task) is Complexity.COMPLEX for task in tasks)
+    return len(paid) == len(settings.chain(Purpose.EXECUTOR)) or any(
+        plan.complexity(task) is Complexity.COMPLEX for task in tasks
+    )
 
 
 async def _withdraw(session: SessionContext, existing: Plan) -> None:

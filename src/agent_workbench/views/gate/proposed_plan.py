@@ -43,10 +43,11 @@ def _row(task: Task, each: ProposedTask, proposal: Proposal, plan: ProposedPlan)
     rest = task_details(
         replace(task, goal="", suggested_approach="", accept_tests=(), intent=None, service="", needs=Needs())
     )
+    labels = labels_text(task)
     blocks = (
         Block(words, Tone.STRONG if each.taken else Tone.DIM, glyph, tone, space_before=True),
         *((Block(remarks, Tone.DIM),) if remarks else ()),
-        *(() if plan.checks else (Block(f"{labels_text(task)} · {plan.complexity(task)}", Tone.DIM),)),
+        *((Block(f"{labels} · {plan.complexity(task)}", Tone.DIM),) if labels and not plan.checks else ()),
         *((Block(estimate_text(each.estimate), Tone.DIM),) if each.estimate is not None else ()),
         *(Block(f"{label}: {sanitize_whole(text)}") for label, text in told if text),
         *(_command(line, unusual=line in proposal.special) for line in task.accept_tests),

@@ -138,7 +138,8 @@ def _print_task(task: "Task", plan: "ProposedPlan", proposal: "Proposal") -> Non
     estimate = next((each.estimate for each in plan.tasks if each.task.id == task.id), None)
     after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""
     say(f"{task.id:<6} {' '.join(task.description.split())}{after}")
-    say(f"{'':<7}{labels_text(task)} · {plan.complexity(task)}")
+    if labels := labels_text(task):
+        say(f"{'':<7}{labels} · {plan.complexity(task)}")
     for label, text in (("goal", task.goal), ("approach", task.suggested_approach)):
         say(f"{'':<7}{label}: {text}") if text else None
     for command in task.accept_tests:

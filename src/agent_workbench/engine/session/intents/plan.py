@@ -20,8 +20,8 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.chat.chat_intents import IS_CHAT
-from agent_workbench.engine.planning.plan_prompt import VERSION
-from agent_workbench.engine.planning.plan_proposal import arrange_plan, open_proposed, read_existing
+from agent_workbench.engine.planning.plan_prompt import UNLABELLED, VERSION
+from agent_workbench.engine.planning.plan_proposal import arrange_plan, open_proposed, read_existing, uses_labels
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 MOST_GOAL_CHARS = 4_000
@@ -87,7 +87,8 @@ async def _propose(session: SessionContext, intent: ProposePlan) -> Outcome:
     if state.waiting is not None:
         return Refused(f"a {state.waiting.kind} waits; decide it first")
     await read_existing(session)
-    await session.record(PlanAsked(goal, VERSION, intent.replaces, rest=intent.rest))
+    wording = VERSION if uses_labels(session.settings) else UNLABELLED
+    await session.record(PlanAsked(goal, wording, intent.replaces, rest=intent.rest))
     return Accepted()
 
 
