@@ -362,5 +362,5 @@ def test_output_that_cannot_be_written_is_said(machine: Machine) -> None:
 def test_a_plan_without_tasks_has_nothing_to_do(machine: Machine) -> None:
     repo = calc_repo(machine, {PLAN_FILE: "version: 1\ntasks: []\n"})
     done = machine.agent("run", "--all", "--yes", "--json", cwd=repo)
-    assert (done.code, done.err) == (0, "no task is ready\n")
+    assert (done.code, done.err) == (0, "no task is ready\nnext: agent plan show\n")
     assert done.of_kind("run_ended") == [{"exit_code": 0, "reason": "no task is ready", "outcomes": []}]

@@ -145,7 +145,7 @@ def _print(task: Task, plan: Plan, state: str) -> None:
 
     waiting = plan.waits_for(task)
     after = f"  (after {', '.join(waiting)})" if waiting else ""
-    say(f"{task.id:<6} {state:<8} {' '.join(task.description.split())}{after}")
+    say(f"{task.id:<6} {state:<12} {' '.join(task.description.split())}{after}")
     for line in edit_lines(task):
         say(f"{'':<20}edit {line}")
     for command in task.accept_tests:
