@@ -116,7 +116,7 @@ def test_sessions_of_the_demo(tmp_path: Path, shell: Mapping[str, str]) -> None:
     assert "answers are scripted" in run(f"agent demo --headless --folder {folder}", tmp_path, shell)
     said = [run(line, folder, shell) for line in block("sessions")]
     listed, shown, receipt, verified, commit, exported, audited, forked, tree, pictures, rules, notes, skills = said
-    assert "T-1, T-2  done" in listed
+    assert "T-1, T-2 Give the cart a discount in percent  done" in listed
     assert "T-2 done: committed" in shown
     assert "0 re-read" in receipt
     assert commit.startswith("green")

@@ -17,6 +17,7 @@ STARTERS = {
     "adapters.desktop.notifications": "notify-send or osascript, found on the cleaned PATH",
     "adapters.git.commands.detached_git": "the same git, in a repository of its own",
     "adapters.git.commands.plumbing": "git, found on the cleaned PATH outside the repo",
+    "adapters.project.folder_commands": "the machine's Python, found on the PATH outside the repo, asked for a module",
     "adapters.retrieval.worker_processes.process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
     "adapters.machine.gpus": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",

@@ -21,6 +21,7 @@ OTHERS = {
     "similar": replace(PROPOSAL, similar=(SimilarNote("a.md", "b.md", "text"),)),
     "origins": replace(PROPOSAL, origins=("other",)),
     "method": replace(PROPOSAL, method=MergeMethod.SQUASH),
+    "left_out": replace(PROPOSAL, left_out="the hook pre-commit does not run"),
 }
 
 

@@ -81,7 +81,7 @@ async def test_a_rejection_a_decision_elsewhere_and_the_death_of_the_editor(serv
     assert (elsewhere["by"], elsewhere["verdict"]) == ("user", "approve")
     async with editor(served, repo, {}) as window:
         (listed,) = (await window.agent.list_sessions(cwd=str(repo))).sessions
-        assert (listed.session_id, listed.title) == (session, "T-2 · done")
+        assert (listed.session_id, listed.title) == (session, "T-2 Make add() add in @calc.py · done")
         loads = (window.agent.load_session(cwd=str(repo), session_id=session, mcp_servers=[]) for _ in range(2))
         loaded = await asyncio.gather(*loads, return_exceptions=True)
         assert sum(isinstance(each, RequestError) for each in loaded) == 1, "one load at a time"

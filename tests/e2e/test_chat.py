@@ -24,7 +24,7 @@ def test_a_question_shows_its_calls_and_the_reply_and_can_be_looked_at_again(ser
     assert served.run(["git", "status", "--porcelain", "--", "calc.py"], repo).out == ""
     (session,) = (repo / "memory/sessions").iterdir()
     listed = served.agent("sessions", cwd=repo)
-    assert "chat  left" in listed.out
+    assert "chat what is wrong with add?  stopped" in listed.out
     assert "2 prompts, 2 identical" in served.agent("replay", "--rerun", session.name, cwd=repo).out
     assert "ok, 0.0" in served.agent("sessions", "show", cwd=repo).out, "how long a call took"
     receipt = served.agent("sessions", "show", "--prompt", "2", cwd=repo)

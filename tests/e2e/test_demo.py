@@ -110,7 +110,7 @@ def test_sessions_are_listed_shown_and_green(demo: Demo) -> None:
     listed = demo.machine.agent("sessions", "list", cwd=demo.repo)
     assert (listed.code, listed.err) == (0, "")
     assert listed.out.startswith(session)
-    assert "T-1, T-2  done" in listed.out
+    assert "T-1, T-2 Give the cart a discount in percent  done" in listed.out
     shown = demo.machine.agent("sessions", "show", session[-6:], cwd=demo.repo)
     assert (shown.code, shown.err) == (0, "")
     assert "reflexion: I added the quantity to the price" in shown.out

@@ -13,6 +13,7 @@ from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.session.unattended import run_unattended
+from tests.adapters.git.user import make_home
 from tests.e2e.calc import calc_repo
 from tests.e2e.machine import Machine
 from tests.e2e.test_mcp import client
@@ -22,6 +23,11 @@ from tests.engine.stage import a_stage, call
 pytestmark = pytest.mark.xdist_group("mcp")
 EVERYTHING = Approvals(**{each.value: Approval.AUTO for each in Permission})  # type: ignore[arg-type]
 SETTINGS = Settings(tools_allowed=("run_command", "run_tests", "finish"))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(make_home(tmp_path / "home")))
 
 
 async def works_on(folder: Path, definition: str, origin: TaskOrigin, line: str) -> tuple[ExitCode, bool]:

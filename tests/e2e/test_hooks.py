@@ -57,7 +57,7 @@ def test_hooks_from_the_trust_to_the_end(served: Machine, tmp_path: Path) -> Non
     parked = served.scripted(scripts, *RUN, cwd=repo, environ=secret)
     assert parked.code == 3, parked.said
     assert "hook todo refuses: no TODO" in parked.said
-    assert "hook asks asks: it is Friday" in parked.said.splitlines()[-1]
+    assert "hook asks asks: it is Friday" in parked.said
     assert "hook asks asks: it is Friday" in served.agent("inbox", "show", "T-1", cwd=repo).out
     assert served.agent("inbox", "approve", reference(served, repo), cwd=repo).code == 0
     done = served.scripted(scripts, *RUN, cwd=repo, environ=secret)

@@ -154,8 +154,7 @@ def test_an_open_session_takes_decisions_up_at_once(tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     with tmux(machine, tmp_path) as screen:
         screen.start("demo", "--folder", str(shop), columns=100, rows=30)
-        screen.shows("1 of ")
-        screen.press("Escape")
+        screen.skip_tour()
         screen.shows("start T-1: Enter")
         screen.press("Enter")
         for shown in ("approve: a", "cart.py"):

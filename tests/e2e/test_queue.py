@@ -89,7 +89,7 @@ def test_what_a_withdrawn_task_proposed_waits_for_nobody(machine: Machine, repo:
     assert len(json.loads(machine.agent("inbox", "list", "--json", cwd=repo).out)) == 1
     (repo / QUEUE / "add.yaml").unlink()
     assert json.loads(machine.agent("inbox", "list", "--json", cwd=repo).out) == []
-    assert "add  waits" in machine.agent("sessions", "list", cwd=repo).out, "its session stays"
+    assert "add Make add() add  parked" in machine.agent("sessions", "list", cwd=repo).out, "its session stays"
     assert f"{QUEUE}: 1 withdrawn" in machine.agent("worker", "status", cwd=repo).out
 
 

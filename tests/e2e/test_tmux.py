@@ -49,8 +49,7 @@ def test_a_session_lives_through_what_terminals_do(tmp_path: Path) -> None:
     machine, shop = Machine(tmp_path / "machine"), tmp_path / "shop"
     with tmux(machine, tmp_path) as screen:
         screen.start("demo", "--folder", str(shop), columns=80, rows=24)
-        screen.shows("1 of ")
-        screen.press("Escape")
+        screen.skip_tour()
         screen.shows("start T-1: Enter")
         screen.press("Enter")
         screen.shows("approve: a")
@@ -69,8 +68,7 @@ def test_a_session_lives_through_what_terminals_do(tmp_path: Path) -> None:
 
         screen.process.kill()
         screen.start_again("tui", folder=shop)
-        screen.shows("1 of ")  # the demo's tour does not count as the first one
-        screen.press("Escape")
+        screen.skip_tour()  # the demo's tour does not count as the first one
         screen.shows("reject: r", "cart.py")
         assert bodies(journal_lines(shop), "action_proposed")[-1]["proposal"] == waiting
         approve(screen, shop)

@@ -85,7 +85,7 @@ def test_a_broken_plan_is_left_as_it_is(machine: Machine, plan: str) -> None:
 def test_words_of_the_command_are_shown_on_the_screen_before_they_start(machine: Machine) -> None:
     repo = machine.new_repo("calc", {**FILES, ".agent.yml": ""})
     with in_terminal(machine, "tui", "make add() add: in @calc.py", cwd=repo) as terminal:
-        terminal.until("1 of ")
+        terminal.until("skip the tour: Esc")
         terminal.type("\x1b")
         terminal.until("New task T-2")
         terminal.until("no test_command is set")

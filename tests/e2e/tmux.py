@@ -88,6 +88,12 @@ class Tmux(Struct, frozen=True):
         what = " and ".join(words)
         self.until(lambda: all(word in screen for screen in (self.screen,) for word in words), what, seconds)
 
+    def skip_tour(self) -> None:
+        """Wait for the tour, and leave it."""
+        self.shows("skip the tour: Esc")
+        self.press("Escape")
+        self.until(lambda: "skip the tour" not in self.screen, "the screen without the tour")
+
     def until(self, holds: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
         """Wait until something holds, for at most `seconds`."""
         deadline = time.monotonic() + seconds

@@ -204,7 +204,7 @@ def test_ctrl_z_goes_to_the_shell_and_its_fg_draws_all_of_the_screen(tmp_path: P
     machine = Machine(tmp_path / "home")
     with in_terminal(machine, "demo", "--folder", str(tmp_path / "shop"), cwd=tmp_path) as terminal:
         fcntl.ioctl(terminal.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        terminal.until("skips the tour")
+        terminal.until("skip the tour: Esc")
         terminal.shown = ""
         terminal.type("\x1b")
         terminal.until("nothing runs")

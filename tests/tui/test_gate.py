@@ -249,7 +249,7 @@ async def test_long_lines_are_wrapped_at_first_so_that_nothing_hides_behind_the_
 @pytest.mark.slow(quick=1)
 @SIZES
 async def test_a_line_longer_than_the_pane_is_approved_when_its_end_was_on_screen(size: tuple[int, int]) -> None:
-    endless = "x = '" + "harmless " * 2_400 + "'; import os"
+    endless = "x = '" + "harmless " * 4_800 + "'; import os"
     diff = f"--- a/x.py\n+++ b/x.py\n@@ -0,0 +1,2 @@\n+short\n+{endless}\n"
     async with driving(with_diff(diff), size) as bench:
         await bench.look()

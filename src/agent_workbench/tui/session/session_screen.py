@@ -39,8 +39,9 @@ class SessionScreen(WorkbenchScreen):
             strip.show(tabs, front)
 
     def on_screen_resume(self) -> None:
-        """Ask what had to wait for a screen above this one."""
-        self._dialogs.settle_question()
+        """Ask what had to wait for a screen above this one, but for a tab that was closed meanwhile."""
+        if self.is_current:
+            self._dialogs.settle_question()
 
     def shown_again(self) -> None:
         """Reset the delay before a decision: another tab covered the proposal until now."""

@@ -71,7 +71,7 @@ def test_what_there_is_is_listed_and_nothing_goes_unasked(place: Place) -> None:
     found = place.listed()
     assert list(found) == ["agent/T-1", "agent/T-2", f"refs/agent/{place.session}", place.session]
     assert found["agent/T-1"]["state"] == "not merged, 1 commit, worktree"
-    assert found[place.session]["state"].startswith("T-1, T-2, over, last used ")
+    assert found[place.session]["state"].startswith("T-1, T-2, done, last used ")
     assert all(each["size_bytes"] > 0 for each in found.values())
     assert not any(each["safe"] or each["kept"] for each in found.values())
     done = place.agent("clean")
@@ -254,7 +254,7 @@ def test_an_unfinished_session_is_not_in_all(place: Place) -> None:
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:20]))
     found = place.listed("--days", "0")
-    assert "not finished" in found[place.session]["state"]
+    assert "stopped" in found[place.session]["state"]
     assert not any(each["safe"] for each in found.values())
 
 

@@ -52,7 +52,7 @@ def test_a_session_is_forked_listed_and_exported(finished_demo: FinishedDemo) ->
     assert machine.agent("sessions", "verify", child, cwd=repo).code == 0
     told = machine.agent("sessions", "--tree", cwd=repo).out.splitlines()
     assert [line.partition(" 2026")[0].split()[0] for line in told] == [parent.name, "└"]
-    assert " waits  from event " in told[1]
+    assert " parked  from event " in told[1]
     exported = machine.agent("sessions", "export", child, "--output", "pr.md", cwd=repo)
     assert (exported.code, "# T-2: " in (repo / "pr.md").read_text()) == (0, True)
     again = machine.agent("sessions", "export", child, "--output", "pr.md", cwd=repo)
