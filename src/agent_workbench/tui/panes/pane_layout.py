@@ -70,6 +70,7 @@ class PaneLayout:
             container.display = not single or self.front in panes
             container.set_class(single, "-single")
             container.set_class(not single and self._waiting in panes, "-waits")
+            container.set_class(not single and self.advised and "advice" in panes, "-advises")
         screen.query_one("#body").set_class(not single and bool(self._waiting), "-gate")
         tabs = screen.query_one(TabStrip)
         tabs.display = single
