@@ -21,6 +21,7 @@ from agent_workbench.views.gate.gate_bar import GateMode, view_gate
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving
+from tests.tui.test_gate import with_diff
 
 THINKING = Live("thinking", streaming=Streaming("Thought: look\nat the cart", tokens=6, seconds=2.0))
 CHECKING = Live("running 1 check", seconds=4.0, running=Running(runs.PYTEST, "collected 3 items\ntest_a PASSED\n", 4.0))
@@ -145,13 +146,35 @@ async def test_the_mode_is_always_shown_and_shift_tab_changes_it(size: tuple[int
         await bench.press("3", "shift+tab")
         assert [each.mode for each in session.intents if isinstance(each, ChangeMode)] == [EDITS]
         assert bench.diff.has_focus
-        waiting = session.newest.state.waiting
-        assert waiting is not None
-        for mode, following in ((EDITS, UNTIL_DONE), (UNTIL_DONE, ASK)):
-            await bench.record(ModeChanged(mode))
-            assert bench.text().splitlines()[-1].startswith(f" {mode.replace('_', ' ')} │")
-            await bench.press("shift+tab")
-            assert session.intents[-1] == ChangeMode(following, shown_sha(waiting))
+        await bench.record(ModeChanged(EDITS))
+        assert bench.text().splitlines()[-1].startswith(" accept edits │")
+        await bench.record(ModeChanged(UNTIL_DONE))
+        assert bench.text().splitlines()[-1].startswith(" accept until done │")
+        await bench.press("shift+tab")
+        assert session.intents[-1] == ChangeMode(ASK)
+
+
+async def test_a_diff_that_was_not_seen_in_full_is_left_to_no_mode() -> None:
+    session = with_diff("--- a/x.py\n+++ b/x.py\n@@ -0,0 +1,90 @@\n" + "+harmless\n" * 90)
+    session.record(ModeChanged(EDITS))
+    async with driving(session, SMALL) as bench:
+        await bench.press("shift+tab")
+        assert session.intents == [ChangeMode(UNTIL_DONE)]
+
+
+@pytest.mark.parametrize(("key", "answer"), [("enter", UNTIL_DONE), ("escape", ASK)])
+async def test_accept_until_done_asks_whether_it_begins_with_what_waits(key: str, answer: ApprovalMode) -> None:
+    session = ScriptedSession(*runs.up_to_first_diff(), ModeChanged(EDITS))
+    waiting = session.newest.state.waiting
+    assert waiting is not None
+    async with driving(session, LARGE) as bench:
+        await bench.look()
+        await bench.press("shift+tab")
+        assert session.intents == []
+        assert "It begins with the diff that waits" in bench.text()
+        await bench.look()
+        await bench.press(key)
+        assert session.intents == [ChangeMode(answer, shown_sha(waiting) if answer is UNTIL_DONE else None)]
 
 
 async def test_esc_at_the_bar_returns_to_ask_and_stops_what_runs() -> None:

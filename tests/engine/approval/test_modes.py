@@ -191,7 +191,7 @@ async def test_accept_until_done_sends_the_first_prompt(tmp_path: Path, *, befor
                 await front.until(lambda update: update.state.run is not None and update.state.run.awaits_send)
                 await front.outcome(ChangeMode(EDITS))
                 assert stage.model.requests == []
-                await front.outcome(ChangeMode(UNTIL_DONE))
+                await front.outcome(ChangeMode(UNTIL_DONE, ""))
             await front.gate(Permission.MERGE)
         assert stage.read_back() == stage.state
 

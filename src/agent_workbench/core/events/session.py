@@ -144,7 +144,7 @@ class ApprovalChanged(RecordedValue, frozen=True):
 class ModeChanged(RecordedValue, frozen=True):
     """The approval mode was changed; `approved` is what the mode before it approved, one line for each proposal.
 
-    `covers` is the proposal that waited and that the mode may approve, because the user saw it.
+    `covers` is the proposal that waited and that the mode may approve, because the user said so.
     """
 
     mode: ApprovalMode

@@ -71,13 +71,13 @@ class ChangeRule(Struct, frozen=True):
 
 
 class ChangeMode(Struct, frozen=True):
-    """Enter an approval mode. A proposal that waits already needs the user's decision, unless the mode may approve it.
+    """Enter an approval mode. What waits already needs the user's decision, unless the user said that the mode has it.
 
-    *accept until done* may, if `shown_sha` says that the user saw it.
+    `shown_sha` says so for *accept until done*: the hash of the proposal that the user saw, empty for a first prompt.
     """
 
     mode: ApprovalMode
-    shown_sha: str = ""
+    shown_sha: str | None = None
 
 
 class ListPastActions(Struct, frozen=True):

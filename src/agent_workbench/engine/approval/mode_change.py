@@ -13,15 +13,16 @@ LISTED = 5
 """Approved proposals that the notice names; the steps list all of them."""
 
 
-async def change_mode(session: SessionContext, mode: ApprovalMode, shown: str = "") -> Outcome:
+async def change_mode(session: SessionContext, mode: ApprovalMode, shown: str | None = None) -> Outcome:
     """Enter a mode; the outcome's note says what the mode before it approved.
 
-    *accept until done* also covers what waits already: the first prompt, and the proposal whose hash is `shown`.
+    *accept until done* also covers what waits already, if the user said so: the proposal whose hash is `shown`, or the
+    first prompt if that is empty.
     """
     before, waiting, run = session.state.mode.mode, session.state.waiting, session.state.run
     until_done = mode is ApprovalMode.ACCEPT_UNTIL_DONE
     covers = waiting.id if until_done and waiting is not None and shown_sha(waiting) == shown else None
-    sends = until_done and run is not None and run.awaits_send and session.state.reviews_context
+    sends = until_done and shown == "" and run is not None and run.awaits_send and session.state.reviews_context
     if mode is before:
         return Refused(f"the mode is {mode_label(mode)} already")
     approved = mode_approvals(session.state)

@@ -76,6 +76,12 @@ class GateBar(GateText):
         """Start the delay before a decision anew: the bar was hidden meanwhile."""
         self._readiness.begin_again()
 
+    @property
+    def all_seen(self) -> bool:
+        """True if all of what waits was on screen, and no part of it is left out."""
+        waiting = self._view.waiting
+        return not self._unseen and (waiting is None or self.approval.taking(waiting) is None)
+
     def stop(self) -> None:
         intents, remark = self._stop_presses.press(self._view, self.presses)
         for intent in intents:
