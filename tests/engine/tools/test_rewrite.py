@@ -225,6 +225,23 @@ async def test_the_imports_of_a_file_are_offered_with_each_of_its_pieces(tmp_pat
         assert {each.difference for each in rerun(stage.journal())} <= {None}
 
 
+async def test_a_copy_of_the_piece_in_place_of_the_imports_is_dropped(tmp_path: Path) -> None:
+    copied = call(
+        "rewrite", f"Piece 1\n```\n{CART.replace('max', 'sum')}```\nPiece 2\n```\n{CART.replace('max', 'sum')}```"
+    )
+    files = {**FILES, "cart.py": LONG}
+    async with a_stage(
+        tmp_path, [copied], tasks=TASK, start=files, approvals=OPEN, headless=True, retriever=GivenChunks(IMPORTED)
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 1)
+        (proposed,) = (
+            e.proposal for e in stage.events if isinstance(e, ActionProposed) and e.proposal.tool == "rewrite"
+        )
+        assert proposed.repaired == ("the imports of cart.py stayed: their new text was that of another piece",)
+        assert stage.git("show", "agent/T-1:cart.py") == LONG.replace("max", "sum").rstrip("\n")
+
+
 async def test_code_that_the_words_name_comes_first_and_little_else_is_shown(tmp_path: Path) -> None:
     others = tuple(Chunk(f"{name}.py", 1, 2, "a = 1\nb = 2", 2.0) for name in ("one", "two", "three"))
     found = (*others, Chunk("cart.py", 9, 10, "def other(prices):\n    return 1", 1.0, "other"))

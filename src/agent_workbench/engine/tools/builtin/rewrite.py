@@ -36,7 +36,7 @@ class Rewrite(WriteDiff, frozen=True):
         if DIFF_BEGINS.match(text):
             return await super().draft(context, arguments, text)
         pieces = await to_thread(offered_pieces, context.run)
-        written = read_rewrites(text)
+        written, dropped = _without_copies(pieces, read_rewrites(text))
         files = await _rewritten(context, pieces, written)
         changed = (FileChange(path, before, file.content) for path, (before, file) in files.items())
         changes = (*changed, *await _created(context, written))
@@ -47,14 +47,15 @@ class Rewrite(WriteDiff, frozen=True):
             )
         draft = await super().draft(context, arguments, diff)
         repairs = (repair for _, file in files.values() for repair in file.repairs)
-        return replace(draft, text=text, repaired=(*repairs, *draft.repaired))
+        return replace(draft, text=text, repaired=(*dropped, *repairs, *draft.repaired))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Apply the shown diff. The pieces are shown as they are now, so that they can be rewritten again."""
         if proposal.edited or proposal.hunks or DIFF_BEGINS.match(proposal.text):
             return await super().run(context, proposal)
         pieces = await to_thread(offered_pieces, context.run)
-        rewritten = await _rewritten(context, pieces, read_rewrites(proposal.text))
+        written, _ = _without_copies(pieces, read_rewrites(proposal.text))
+        rewritten = await _rewritten(context, pieces, written)
         result = await super().run(context, proposal)
         now = tuple(_chunk(piece) for _, file in rewritten.values() for piece in file.pieces)
         (applied,) = (replace(each, shown=now) for each in result.effects if isinstance(each, PatchApplied))
@@ -72,6 +73,25 @@ def _named(pieces: OfferedPieces, written: RewrittenPiece) -> FilePiece:
     raise PatchError(
         "the answer does not say which piece it rewrites", advice="write a line `Piece <number>` before it"
     )
+
+
+def _without_copies(
+    pieces: OfferedPieces, written: Sequence[RewrittenPiece]
+) -> tuple[tuple[RewrittenPiece, ...], tuple[str, ...]]:
+    """Return the rewritings without definitions of another piece in place of imports, and a sentence for each of those.
+
+    Imports may follow a piece in an answer, and a small model that has none to add writes the piece again.
+    """
+    kept, dropped = [], []
+    for each in written:
+        piece = _named(pieces, each) if not each.path else None
+        others = [other for other in pieces.pieces if piece is not None and other.path == piece.path != ""]
+        names = {name for other in others if other != piece for name in defined_names(other.lines)}
+        if piece is not None and piece.imports and names & set(defined_names(each.lines)):
+            dropped.append(f"the imports of {shown(piece.path)} stayed: their new text was that of another piece")
+        else:
+            kept.append(each)
+    return tuple(kept), tuple(dropped)
 
 
 async def _rewritten(
