@@ -45,7 +45,17 @@ def test_a_failure_names_what_is_missing(path: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "output", ["AssertionError: _version is 1", "No module named 'my_version'", f"{'x' * 9999} _version not found", ""]
+    "output",
+    [
+        "KeyError: _version not found in db",
+        "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/_version/x.json'",
+        "404 Not Found: /api/_version",
+        "fixture '_version' not found",
+        "AssertionError: _version is 1",
+        "No module named 'my_version'",
+        f"{'x' * 9999} No module named '_version'",
+        "",
+    ],
 )
 def test_any_other_failure_is_about_the_code(output: str) -> None:
     assert missed_sources(output, ("src/pkg/_version.py",)) == ()

@@ -15,11 +15,18 @@ _NOT_SOURCES = {
     *("node_modules", "bower_components", "site-packages", "vendor", "venv", "env", "virtualenv", "__pycache__"),
     *("build", "dist", "target", "out", "bin", "obj", "coverage", "htmlcov", "logs", "log", "tmp", "temp", "cache"),
 }
-_MISSING = re.compile(
-    r"no module named|cannot import name"
-    r"|(?:can ?not|can't|could not|couldn't|unable to|failed to) (?:find|resolve|read)"
-    r"|not found|no such file|no required module|unresolved|not in std|does not exist",
-    re.IGNORECASE,
+# What a compiler, an interpreter or a bundler says that it lacks; the group is the module or file.
+_MISSING = tuple(
+    re.compile(words, re.IGNORECASE)
+    for words in (
+        r"\bno module named ['\"]?([\w.]+)",
+        r"\bcannot import name ['\"](\w+)",
+        r"\b(?:find|resolve) (?:module|import|package) ['\"`]?([^\s'\"`]+)",
+        r"\bunresolved import ['\"`]?([\w:]+)",
+        r"\bfile not found for module ['\"`]?(\w+)",
+        r"\bfatal error: ['\"]?([^\s'\":]+)['\"]?:? (?:no such file|file not found)",
+        r"\b(?:provides package|package) ([\w./-]+)(?: is not in std|;)",
+    )
 )
 _MOST_LINE_CHARS = 2_000
 # Files that are named by their folder.
@@ -64,11 +71,13 @@ def unlinked(wanted: Sequence[str], linked: Sequence[str]) -> tuple[str, ...]:
 
 def missed_sources(output: str, paths: Sequence[str]) -> tuple[str, ...]:
     """Return those of the paths that the output of a failed command names as missing, by the name of their module."""
-    lines = [line for line in output.splitlines() if len(line) <= _MOST_LINE_CHARS and _MISSING.search(line)]
-    return tuple(path for path in paths if any(_module(path).search(line) for line in lines))
+    lines = [line for line in output.splitlines() if len(line) <= _MOST_LINE_CHARS]
+    said = (found[1] for line in lines for words in _MISSING if (found := words.search(line)))
+    missing = {part for module in said for part in re.split(r"[./\\:]+", module)}
+    return tuple(path for path in paths if _module(path) in missing)
 
 
-def _module(path: str) -> re.Pattern[str]:
+def _module(path: str) -> str:
     parts = PurePosixPath(path)
     name = parts.name.split(".", 1)[0]
-    return re.compile(rf"(?<!\w){re.escape(parts.parent.name if name in _OF_FOLDER else name)}(?!\w)")
+    return parts.parent.name if name in _OF_FOLDER else name
