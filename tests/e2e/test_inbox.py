@@ -93,6 +93,12 @@ def test_on_a_terminal_what_waits_is_shown_and_asked_about_one_after_another(ser
         terminal.type("not today\n")
         terminal.until("it is recorded when")
         assert terminal.end() == 0
+    with in_terminal(served, "inbox", cwd=repo) as terminal:
+        terminal.until("(1/1) T-1: [a,r,s,n,q,?]")
+        terminal.type("r\n")
+        terminal.until("why, for the model:")
+        terminal.type("\x04")
+        assert terminal.end() == 0, "the end of the input decides nothing"
     with in_terminal(served, "inbox", "approve", "T-1", cwd=repo) as terminal:
         terminal.until("approve it? [y/N]")
         assert "$ python test_calc.py" in terminal.shown

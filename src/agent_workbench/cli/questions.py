@@ -15,10 +15,16 @@ def on_terminal() -> bool:
 
 def agrees(question: str) -> bool:
     """Ask and return True for a yes; without a terminal nobody is asked, and nobody agrees."""
-    if not on_terminal():
-        return False
+    return on_terminal() and (typed_line(f"{question} [y/N] ") or "").lower() in {"y", "yes"}
+
+
+def typed_line(question: str) -> str | None:
+    """Ask on the terminal and return the line that is typed, without blanks around it; None at the end of the input."""
     _discard_typed()
-    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+    try:
+        return input(question).strip()
+    except EOFError:
+        return None
 
 
 def chosen_letter(question: str, letters: Mapping[str, str]) -> str:
@@ -27,13 +33,11 @@ def chosen_letter(question: str, letters: Mapping[str, str]) -> str:
     Anything else prints what each letter means.
     """
     while True:
-        _discard_typed()
-        try:
-            said = input(f"{question} [{','.join(letters)},?] ").strip().lower()
-        except EOFError:
+        said = typed_line(f"{question} [{','.join(letters)},?] ")
+        if said is None:
             return [*letters][-1]
-        if said in letters:
-            return said
+        if said.lower() in letters:
+            return said.lower()
         print("\n".join(f"{letter} - {meaning}" for letter, meaning in letters.items()))
 
 
@@ -44,12 +48,11 @@ def chosen_number(question: str, most: int) -> int:
     """
     if not on_terminal():
         return 0
-    _discard_typed()
     while True:
-        said = input(f"{question} [1{f' to {most}' if most > 1 else ''}, n for none] ").strip().lower()
-        if not said:
+        said = typed_line(f"{question} [1{f' to {most}' if most > 1 else ''}, n for none] ")
+        if said == "":
             return 1
-        if said in {"n", "no", "none"}:
+        if said is None or said.lower() in {"n", "no", "none"}:
             return 0
         if said.isascii() and said.isdecimal() and 0 < int(said) <= most:
             return int(said)

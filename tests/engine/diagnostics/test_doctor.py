@@ -84,6 +84,14 @@ async def test_programs_that_are_not_there_are_said(tmp_path: Path) -> None:
         assert found["plan"].seen == "no-such-checker is not installed (T-1: no-such-checker --all)"
 
 
+async def test_a_program_that_an_earlier_one_makes_is_not_missed(tmp_path: Path) -> None:
+    settings = Settings(test_command="true && ./made-by-it", lint_command="./not-there --all")
+    async with a_stage(tmp_path, ["yes"], tasks=(task(),)) as stage:
+        found = await findings(stage.ports, settings)
+        assert found["test_command"].health is Health.GOOD
+        assert found["lint_command"].health is Health.BAD
+
+
 async def test_looking_for_programs_runs_nothing_of_the_repo(tmp_path: Path) -> None:
     start = dict.fromkeys(("sitecustomize.py", "mine.py", "src/mine/__init__.py"), "open('canary', 'w')")
     async with a_stage(tmp_path, ["yes"], start=start) as stage:

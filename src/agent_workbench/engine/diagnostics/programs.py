@@ -22,10 +22,16 @@ sys.exit(found is None)"""
 async def missing_programs(ports: Ports, lines: Sequence[str], *, installed_only: bool = False) -> Mapping[str, str]:
     """Return the first missing program of each command line that cannot be run.
 
-    Programs are looked for in the user's checkout; with `installed_only` those that a path names are not. Raises
-    `ShellError`, `RepoError`, and `ConfigError` without an interpreter.
+    Programs are looked for in the user's checkout; with `installed_only` those that a path names are not, nor are they
+    behind another program, which may make them (`make tests && ./tests`). Raises `ShellError`, `RepoError`, and
+    `ConfigError` without an interpreter.
     """
-    wanted = {line: [each for each in programs_of(line) if not (installed_only and "/" in each)] for line in lines}
+    wanted = {
+        line: [
+            each for number, each in enumerate(programs_of(line)) if "/" not in each or not (installed_only or number)
+        ]
+        for line in lines
+    }
     programs = tuple(dict.fromkeys(each for found in wanted.values() for each in found))
     if not programs:
         return {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_verb, is_number, show_examples
 from agent_workbench.cli.output import say, say_document, say_error, say_json
-from agent_workbench.cli.questions import agrees, chosen_letter, on_terminal
+from agent_workbench.cli.questions import agrees, chosen_letter, on_terminal, typed_line
 from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, Reference, parse_reference
 from agent_workbench.core.invocation import Invocation
@@ -107,7 +107,10 @@ def _take(item: InboxItem, verdict: Verdict, reference: Reference) -> None:
     if special and not agrees(f"also {sanitize_line(', '.join(proposal.special))}?"):
         return
     if verdict is Verdict.REJECT:
-        reason = input("why, for the model: ").strip()
+        said = typed_line("why, for the model: ")
+        if said is None:
+            return
+        reason = said
     try:
         say(asyncio.run(_put(reference, InboxChoice(verdict, reason, special=special)))[1])
     except WorkbenchError as error:

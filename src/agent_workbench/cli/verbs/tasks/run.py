@@ -167,7 +167,7 @@ async def run_tasks(
 
 
 def _next_command(end: SessionEnd, again: str) -> str:
-    """Return the command that goes on after the end of a run; `again` is the run itself."""
+    """Return the command that goes on after the end of a run, with a remark; `again` is the run itself."""
     parked, failed = (
         [each.task for each in end.outcomes if each.outcome is kind]
         for kind in (TaskOutcomeKind.PARKED, TaskOutcomeKind.FAILED)
@@ -175,9 +175,9 @@ def _next_command(end: SessionEnd, again: str) -> str:
     if parked:
         return "agent inbox" if parked[1:] else f"agent inbox show {parked[0]}"
     if failed:
-        return f"agent run -t {failed[0]} (starts it again)"
+        return f"agent run -t {failed[0]}   # starts it again"
     if end.exit_code is not ExitCode.DONE:
-        return f"{again} (goes on)"
+        return f"{again}   # goes on"
     return next((f"agent merge {each.task}" for each in end.outcomes if each.commit), "agent plan show")
 
 
