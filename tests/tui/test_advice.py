@@ -101,7 +101,7 @@ async def test_what_a_review_found_is_offered_as_the_reason_of_a_rejection() -> 
         assert "there is no line 900: shop/cart.py has 20 lines" in bench.text()
         assert "no line 17" not in bench.text()
         await bench.press("r", "enter")
-        assert session.intents == [RejectProposal(waiting.id, "shop/cart.py:17 - the sum forgets")]
+        assert session.intents == [RejectProposal(waiting.id, "a review found: shop/cart.py:17 - the sum forgets")]
 
 
 async def test_a_question_that_is_refused_gives_the_focus_back() -> None:

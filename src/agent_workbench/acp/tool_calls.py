@@ -85,8 +85,13 @@ def diff_content(proposal: Proposal, root: str) -> list[Content] | None:
 
 
 def both_forms(diffs: Sequence[Content] | None, diff: str) -> list[Content]:
-    """Return a change as the protocol's diffs, if it has any, and as text: some clients show only a count of a diff."""
-    return [*(diffs or ()), *patch_content(diff)]
+    """Return a change as the protocol's diffs, if it has any, and as text: some clients show only a count of a diff.
+
+    What is too long in both forms is given as text alone.
+    """
+    text = patch_content(diff)
+    both = [*(diffs or ()), *text]
+    return both if size_of(both) <= MAX_SHOWN_CHARS else text
 
 
 def patch_content(diff: str) -> list[Content]:

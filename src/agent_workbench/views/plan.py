@@ -98,7 +98,7 @@ def _row(state: SessionState, task: Task, *, taken: bool = False) -> TaskRow:
         word += f": {sanitize_line(task.blocked_because, 300)}"
     if taken:
         word += " in another session"
-    elif task.status is TaskStatus.IN_PROGRESS and not running:
+    elif kind is WorkState.STOPPED:
         word += "; s goes on with it"
     if task.status is TaskStatus.QUEUED and not running:
         word = f"queued as {sanitize_line(task.queued_as, 80)}; Q shows it"

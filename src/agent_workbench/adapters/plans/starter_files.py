@@ -11,7 +11,7 @@ from agent_workbench.system.repo_files import change_inside
 MAX_BYTES = 1_000_000
 SETTINGS = ".agent.yml"
 OWN = (SETTINGS, "memory/")
-"""What the starter files are in the root of a checkout."""
+"""Names that the starter files add to the root of a checkout."""
 
 PLAN = """\
 # The plan: an ordered list of tasks. Edit it as you like: comments and order stay.

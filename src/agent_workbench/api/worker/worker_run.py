@@ -81,8 +81,6 @@ class WorkerRun:
         self._shared = False
         self._next_run = ""
         self._stops = 0
-        self.forge_called = asyncio.Event()
-        """Set when the forge has news; a look follows soon."""
 
     def stop(self) -> bool:
         """End between two steps, at once if called again; return False if nothing is open yet."""

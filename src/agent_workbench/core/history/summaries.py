@@ -58,7 +58,7 @@ class SessionSummary(Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """What the session is about, in a few words; empty if nothing was begun."""
+        """Ids of the tasks (or `chat`, or the label) and the title; empty if nothing was begun."""
         named = ", ".join(self.tasks) or ("chat" if self.chat else self.label)
         return " ".join(filter(None, (named, self.title)))
 

@@ -71,16 +71,17 @@ def _rejections(history: Sequence[Recorded]) -> Iterator[Rejection]:
 def _of_decision(event: ActionDecided, first: Proposal, last: Proposal) -> Iterator[Rejection]:
     if last.kind not in ABOUT:
         return
-    left = [hunk for hunk in left_out_hunks(event.hunks) if _is_reason(hunk.reason)]
+    left = [hunk for hunk in left_out_hunks(event.hunks) if is_reason(hunk.reason)]
     if last.kind is Permission.DIFF and left and any(hunk.path for hunk in left):
         for hunk in left:
             yield Rejection(hunk.reason, hunk_location(hunk), hunk.left or _lines_of(first, hunk))
-    elif event.verdict is Verdict.REJECT and _is_reason(event.reason):
+    elif event.verdict is Verdict.REJECT and is_reason(event.reason):
         what = f"the diff of {', '.join(last.paths)}" if last.kind is Permission.DIFF else f"the {last.kind}"
         yield Rejection(event.reason, f"{what}, step {last.step}", _first_lines(last))
 
 
-def _is_reason(reason: str) -> bool:
+def is_reason(reason: str) -> bool:
+    """Return True if the user said why; a rejection without words has a text of its own."""
     return reason.strip() not in {"", NO_REASON}
 
 

@@ -16,6 +16,7 @@ from agent_workbench.core.repo.workspace import (
     MergePreview,
     MergeTarget,
     Orphan,
+    OwnGit,
     RepoFacts,
     Reset,
     ResourceUse,
@@ -47,6 +48,9 @@ class CheckoutSources(Sources, Protocol):
 
     async def absent_sources(self) -> tuple[str, ...]:
         """Return what the code may need and a workspace lacks: ignored sources, and submodules that have files."""
+
+    async def own_git(self) -> OwnGit:
+        """Return what the user's git would do and the workbench does not; raise `RepoError`."""
 
     async def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names of `workspace.link` that a workspace on HEAD would have: those that are there.

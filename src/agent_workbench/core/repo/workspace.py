@@ -10,7 +10,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class OwnGit(Struct, frozen=True):
-    """What the user's own git would do, or could not, and the workbench does not do.
+    """Configuration of the user's git that commits of the workbench do not obey, and why git would refuse one.
 
     `nameless`: it would refuse to commit, because it knows no author. `signs`: it signs commits. `hooks` are those of
     commits and merges. `lacks_objects`: it would fetch content of HEAD that a partial clone has left out.

@@ -108,7 +108,7 @@ class MemorySettings(Struct, frozen=True):
 
 
 class WorkspaceSettings(Struct, frozen=True):
-    """What tests need of the checkout besides its commits, and the life of a worktree."""
+    """Settings of a task's worktree: files of the checkout that are linked into it, and whether it is kept."""
 
     link: tuple[str, ...] = ()
     """Ignored files and folders, and submodules, that the tests need: linked into the workspace, never committed."""

@@ -203,10 +203,13 @@ def _asked_before(state: SessionState, proposal: Proposal) -> bool:
 def _trusted_checks(state: SessionState, proposal: Proposal) -> bool:
     """Return True for the tests and lint of the trusted settings in an unattended task of the user's own.
 
-    Only in a sandbox, and only on files of which a person approved every change.
+    Only in a sandbox, and only on the user's own commit with changes that a person approved: what another task did that
+    this one depends on may have been approved by a rule.
     """
     config, run = state.config, state.run
-    if config is None or run is None or is_foreign(run.definition) or not (config.headless and config.sandbox.holds):
+    if config is None or run is None or proposal.kind is not Permission.CHECK or not proposal.commands:
+        return False
+    if is_foreign(run.definition) or run.definition.depends_on or not (config.headless and config.sandbox.holds):
         return False
     trusted = (config.test_command, config.lint_command)
     own = all(any(is_part_of(line, each) for each in trusted) for line in proposal.commands)

@@ -65,7 +65,11 @@ async def offer_rejections(session: SessionContext) -> Outcome:
     found = await to_thread(notes_of_rejections, tuple(run.history), run.definition) if run is not None else ()
     if run is None or not found:
         return Refused("nothing was rejected with a reason in the newest task of this session")
-    notes = [replace(note, name=await _free_name(session, note.name)) for note in found]
+    kept = [await session.ports.knowledge.read(note.name) for note in found]
+    new = [note for note, there in zip(found, kept, strict=True) if there is None or there.text != note.text]
+    if not new:
+        return Refused("what was rejected in the newest task is kept already")
+    notes = [replace(note, name=await _free_name(session, note.name)) for note in new]
     return await offer_notes(session, notes, f"what you rejected in {run.task}", run.task)
 
 

@@ -34,12 +34,13 @@ class Commit(BuiltinTool, frozen=True):
                 f"a line of the message begins with {TRAILER}", advice="remove it; the workbench adds its own"
             )
         changes = await context.workspace.changes(context.run.tree)
+        checkout = await context.ports.workspaces.checkout_files()
         return Draft(
             text=text or _message(context),
             diff=await to_thread(render_changes, changes),
             paths=tuple(change.path for change in changes),
             reviewed=await to_thread(reviewed_paths, context.run.history, changes),
-            left_out=(await context.ports.workspaces.inspect()).own_git.left_out,
+            left_out=(await checkout.own_git()).left_out,
         )
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:

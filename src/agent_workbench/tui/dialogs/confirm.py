@@ -81,7 +81,7 @@ class ConfirmDialog(Dialog[bool]):
 
 
 class QuestionDialog(ConfirmDialog):
-    """A question with two answers that decide something: neither is given in passing, and Esc leaves it open."""
+    """A question with two answers that decide something: neither is given in passing, and Esc is no answer."""
 
     BINDINGS = [
         Binding("n", "no", "no"),

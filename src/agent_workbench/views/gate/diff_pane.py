@@ -7,10 +7,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.knowledge.rejections import notes_of_rejections
+from agent_workbench.core.events import ActionDecided
+from agent_workbench.core.knowledge.rejections import is_reason
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, ProposalStage, shown_sha, unreviewed_paths
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.proposals import (
+    KEEP_CHANGES,
+    Proposal,
+    ProposalStage,
+    Verdict,
+    is_person,
+    shown_sha,
+    unreviewed_paths,
+)
+from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -104,6 +113,15 @@ def proposal_key(proposal: Proposal) -> str:
     return f"{proposal.id}:{shown_sha(proposal)}"
 
 
+def _can_keep(state: SessionState, run: TaskRun) -> bool:
+    """Return True if a person rejected something in the task, and notes of it may be kept."""
+    denied = state.config is not None and state.config.approvals.of(Permission.KNOWLEDGE) is Approval.DENY
+    decided = (each.event for each in run.history if isinstance(each.event, ActionDecided))
+    return not denied and any(
+        each.verdict is Verdict.REJECT and is_person(each.by) and is_reason(each.reason) for each in decided
+    )
+
+
 def _waiting(state: SessionState, run: TaskRun, proposal: Proposal) -> DiffView:
     key = proposal_key(proposal)
     match proposal.kind:
@@ -119,8 +137,7 @@ def _waiting(state: SessionState, run: TaskRun, proposal: Proposal) -> DiffView:
             notes = (*commit_notes(state.session, proposal), *review_notes(state, proposal), *_remarks(proposal))
             return _of_whole_task("Commit · waits", notes, proposal)
         case Permission.MERGE:
-            given = len(notes_of_rejections(run.history, run.definition))
-            return _of_whole_task("Merge · waits", merge_notes(proposal, given), proposal)
+            return _of_whole_task("Merge · waits", merge_notes(proposal, rejected=_can_keep(state, run)), proposal)
         case Permission.CHECK:
             return DiffView("Checks · wait", key, _check_notes(proposal), proposal.diff, key)
         case Permission.SUMMARY:

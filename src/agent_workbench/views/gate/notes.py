@@ -40,8 +40,8 @@ def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
     )
 
 
-def merge_notes(proposal: Proposal, rejections: int = 0) -> tuple[Block, ...]:
-    """Return the method of a merge and its commits, or its obstacles; and how `rejections` can be kept."""
+def merge_notes(proposal: Proposal, *, rejected: bool = False) -> tuple[Block, ...]:
+    """Return the method of a merge and its commits, or its obstacles; and how what was `rejected` can be kept."""
     said = Block(sanitize_whole(proposal.text.strip()), Tone.STRONG)
     lead: tuple[Block, ...]
     if proposal.special:
@@ -52,8 +52,8 @@ def merge_notes(proposal: Proposal, rejections: int = 0) -> tuple[Block, ...]:
         lead = (Block(clear, Tone.GOOD, space_before=True),)
     commits = "\n".join(sanitize_line(each, 200) for each in proposal.brings)
     brings = (Block("Commits", Tone.DIM, space_before=True), Block(commits)) if commits else ()
-    kept = f"What you rejected can be kept for later tasks ({counted_text(rejections, 'note')}): M, then +"
-    remark = (Block(kept, Tone.DIM),) if rejections else ()
+    kept = "What you rejected can be kept for later tasks: M, then +"
+    remark = (Block(kept, Tone.DIM),) if rejected else ()
     return (said, *_method(proposal), *lead, *_left_out(proposal), *remark, *brings, *_files(proposal))
 
 

@@ -21,7 +21,7 @@ from agent_workbench.adapters.git.user_checkout.file_entries import FileEntries
 from agent_workbench.adapters.git.user_checkout.own_git import filtered, read_own_git
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.ids import CommitId, SessionId
-from agent_workbench.core.repo.workspace import RepoFacts
+from agent_workbench.core.repo.workspace import OwnGit, RepoFacts
 from agent_workbench.system.regular_files import read_regular
 
 _HEADS = "refs/heads/"
@@ -89,9 +89,13 @@ class Checkout:
             untracked_paths=tuple(sorted(untracked)),
             shallow=shallow,
             submodules=tuple(sorted(path for mode, path in tracked if mode == GITLINK)),
-            own_git=read_own_git(self.paths, self.plumbing),
+            own_git=self.own_git(),
             filtered=tuple(filtered(self.plumbing, self.paths.root, (path for _, path in tracked))),
         )
+
+    def own_git(self) -> OwnGit:
+        """Return what the user's git would do here and the workbench does not."""
+        return read_own_git(self.paths, self.plumbing)
 
     def where(self) -> tuple[CommitId, str, bool]:
         """Return `head`, `branch`, and True for a shallow clone; raise as `head` does."""

@@ -12,6 +12,7 @@ from agent_workbench.adapters.git.file_access.links import linkable_names
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
 from agent_workbench.core.repo.absent_sources import ignored_sources
 from agent_workbench.core.repo.retrieval import PastCommit
+from agent_workbench.core.repo.workspace import OwnGit
 
 _MOST_LOOKED_AT = 500
 
@@ -48,6 +49,9 @@ class CheckoutFiles:
         walk = ((where, file) for where, _, files in os.walk(f"{self._root}/{folder}") for file in files)
         for where, file in islice(walk, _MOST_LOOKED_AT):
             yield f"{where}/{file}"
+
+    async def own_git(self) -> OwnGit:
+        return await asyncio.to_thread(lambda: self._checkout().own_git())
 
     async def linkable(self, names: Sequence[str]) -> tuple[str, ...]:
         return await asyncio.to_thread(self._linkable, names)

@@ -1,4 +1,4 @@
-"""What the user's own git would do in a repository and the workbench does not: its programs are never run here."""
+"""Author, signing, hooks, filters and missing objects of a repository, as git is configured; nothing is run."""
 
 import os
 import re

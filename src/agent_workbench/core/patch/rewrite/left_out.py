@@ -1,4 +1,4 @@
-"""What the new text of a piece leaves out: a definition or closing text stays as it was, the rest is refused."""
+"""Completion of a new text that lacks a part of its piece: definitions and closing text stay, elisions are refused."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -25,9 +25,9 @@ _DEFINITION = re.compile(
 )
 _FUNCTIONS = frozenset({"def", "function", "func", "fn"})
 _ABOVE = ("@", "#", "//", "/*", "*", "--")
-"""How lines begin that belong to the definition below them: decorators, attributes and comments."""
+"""First characters of lines directly above a definition that move with it: decorators, attributes, comments."""
 _CLOSING = (")", "]", "}", "end", "{")
-"""How lines begin that belong to the definition above them, although they are not indented more."""
+"""First characters of lines that end or continue a definition at its own indentation, such as `}` and `):`."""
 
 
 class _Definition(Struct, frozen=True):

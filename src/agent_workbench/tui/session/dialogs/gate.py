@@ -46,7 +46,8 @@ class GateDialogs:
         reasons = dict.fromkeys(left.reason for left in taking.left if left.reason) if taking is not None else {}
         update = self._window.update_shown
         if not reasons and update is not None:
-            reasons = dict.fromkeys(grave_findings(update.state, waiting.proposal))
+            found = grave_findings(update.state, waiting.proposal)
+            reasons = dict.fromkeys(f"a review found: {each}" for each in found)
         text, about = "; ".join(reasons)[:REASON_CHARS], waiting.proposal.id
         dialog = ReasonDialog(f"Reject the {waiting.proposal.kind}", text=text, about=about)
         self._window.push_screen(dialog, reject)
