@@ -48,14 +48,14 @@ async def test_the_first_prompt_tells_the_command_that_runs_the_tests(
 
 
 NEEDED = {"src/app.py": "x", ".gitignore": "_*.py\n"}
-NEEDS = "ls src/_version.py"
+NEEDS = 'python3 -c "import src._version"'
 
 
 async def test_a_baseline_that_misses_a_file_of_the_checkout_stops_before_the_model(tmp_path: Path) -> None:
     async with a_stage(
         tmp_path, [FINISH], tasks=(task(accept=(NEEDS,)),), approvals=OPEN, headless=True, start=NEEDED
     ) as stage:
-        stage.user.write("src/_version.py", "x")
+        stage.user.write("src/_version.py", "x = 1\n")
         ending = await run(stage)
         assert ending.exit_code is ExitCode.ENVIRONMENT
         trouble = stage.state.trouble
@@ -78,7 +78,7 @@ async def test_a_retry_goes_on_without_the_file(tmp_path: Path) -> None:
         a_stage(tmp_path, [change("x", "y", "src/app.py")], tasks=tasks, start=NEEDED) as stage,
         in_front_of(stage) as front,
     ):
-        stage.user.write("src/_version.py", "x")
+        stage.user.write("src/_version.py", "x = 1\n")
         await front.start()
         await front.approve(Permission.CHECK)
         await front.trouble()

@@ -27,6 +27,8 @@ from agent_workbench.views.gate.gate_bar import GateAct, GateMode, Waiting, next
 if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock
 
+TOO_QUICK = "too quick: this has only just appeared"
+
 
 class GateBar(GateText):
     """Gate bar with its keys. They decide on the pending proposal, or start, pause and retry a task."""
@@ -79,8 +81,7 @@ class GateBar(GateText):
     @property
     def all_seen(self) -> bool:
         """True if all of what waits was on screen, and no part of it is left out."""
-        waiting = self._view.waiting
-        return not self._unseen and (waiting is None or self.approval.taking(waiting) is None)
+        return not self._unseen and self.approval.taking(self._view.waiting) is None
 
     def stop(self) -> None:
         intents, remark = self._stop_presses.press(self._view, self.presses)
@@ -94,8 +95,8 @@ class GateBar(GateText):
             return
         if not self.has_focus:
             self.remark_on(f"the gate is not focused: {self._gate_key}, then again")
-        elif not self._readiness.ready(waiting.key, queued_seconds(self.pressed_at)):
-            self.remark_on("too quick: this has only just appeared")
+        elif not self._is_ready(waiting):
+            self.remark_on(TOO_QUICK)
         elif self._unseen:
             self._readiness.begin_again()
             self.post_message(self.MoreWanted())
@@ -135,12 +136,11 @@ class GateBar(GateText):
             self._answer(waiting, ChooseMergeMethod(waiting.proposal.id, method))
 
     def action_skip(self) -> None:
-        if (waiting := self._answerable(GateAct.SKIP)) is None:
-            return
-        if self._readiness.ready(waiting.key, queued_seconds(self.pressed_at)):
+        waiting = self._answerable(GateAct.SKIP)
+        if waiting is not None and self._is_ready(waiting):
             self._answer(waiting, SkipProposal(waiting.proposal.id))
-        else:
-            self.remark_on("too quick: this has only just appeared")
+        elif waiting is not None:
+            self.remark_on(TOO_QUICK)
 
     def action_pause(self) -> None:
         if self._view.paused is None:
@@ -169,8 +169,10 @@ class GateBar(GateText):
             if self._view.mode is GateMode.WAITING and self._view.acts:
                 self.remark_on(f"{act} does not fit what waits")
             return None
-        ready = self._readiness.ready(waiting.key, queued_seconds(self.pressed_at))
-        return waiting if ready or waiting.key != self._answered else None
+        return waiting if self._is_ready(waiting) or waiting.key != self._answered else None
+
+    def _is_ready(self, waiting: Waiting) -> bool:
+        return self._readiness.ready(waiting.key, queued_seconds(self.pressed_at))
 
     def _answer(self, waiting: Waiting, intent: Intent) -> None:
         self._answered = waiting.key

@@ -84,7 +84,7 @@ class GateText(Bar):
         return self._view.more
 
     def hints(self) -> list[Hint]:
-        if self._in_diff:
+        if self._can_select_hunks and getattr(self.screen.focused, "scope", None) is Scope.DIFF:
             pane = self.screen.focused
             wanted = diff_actions(self._view) - getattr(pane, "useless", frozenset())
             labels: Mapping[str, str] = getattr(pane, "labels", {})
@@ -121,11 +121,6 @@ class GateText(Bar):
         """True while a proposed plan waits."""
         waiting = self._view.waiting
         return bool(self._view.acts) and waiting is not None and waiting.proposal.plan is not None
-
-    @property
-    def _in_diff(self) -> bool:
-        """True while the focus is on such a diff."""
-        return self._can_select_hunks and getattr(self.screen.focused, "scope", None) is Scope.DIFF
 
     @property
     def _go_there(self) -> Hint:

@@ -140,7 +140,7 @@ class SessionScreen(WorkbenchScreen):
         self._dialogs.take_tour()
 
     async def action_change_mode(self) -> None:
-        await self._dialogs.task.change_mode()
+        await self._dialogs.gate.change_mode()
 
     def action_rules(self) -> None:
         self._dialogs.rules.show()

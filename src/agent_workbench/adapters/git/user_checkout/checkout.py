@@ -61,10 +61,6 @@ class Checkout:
         result = self.plumbing.attempt("symbolic-ref", "--quiet", "HEAD")
         return os.fsdecode(result.out).strip().removeprefix(_HEADS)
 
-    def elsewhere(self, branch: str) -> str:
-        """Return git's folder of another worktree in which the branch is checked out, empty if there is none."""
-        return self.holder_of(branch, besides=Path(self.paths.git_dir))
-
     def holder_of(self, branch: str, *, besides: Path | None) -> str:
         """Return git's folder of a worktree in which the branch is checked out, empty if there is no other one."""
         common = Path(self.paths.common_dir)

@@ -133,7 +133,7 @@ class CheckoutMerge:
         return _PlannedMerge(target, result, sides, changed, obstacles)
 
     def _obstacles(self, branch: str, changed: tuple[TreeDifference, ...]) -> Iterator[str]:
-        if elsewhere := self._checkout.elsewhere(branch):
+        if elsewhere := self._checkout.holder_of(branch, besides=Path(self._checkout.paths.git_dir)):
             yield f"{shown(branch)} is also checked out in another worktree ({shown(elsewhere)})."
         for name, what in _UNDER_WAY.items():
             if status_below(self._repo_paths.git_dir, name) is not None:

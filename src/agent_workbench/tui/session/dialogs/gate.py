@@ -1,7 +1,11 @@
-"""Dialogs about a pending proposal: reject it with a reason, or edit it."""
+"""Dialogs about a pending proposal: reject it with a reason, edit it, or leave it to an approval mode."""
 
-from agent_workbench.core.intents import EditProposal, RejectProposal
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.intents import ChangeMode, EditProposal, RejectProposal
+from agent_workbench.core.proposals import Proposal, shown_sha
+from agent_workbench.core.rules.modes import MODE_RULES, mode_label, next_mode
+from agent_workbench.core.settings import ApprovalMode, Permission
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.session.window import SessionWindow, UserDraft, is_read_only
 from agent_workbench.views.consultations import grave_findings
@@ -83,3 +87,35 @@ class GateDialogs:
             ),
             replace,
         )
+
+    async def change_mode(self) -> None:
+        """Enter the next approval mode; ask whether *accept until done* is to have what waits already."""
+        update = self._window.update_shown
+        if update is None:
+            self._window.tell("the session is not open yet", "warning")
+        elif not is_read_only(self._window):
+            mode = next_mode(update.state.mode.mode)
+            if mode is ApprovalMode.ACCEPT_UNTIL_DONE and (taken := self._taken_over(update.state, mode)):
+                self._ask_to_take_over(mode, taken, update.state.waiting)
+            else:
+                await self._window.want(ChangeMode(mode))
+
+    def _taken_over(self, state: SessionState, mode: ApprovalMode) -> str:
+        """Return what waits and can be left to a mode, empty for nothing: only what was on screen as a whole."""
+        run, waiting = state.run, state.waiting
+        if waiting is None:
+            return "the first prompt" if run is not None and run.awaits_send and state.reviews_context else ""
+        has_rule = waiting.kind in {rule.kind for rule in MODE_RULES[mode]} and not waiting.special
+        return f"the {waiting.kind}" if has_rule and self._window.workbench.query_one(GateBar).all_seen else ""
+
+    def _ask_to_take_over(self, mode: ApprovalMode, taken: str, waiting: Proposal | None) -> None:
+        """Ask whether a mode begins with what waits: who goes through the modes may be on the way back to *ask*."""
+        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
+
+        async def enter(yes: bool | None) -> None:
+            shown = shown_sha(waiting) if waiting is not None else ""
+            await self._window.want(ChangeMode(mode, shown) if yes else ChangeMode(ApprovalMode.ASK))
+
+        lines = (f"It begins with {taken} that waits, and asks no more before the merge.",)
+        dialog = ConfirmDialog(f"{mode_label(mode).capitalize()}?", lines, self._window.clock, no="back to ask")
+        self._window.push_screen(dialog, enter)
