@@ -262,7 +262,10 @@ def test_what_the_user_says_is_obeyed_in_an_untrusted_repo(tmp_path: Path) -> No
     assert (settings.test_command, settings.lint_command) == ("mine", "")
     assert settings.model.url == "http://127.0.0.1:1"
     assert settings.approvals.diff is Approval.AUTO
-    assert "test_command: theirs (runs as the tests)" in trust_question(tmp_path, loaded).lines
+    assert (
+        "test_command: theirs (runs as the tests, in a sandbox without a question)"
+        in trust_question(tmp_path, loaded).lines
+    )
 
 
 def test_a_repo_without_settings_and_skills_asks_nothing(tmp_path: Path) -> None:
@@ -276,7 +279,9 @@ def test_a_repo_without_settings_and_skills_asks_nothing(tmp_path: Path) -> None
 
 def test_two_values_that_look_alike_are_told_apart(tmp_path: Path) -> None:
     real, spelled = ask(tmp_path, 'test_command: "a\u202eb"'), ask(tmp_path, "test_command: 'a\\u202eb'")
-    assert real.lines == spelled.lines == ("test_command: a\\u202eb (runs as the tests)",)
+    assert (
+        real.lines == spelled.lines == ("test_command: a\\u202eb (runs as the tests, in a sandbox without a question)",)
+    )
     assert real.digest != spelled.digest
 
 

@@ -10,6 +10,7 @@ from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.flow import AwaitGo, Decide, Idle, next_move
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.bars.gate_bar import GateBar
+from agent_workbench.tui.dialogs.task_draft import TaskDraftDialog
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.screens.receipt import ReceiptScreen
 from tests.fakes.scripted_session import FakeClock
@@ -74,6 +75,12 @@ class Keyboard:
             self.scrolled += 1
         else:
             self.pressed.append(key)
+
+    async def say(self, words: str) -> None:
+        """Say a task in words, and wait until it is shown as the task that they became."""
+        await self.until(lambda: self.state.plan.next_task() is not None)
+        await self._pilot.press(":", *words, "enter")
+        await self.until(lambda: isinstance(self.app.screen, TaskDraftDialog))
 
     async def merge(self) -> list[str]:
         """Take the path from the start of the next task to its merge; return the keys that decided something."""

@@ -1,4 +1,4 @@
-"""Tests of the trusted settings run unattended without a question: in a sandbox, for the user's own tasks."""
+"""Tests of the trusted settings run without a question: in a sandbox, for the user's own tasks."""
 
 import pytest
 from msgspec.structs import replace
@@ -41,9 +41,10 @@ def decided_by(
 
 
 @pytest.mark.parametrize("command", [SUITE, PART])
-def test_tests_of_the_trusted_settings_run(command: str) -> None:
-    assert decided_by(command) == TRUSTED
-    assert decided_by(command, diff_by="user") == TRUSTED
+@pytest.mark.parametrize("headless", [True, False], ids=["unattended", "at the screen"])
+def test_tests_of_the_trusted_settings_run(command: str, *, headless: bool) -> None:
+    assert decided_by(command, headless=headless) == TRUSTED
+    assert decided_by(command, headless=headless, diff_by="user") == TRUSTED
 
 
 @pytest.mark.parametrize("origin", [each for each in TaskOrigin if each is not TaskOrigin.LOCAL])
@@ -51,9 +52,8 @@ def test_not_for_a_task_that_is_not_the_users_own(origin: TaskOrigin) -> None:
     assert not decided_by(origin=origin)
 
 
-def test_not_without_a_sandbox_nor_at_a_screen_nor_where_the_user_wants_to_be_asked() -> None:
+def test_not_without_a_sandbox_nor_where_the_user_wants_to_be_asked() -> None:
     assert not decided_by(sandbox=False)
-    assert not decided_by(headless=False)
     assert not decided_by(check=Approval.ASK)
 
 

@@ -47,8 +47,8 @@ BOUNDED = {
 # Harmless up to the usual one, which needs little memory.
 CONTEXT = "model.context_tokens"
 MEANINGS = {
-    "test_command": "runs as the tests",
-    "lint_command": "runs as the linter",
+    "test_command": "runs as the tests, in a sandbox without a question",
+    "lint_command": "runs as the linter, in a sandbox without a question",
     "python": "runs the tests",
     "model.path": "is the model that is loaded",
     "model.server": "is started as the model's server",
@@ -126,8 +126,8 @@ class TrustQuestion(Struct, frozen=True):
 def trust_question(root: Path, loaded: LoadedSettings, before: Mapping[str, str] | None = None) -> TrustQuestion:
     """Return what the repo would run or configure; `before` are the items trusted last.
 
-    The content of tests and programs is not included: they wait at their gates. Raises `TrustError` for skill folders
-    that cannot be read in full.
+    The content of tests and programs is not included: the sandbox holds them, and without one they wait at their gates.
+    Raises `TrustError` for skill folders that cannot be read in full.
     """
     values = {key: said.value for key, said in sorted(loaded.layers.repo.items()) if not _is_harmless(key, said.value)}
     values |= dict(named_files(root, loaded.layers.repo))

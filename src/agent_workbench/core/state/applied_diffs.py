@@ -22,7 +22,9 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.plan.task_words import asks_for_test
 from agent_workbench.core.proposals import Proposal, is_person
 from agent_workbench.core.repo.path_kinds import is_test
-from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.repo.project_commands import is_part_of
+from agent_workbench.core.rules.foreign_tasks import is_foreign
+from agent_workbench.core.state.session_state import SessionState, TaskRun
 
 # Tests within a source file: Python, doctest, Rust, JavaScript, Go and Java.
 _TEST_LINE = re.compile(r"\s*(?:(?:async )?def test_|class Test|>>> |#\[test\]|(?:it|test)\(|func Test|@Test\b)")
@@ -76,8 +78,27 @@ def last_applied_diff(run: TaskRun) -> LastAppliedDiff | None:
 
 def checks_reviewed(run: TaskRun, commands: Sequence[str]) -> bool:
     """Return True if the user approved exactly these commands in this run, and every diff that they would run on."""
-    approved = bool(commands) and run.approved_checks == tuple(commands)
-    return approved and all(is_person(diff.by) for diff in applied_diffs(run.history))
+    return bool(commands) and run.approved_checks == tuple(commands) and _all_by_person(run)
+
+
+def checks_trusted(state: SessionState, commands: Sequence[str]) -> bool:
+    """Return True if these are tests and lint of the trusted settings, in the sandbox, for a task of the user's own.
+
+    Only on the user's own commit with changes that a person approved: what another task did that this one depends on
+    may have been approved by a rule.
+    """
+    config, run = state.config, state.run
+    if config is None or run is None or not commands:
+        return False
+    if is_foreign(run.definition) or run.definition.depends_on or not config.sandbox.holds:
+        return False
+    trusted = (config.test_command, config.lint_command)
+    return all(any(is_part_of(line, each) for each in trusted) for line in commands) and _all_by_person(run)
+
+
+def _all_by_person(run: TaskRun) -> bool:
+    """Return True if a person approved every diff in effect."""
+    return all(is_person(diff.by) for diff in applied_diffs(run.history))
 
 
 def wants_these_failures(run: TaskRun, event: TestsFinished) -> bool:

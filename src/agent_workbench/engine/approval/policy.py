@@ -7,15 +7,14 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.hook_answers import HookRun, HookVerdict
 from agent_workbench.core.knowledge.notes import PUT_ASIDE
 from agent_workbench.core.plan.needs import Intent
-from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict, is_person
-from agent_workbench.core.repo.project_commands import is_part_of
+from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict
 from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
 from agent_workbench.core.rules.matching import rule_allows, rule_problem
 from agent_workbench.core.rules.modes import decided_in
 from agent_workbench.core.rules.rule_text import decided_by
 from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission, Rule
-from agent_workbench.core.state.applied_diffs import applied_diffs, checks_reviewed, lacks_test
+from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test
 from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
@@ -179,7 +178,7 @@ def _unnamed(state: SessionState, proposal: Proposal) -> Proposal:
 def _generally_opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
     if approval is Approval.AUTO or (approval is Approval.ONCE and _asked_before(state, proposal)):
         return f"policy:{proposal.kind}={approval}"
-    if approval is Approval.ONCE and _trusted_checks(state, proposal):
+    if approval is Approval.ONCE and proposal.kind is Permission.CHECK and checks_trusted(state, proposal.commands):
         return TRUSTED
     if by := _by_rule(state, proposal):
         return by
@@ -198,22 +197,6 @@ def _asked_before(state: SessionState, proposal: Proposal) -> bool:
     """Return True for the checks after a diff if the user approved these commands and each diff of the task."""
     after_change = proposal.purpose in {CheckPurpose.AFTER_DIFF, CheckPurpose.FINAL}
     return after_change and state.run is not None and checks_reviewed(state.run, proposal.commands)
-
-
-def _trusted_checks(state: SessionState, proposal: Proposal) -> bool:
-    """Return True for the tests and lint of the trusted settings in an unattended task of the user's own.
-
-    Only in a sandbox, and only on the user's own commit with changes that a person approved: what another task did that
-    this one depends on may have been approved by a rule.
-    """
-    config, run = state.config, state.run
-    if config is None or run is None or proposal.kind is not Permission.CHECK or not proposal.commands:
-        return False
-    if is_foreign(run.definition) or run.definition.depends_on or not (config.headless and config.sandbox.holds):
-        return False
-    trusted = (config.test_command, config.lint_command)
-    own = all(any(is_part_of(line, each) for each in trusted) for line in proposal.commands)
-    return own and all(is_person(diff.by) for diff in applied_diffs(run.history))
 
 
 def _counts_here(state: SessionState, kept: StoredRule) -> bool:

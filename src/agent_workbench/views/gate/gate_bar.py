@@ -13,7 +13,7 @@ from agent_workbench.core.proposals import KEEP_CHANGES, OFFER_NOTES, Proposal, 
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.offers import offered_rules
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
-from agent_workbench.core.state.applied_diffs import checks_reviewed, lacks_test, last_applied_diff
+from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test, last_applied_diff
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
@@ -193,9 +193,9 @@ def _hooks(state: SessionState, proposal: Proposal) -> str:
 
 
 def _checks_follow(state: SessionState, run: TaskRun) -> bool:
-    """Return True if the checks after this diff run without another question, because the user approved them before."""
+    """Return True if the checks after this diff run without another question: trusted, or approved before."""
     once = state.config is not None and state.config.approvals.check is Approval.ONCE
-    return once and checks_reviewed(run, run.checks)
+    return once and (checks_reviewed(run, run.checks) or checks_trusted(state, run.checks))
 
 
 def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
