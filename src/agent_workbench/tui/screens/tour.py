@@ -123,7 +123,7 @@ def _gate(keys: _Keys) -> Page:
     return Page(
         "The gate",
         (
-            "Every diff and commit waits in the bar at the bottom, and what you do not trust.",
+            "Diffs, commits and untrusted commands wait in the bar at the bottom.",
             "",
             keys.line("approve", "approves exactly what is shown", Scope.GATE),
             keys.line("reject", "rejects it; the model reads your reason", Scope.GATE),
