@@ -92,13 +92,13 @@ async def embedded_server(invocation: Invocation, say: Say) -> "EmbeddedServer":
     return server_for(settings.model, environ, repo.model_log, say, local_machine(environ, repo.root))
 
 
-async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
-    """Return the findings of the doctor."""
+async def examine_place(invocation: Invocation, say: Say = say_nothing) -> "tuple[Finding, ...]":
+    """Return the findings of the doctor; `say` is told what takes time, such as a server that loads its model."""
     from agent_workbench.engine.diagnostics.doctor import examine, examine_settings
 
     repo, settings = await repo_or_folder(invocation)
     untrusted = await (await repo.trust()).untrusted()
-    ports = await asyncio.to_thread(repo.ports, settings, say_nothing)
+    ports = await asyncio.to_thread(repo.ports, settings, say)
     try:
         loaded = repo.load()
         used = repo.in_force(trusted=not untrusted)
@@ -106,7 +106,7 @@ async def examine_place(invocation: Invocation) -> "tuple[Finding, ...]":
         log = repo.endpoints(settings, say_nothing).log
         about_parts = await examine(ports, settings, loaded.settings, str(log))
         about_models = await _examine_local_models(repo, settings)
-        return (*about_settings, *about_parts, *about_models, *await _examine_chains(invocation, repo, settings))
+        return (*about_settings, *about_parts, *about_models, *await _examine_chains(repo, settings, say))
     finally:
         await ports.retriever.close()
         await ports.model.close()
@@ -132,7 +132,7 @@ async def _examine_local_models(repo: RepoContext, settings: "Settings") -> "tup
     return tuple(Finding("found", Health.GOOD, each.label, advice if each is choices[-1] else "") for each in choices)
 
 
-async def _examine_chains(invocation: Invocation, repo: RepoContext, settings: "Settings") -> "tuple[Finding, ...]":
+async def _examine_chains(repo: RepoContext, settings: "Settings", say: Say) -> "tuple[Finding, ...]":
     """Return findings about named endpoints; a single model is covered by the other findings."""
     from agent_workbench.core.diagnostics.endpoints import endpoint_lines
     from agent_workbench.core.errors import StorageError
@@ -142,7 +142,7 @@ async def _examine_chains(invocation: Invocation, repo: RepoContext, settings: "
     lines = endpoint_lines(settings, repo.invocation.environ)
     if {line.name for line in lines} == {SHORT_FORM}:
         return ()
-    endpoints = repo.endpoints(settings, say_nothing)
+    endpoints = repo.endpoints(settings, say)
     try:
         found = await examine_endpoints(lines, endpoints.looked_at, settings.cost_cap_daily)
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import say
+from agent_workbench.cli.progress import ProgressLine
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
@@ -26,7 +27,9 @@ def execute(options: argparse.Namespace) -> int:
     """Print a line for each part; exit with 4 if one fails."""
     from agent_workbench.api.models import examine_place
 
-    findings = asyncio.run(examine_place(Invocation(Path.cwd(), os.environ, overrides(options))))
+    with ProgressLine() as progress:
+        progress.show("checking this machine and repository")
+        findings = asyncio.run(examine_place(Invocation(Path.cwd(), os.environ, overrides(options)), progress.show))
     told = (*findings, _terminal())
     width = max(14, *(len(finding.part) for finding in told))
     for finding in told:
