@@ -45,7 +45,11 @@ FILES = (
 )
 DIFFS = diff_rules(EditScope(FILES, ("x.py", "old.py", "x"), PatchBounds()))
 PIECES = piece_rules(
-    (FilePiece(1, "x.py", 1, (("a", "b"),)), FilePiece(2, "x.md", 1, (("```", "b", "```"),))),
+    (
+        FilePiece(1, "x.py", 1, (("a", "b"),)),
+        FilePiece(2, "x.md", 1, (("```", "b", "```"),)),
+        FilePiece(4, "y.py", 1, (("a",),), whole=True),
+    ),
     *new_file_rules(("x.py", "old.py", "x"), PatchBounds(), ("",)),
 )
 RIGHT = {
@@ -70,6 +74,7 @@ RIGHT = {
         "Piece 1\n```python\na\nc\n```",
         "Piece 1\n```\n```",
         "Piece 2\n````\n```\nx\n```\n\n````",
+        "Piece 4\n```\na\n\n```",
         "New file new.py\n```\nx\n```",
     ],
     "run_tests": ["{}"],
@@ -120,6 +125,8 @@ WRONG = [
     f"{HEAD}write_diff\n--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-a\n+b\n",
     f"{HEAD}rewrite\n",
     f"{HEAD}rewrite\nPiece 3\n```\nx\n```",
+    f"{HEAD}rewrite\nPiece 4\n```\n```",
+    f"{HEAD}rewrite\nPiece 4\n```\n\n```",
     f"{HEAD}rewrite\nPiece 1\nx\n",
     f"{HEAD}rewrite\nPiece 1\n```\nx\n",
     f"{HEAD}rewrite\nPiece 2\n```\nx\n```",

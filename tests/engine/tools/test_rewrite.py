@@ -1,5 +1,6 @@
 """Tool `rewrite` in a session: numbered pieces in the prompt, the diff of an answer, and another attempt."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from agent_workbench.core.events import ActionProposed, ActionRejected, PatchApp
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.patch.rewrite.answer_body import read_rewrites
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.session_end import SessionEnd
@@ -22,6 +24,7 @@ from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, reflexion
 from tests.fakes.ports import GivenChunks
+from tests.gbnf_sampler import sample
 
 CART = "def total(prices):\n    return max(prices)\n"
 TEST = "grep -q 'sum(prices)' cart.py\n"
@@ -70,16 +73,29 @@ async def test_an_attempt_that_fails_or_changes_nothing_or_is_told_in_part_is_ma
     tmp_path: Path,
 ) -> None:
     same = rewrite(CART.rstrip("\n"))
-    said = [WRONG, same, rewrite("def total(prices):\n    # ... rest unchanged"), WRONG, RIGHT]
+    said = [WRONG, same, rewrite("def total(prices):\n    # ... rest unchanged"), rewrite(""), WRONG, RIGHT]
     async with a_stage(
         tmp_path, said, tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
     ) as stage:
         ending = await run(stage)
-        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 5)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 6)
         first, *more = (request.messages for request in stage.model.requests)
         assert all(each == first for each in more)
-        assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, *[0.8] * 3]
+        assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, *[0.8] * 4]
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
+
+
+async def test_the_grammar_holds_a_piece_that_is_a_whole_file_to_a_text(tmp_path: Path) -> None:
+    async with a_stage(
+        tmp_path, [RIGHT], tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        await run(stage)
+        rules = stage.model.requests[0].grammar.split("\n")
+        grammar = "\n".join(("root ::= pieces", *(rule for rule in rules if not rule.startswith("root "))))
+        chance = random.Random(5)
+        written = [each.lines for _ in range(60) for each in read_rewrites(sample(grammar, chance))]
+        assert len(written) == 60
+        assert all(written)
 
 
 async def test_a_part_that_is_meant_to_go_is_told_after_three_times(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import ContextCompacted, Recorded
 from agent_workbench.core.patch.alignment import shared_blocks
@@ -110,8 +112,9 @@ async def standing_pieces(scope: TaskBounds, present: TaskFiles) -> tuple[FilePi
                 await _lines(present, piece.path) if _may_be_changed(scope, bounds, piece.path) else None
             )
         lines = files[piece.path]
-        if lines is not None and await asyncio.to_thread(locate, piece, lines.bare) is not None:
-            standing.append(piece)
+        found = await asyncio.to_thread(locate, piece, lines.bare) if lines is not None else None
+        if lines is not None and found is not None:
+            standing.append(replace(piece, whole=len(found) == len(lines)))
     return tuple(standing)
 
 

@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import PartialRewrite, PatchError
+from agent_workbench.core.errors import PartialRewrite
 from agent_workbench.core.patch.paths import shown
 
 _COMMENTS = ("#", "//", "/*", "--", "<!--", ";", "%", "...", "…", "(...", "[...")
@@ -49,11 +49,11 @@ def with_left_out(
 
     A small model often writes a part of what it was shown: only the functions that it changed, or all up to the last
     definition. `name` is how the piece is called, `whole` says that it is all of the file at `path`. Raises
-    `PartialRewrite` for a comment in place of lines, and for a definition whose place is not there any more, and
-    `PatchError` for a file that would be empty.
+    `PartialRewrite` for a comment in place of lines, for a definition whose place is not there any more, and for a file
+    that would be empty.
     """
     if not new and whole:
-        raise PatchError(
+        raise PartialRewrite(
             f"the whole text of {shown(path)} would be gone",
             advice="give the file its whole new text; a file is removed by a diff only",
         )

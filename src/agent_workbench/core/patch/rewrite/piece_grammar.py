@@ -47,15 +47,18 @@ def _with_more(rules: GrammarRules, piece: FilePiece, each: Mapping[int, str], o
 def _piece(rules: GrammarRules, piece: FilePiece) -> str:
     fence = fence_for("\n".join(piece.lines))
     most = GROWTH * len(piece.lines) + LEAST_LINES
-    return rules.add(f'"{PIECE} {piece.number}\\n" {_fenced(rules, fence, most)}')
+    return rules.add(f'"{PIECE} {piece.number}\\n" {_fenced(rules, fence, most, empty=not piece.whole)}')
 
 
 def _new(rules: GrammarRules, name: str) -> str:
     return rules.add(f'"{NEW_FILE} " {name} "\\n" {_fenced(rules, "```", NEW_LINES)}')
 
 
-def _fenced(rules: GrammarRules, fence: str, most: int) -> str:
-    """Return the expression of at most `most` lines between fences, of which none closes them."""
+def _fenced(rules: GrammarRules, fence: str, most: int, *, empty: bool = True) -> str:
+    """Return the expression of at most `most` lines between fences, of which none closes them.
+
+    Unless the text may be `empty`, its first line is not blank.
+    """
     char = rules.shared(r"[^\x00-\x08\x0A-\x1F\x7F]")
     plain = rules.shared(r"[^\x00-\x08\x0A-\x1F\x7F`]")
     # A line may begin with fewer back-ticks than the fence has. Two alone are a fence of three misspelt; a longer fence
@@ -64,6 +67,8 @@ def _fenced(rules: GrammarRules, fence: str, most: int) -> str:
     rest = f"{plain} {char}*" if usual else f"({plain} {char}*)?"
     most_ticks = len(fence) - (2 if usual else 1)
     starts = [f"{plain} {char}*", *(f'"{"`" * count}" {rest}' for count in range(1, most_ticks + 1))]
-    line = rules.shared("(" + " | ".join(starts) + r')? "\n"')
+    text = "(" + " | ".join(starts) + ")"
+    line = rules.shared(rf'{text}? "\n"')
+    first = "" if empty else rules.shared(rf'{text} "\n"') + " "
     word = rules.shared("[a-z+#]")
-    return f'"{fence}" {word}{{0,12}} "\\n" {line}{{0,{most}}} "{fence}"'
+    return f'"{fence}" {word}{{0,12}} "\\n" {first}{line}{{0,{most}}} "{fence}"'
