@@ -111,6 +111,9 @@ def test_the_reference_is_the_last_line() -> None:
         item, state = waiting(proposal)
         text = proposal_text(item, state, NOW)
         assert parse_reference(text.splitlines()[-1]) == item.reference
+        asked = proposal_text(item, state, NOW, asked_below=True)
+        assert text.startswith(asked)
+        assert "REFERENCE" not in asked
     assert "agent inbox approve|reject|skip REFERENCE" in text_of(COMMAND)
     assert "agent inbox approve|reject REFERENCE" in text_of(CHANGE)
 
@@ -141,7 +144,8 @@ def test_a_plan_for_the_rest_says_that_tasks_are_removed() -> None:
 def test_what_is_too_long_has_no_reference() -> None:
     count = MAX_DIFF_LINES + 1
     long = replace(CHANGE, diff=f"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1,{count} @@\n" + "+\n" * count)
-    assert "too long to be shown in full" in text_of(long).splitlines()[-1]
+    for text in (text_of(long), proposal_text(*waiting(long), NOW, asked_below=True)):
+        assert "too long to be shown in full" in text.splitlines()[-1]
     (row,) = view_inbox([waiting(long)[0]], NOW)
     assert row.state == "too long to be shown in full"
 

@@ -65,10 +65,11 @@ def receipt_text(receipt: InboxReceipt) -> str:
     return f"{outcome}; it is recorded when the session is opened: by a worker, `agent run` or `agent tui`"
 
 
-def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
+def proposal_text(item: InboxItem, state: SessionState, now: str, *, asked_below: bool = False) -> str:
     """Return everything that a decision about the item is bound to, in full, with hunks numbered from 1.
 
-    `state` is that of the item's session. The last line is the reference, or says why there is none.
+    `state` is that of the item's session. The last line is the reference, or says why there is none. Where the decision
+    is `asked_below`, the reference and the command that takes it are left out.
     """
     row = _row(item, now)
     view = view_diff(SessionUpdate(state))
@@ -77,9 +78,8 @@ def proposal_text(item: InboxItem, state: SessionState, now: str) -> str:
     notes = [f"\n{block.text}" if block.space_before else block.text for block in view.notes]
     text = sanitize_whole(view.diff, keep_returns=True)
     diff = ["", *(_numbered(text) if view.by_hunk else text.removesuffix("\n").split("\n"))] if text else []
-    return "\n".join(
-        [head, *refused_lines(item), *_objections(item, state), "", *notes, *diff, "", *_ending(item, state)]
-    )
+    ending = () if asked_below and item.reference is not None else _ending(item, state)
+    return "\n".join([head, *refused_lines(item), *_objections(item, state), "", *notes, *diff, "", *ending])
 
 
 def _objections(item: InboxItem, state: SessionState) -> Iterator[str]:

@@ -86,7 +86,8 @@ async def _undecided(task: str) -> "list[tuple[WaitingSession, str]]":
 
     async with _inbox() as inbox:
         found = [each for each in await inbox.waiting() if InboxFilter(task=task).selects(each.item)]
-        return [(each, proposal_text(each.item, each.state, inbox.now())) for each in found if not each.item.decided]
+        left = [each for each in found if not each.item.decided]
+        return [(each, proposal_text(each.item, each.state, inbox.now(), asked_below=True)) for each in left]
 
 
 def _asked_letter(waiting: "WaitingSession", question: str) -> tuple[str, dict[str, Verdict]]:
