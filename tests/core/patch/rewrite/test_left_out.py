@@ -97,3 +97,92 @@ def test_a_function_within_a_rewritten_function_may_go() -> None:
     old = ["def total():", "    def one():", "        return 1", "    return one()"]
     new = ["def total():", "    return 1"]
     assert with_left_out("piece 1", "a.py", old, new, whole=False) == (new, ())
+
+
+DESCRIBED = """\
+class Cart:
+    \"\"\"A cart.
+
+    {}
+    \"\"\"
+
+    def add(self):
+        return {}
+"""
+
+
+@pytest.mark.parametrize(
+    "prose",
+    ["type of the value is int", "function that", "class of things", "interface for it.", "module holds all carts"],
+)
+def test_prose_that_begins_as_a_definition_may_go(prose: str) -> None:
+    old, new = DESCRIBED.format(prose, 0).split("\n"), DESCRIBED.format("Short.", 1).split("\n")
+    assert with_left_out("piece 1", "a.py", old, new, whole=True) == (new, ())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fn from(value: i32)",
+        "def to",
+        "type Id chan int",
+        "class of(Base):",
+        "class b extends a with c {",
+        "type T int",
+    ],
+)
+def test_a_definition_with_an_odd_name_stays(line: str) -> None:
+    old, new = ["def add(", "def sub(", line], ["def add(", "def sub("]
+    assert with_left_out("piece 1", "a", old, new, whole=True)[0] == [*new, line]
+
+
+BRANCHES = """\
+import sys
+
+def first():
+    pass
+
+if sys.platform == "linux":
+    def fast():
+        pass
+
+    def slow():
+        pass
+else:
+    def fast():
+        pass
+
+    def slow():
+        pass
+
+def last():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    "gone", [("fast", "slow"), ("slow",), ("fast",)], ids=["both branches", "the last of each", "the first of each"]
+)
+def test_a_definition_in_a_branch_that_cannot_be_found_is_refused(gone: tuple[str, ...]) -> None:
+    new = BRANCHES
+    for name in gone:
+        new = new.replace(f"    def {name}():\n        pass\n", "")
+    with pytest.raises(PartialRewrite, match=f"lost {gone[0]}"):
+        with_left_out("piece 1", "a.py", BRANCHES.split("\n"), new.split("\n"), whole=True)
+
+
+def test_a_definition_in_a_branch_stays_beside_another_one_of_it() -> None:
+    old = [
+        "if SLOW:",
+        "    def one():",
+        "        pass",
+        "",
+        "    def two():",
+        "        pass",
+        "",
+        "def last():",
+        "    pass",
+    ]
+    new = [line.replace("pass", "return 1") for line in (*old[:4], *old[7:])]
+    done, _ = with_left_out("piece 1", "a.py", old, new, whole=True)
+    assert done == [*new[:3], *old[3:6], *new[3:]]

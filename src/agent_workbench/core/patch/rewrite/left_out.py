@@ -23,6 +23,12 @@ _DEFINITION = re.compile(
     r"(?P<keyword>def|class|function|func|fn|struct|enum|trait|interface|module|impl|type)\s+(?:\([^)]*\)\s*)?"
     r"(?P<name>[A-Za-z_$][\w$]*)"
 )
+# Text that begins as a definition does, such as "type of the value" in a docstring: what follows the first word.
+_ENGLISH = frozenset({"class", "function", "interface", "module", "type"})
+_PROSE = re.compile(
+    r"(?:an?|and|are|as|by|for|from|has|in|is|of|on|or|that|the|this|to|was|which|with)(?=$|[ \t,.]+(?:\w|$))"
+    r"|[a-z_]+(?:[ \t]+(?!chan\b|extends\b|implements\b)[a-z]+){2}(?:[.,;:]?[ \t]|[.,;:]?$)"
+)
 _FUNCTIONS = frozenset({"def", "function", "func", "fn"})
 _ABOVE = ("@", "#", "//", "/*", "*", "--")
 """First characters of lines directly above a definition that move with it: decorators, attributes, comments."""
@@ -31,12 +37,16 @@ _CLOSING = (")", "]", "}", "end", "{")
 
 
 class _Definition(Struct, frozen=True):
-    """A definition in lines: its name, its indentation, the index of its own line, and what belongs to it."""
+    """A definition in lines: its name, its indentation, the index of its own line, and what belongs to it.
+
+    `block` is the index of the line that begins the block it is in, -1 for the outermost one.
+    """
 
     name: str
     indent: str
     line: int
     lines: range
+    block: int
 
     def encloses(self, other: "_Definition") -> bool:
         return other.line in self.lines and len(other.indent) > len(self.indent)
@@ -84,7 +94,13 @@ def _stands_for_text(line: str) -> bool:
 
 def defined_names(lines: Iterable[str]) -> tuple[str, ...]:
     """Return the names that these lines define, for the languages whose definitions begin with a keyword."""
-    return tuple(found["name"] for line in lines if (found := _DEFINITION.match(line)))
+    return tuple(found["name"] for line in lines if (found := _defined(line)))
+
+
+def _defined(line: str) -> re.Match[str] | None:
+    found = _DEFINITION.match(line)
+    is_prose = found and found["keyword"] in _ENGLISH and _PROSE.match(line, found.start("name"))
+    return None if is_prose else found
 
 
 def _with_definitions(
@@ -104,7 +120,7 @@ def _with_definitions(
         if definition.name not in lost or definition.line in kept:
             continue
         kept = definition.lines
-        place = _place(definition, definitions, lines)
+        place = _place(definition, definitions, old, lines)
         if place is None:
             raise PartialRewrite(
                 f"{name} lost {', '.join(lost[:5])}",
@@ -126,8 +142,9 @@ def _definitions(lines: Sequence[str]) -> list[_Definition]:
     found: list[_Definition] = []
     function = range(0)
     for at, line in enumerate(lines):
-        if at not in function and (match := _DEFINITION.match(line)):
-            found.append(_Definition(match["name"], match["indent"], at, _extent(lines, at, match["indent"])))
+        if at not in function and (match := _defined(line)):
+            indent = match["indent"]
+            found.append(_Definition(match["name"], indent, at, _extent(lines, at, indent), _block(lines, at, indent)))
             function = found[-1].lines if match["keyword"] in _FUNCTIONS else function
     return found
 
@@ -145,32 +162,54 @@ def _extent(lines: Sequence[str], at: int, indent: str) -> range:
     return range(start, end)
 
 
+def _block(lines: Sequence[str], at: int, indent: str) -> int:
+    """Return the index of the nearest line above that is indented less, -1 if there is none."""
+    above = range(at - 1, -1, -1) if indent else ()
+    return next((each for each in above if lines[each].strip() and _width(lines[each]) < len(indent)), -1)
+
+
+def _width(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
+
+
 def _belongs_below(line: str, indent: str) -> bool:
     text = line.lstrip(" \t")
-    return text.startswith(_ABOVE) and len(indent) <= len(line) - len(text) <= len(indent) + 1
+    return text.startswith(_ABOVE) and len(indent) <= _width(line) <= len(indent) + 1
 
 
 def _closes(line: str, indent: str) -> bool:
     return line.startswith(tuple(indent + each for each in _CLOSING))
 
 
-def _place(lost: _Definition, definitions: Sequence[_Definition], lines: Sequence[str]) -> int | None:
-    """Return the index at which a lost definition belongs in the new lines: after the ones that it followed."""
+def _place(
+    lost: _Definition, definitions: Sequence[_Definition], old: Sequence[str], lines: Sequence[str]
+) -> int | None:
+    """Return the index at which a lost definition belongs in the new lines, None if its block is not to be found."""
     parent = next((each for each in reversed(definitions) if each.encloses(lost)), None)
-    siblings = [each for each in definitions if each.indent == lost.indent and _within(each, parent)]
+    is_outermost = lost.block < 0 or (parent is not None and _width(old[lost.block]) == len(parent.indent))
+    siblings = [each for each in definitions if (each.indent, each.block) == (lost.indent, lost.block)]
     standing = _definitions(lines)
     if parent is not None:
         parent = next((each for each in standing if (each.name, each.indent) == (parent.name, parent.indent)), None)
         inner = [each for each in standing if parent is not None and parent.encloses(each)]
         if parent is None or any(each.indent != lost.indent for each in inner[:1]):
             return None  # Its class is gone, or indented in another way.
-    there = {each.name: each for each in standing if each.indent == lost.indent and _within(each, parent)}
-    earlier = [there[each.name] for each in siblings if each.line < lost.line and each.name in there]
-    later = [there[each.name] for each in siblings if each.line > lost.line and each.name in there]
+    there: dict[str, _Definition] = {}
+    twice = set()
+    for each in standing:
+        if each.indent == lost.indent and _within(each, parent):
+            if there.setdefault(each.name, each).block != each.block:
+                twice.add(each.name)  # Each branch of a condition has one.
+            there[each.name] = each
+    known = there.keys() - twice
+    earlier = [there[each.name] for each in siblings if each.line < lost.line and each.name in known]
+    later = [there[each.name] for each in siblings if each.line > lost.line and each.name in known]
     if earlier:
         return earlier[-1].lines.stop
     if later:
         return later[0].lines.start
+    if not is_outermost:
+        return None
     return parent.lines.stop if parent is not None else len(lines)
 
 
