@@ -52,6 +52,11 @@ async def test_hooks_that_git_would_run(user: User, repository: Repository, home
     assert not (user.root / "canary").exists()
 
 
+async def test_a_folder_of_hooks_that_cannot_be_entered_has_none(user: User, repository: Repository) -> None:
+    user.git("config", "core.hooksPath", "x" * 300)
+    assert (await repository.inspect()).own_git == OwnGit()
+
+
 async def test_git_without_an_author(user: User, repository: Repository, home: Path) -> None:
     (home / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
     assert (await repository.inspect()).own_git.nameless

@@ -48,4 +48,5 @@ def _lacks_objects(plumbing: Plumbing) -> bool:
 def _hooks(paths: RepoPaths, configured: str | None) -> Iterator[str]:
     """Yield the hooks of commits and merges that git would run; a relative folder is one of the checkout."""
     folder = Path(paths.root, Path(configured).expanduser()) if configured else Path(paths.common_dir, "hooks")
-    yield from (name for name in _HOOKS if (folder / name).is_file() and os.access(folder / name, os.X_OK))
+    # `os.access` comes first: it is false, as for git, where the folder may not be entered.
+    yield from (name for name in _HOOKS if os.access(folder / name, os.X_OK) and (folder / name).is_file())
