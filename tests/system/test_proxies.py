@@ -26,6 +26,7 @@ def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, None),
         ({"HTTPS_PROXY": "http://p:3128"}, "http://p:3128"),
         ({"https_proxy": "p:3128"}, "http://p:3128"),
+        ({"https_proxy": "http://3proxy.example:3128"}, "http://3proxy.example:3128"),
         ({"ALL_PROXY": "socks5h://u:secret@[::1]:1080"}, "socks5h://u:secret@[::1]:1080"),
         ({"ALL_PROXY": "socks5://127.0.0.1", "HTTPS_PROXY": "http://p"}, "http://p"),
         ({"HTTP_PROXY": "http://p:3128", "HTTPS_PROXY": ""}, None),
@@ -40,7 +41,17 @@ def test_the_proxy_of_an_address(monkeypatch: pytest.MonkeyPatch, variables: dic
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])
 @pytest.mark.parametrize(
-    "value", ["socks://127.0.0.1:1080", "socks4://p", "ftp://p", "http://", "http://p:port", "http://u:secret@p:99999"]
+    "value",
+    [
+        "socks://127.0.0.1:1080",
+        "socks4://p",
+        "ftp://p",
+        "http://",
+        "http://p:port",
+        "http://u:secret@p:99999",
+        "1.2.3.456",
+        "1-2-3-4",
+    ],
 )
 def test_a_proxy_that_cannot_be_used_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)

@@ -15,7 +15,9 @@ from agent_workbench.system.loopback import is_loopback
 ProxyFailed = SOCKSError
 """What a proxy that does not speak SOCKS raises: the HTTP library lets it through as it is."""
 _SCHEMES = ("http", "https", "socks5", "socks5h")
-_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}", re.ASCII)
+# The HTTP library takes a name of this form for an address of IPv4, and raises.
+_LIKE_IPV4 = re.compile(r"[0-9]+.[0-9]+.[0-9]+.[0-9]+")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -62,7 +64,7 @@ def _problem(proxy: str) -> str:
         return "its host or port cannot be read"
     if parts.scheme not in _SCHEMES:
         return f"its scheme is {parts.scheme!r}"
-    if port == 0 or not (_is_address(host) or (_HOST.fullmatch(host) and not host[0].isdigit())):
+    if port == 0 or not (_is_address(host) or (_HOST.fullmatch(host) and not _LIKE_IPV4.fullmatch(host))):
         return "its host or port cannot be read"
     return ""
 
