@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from huggingface_hub import constants
+from huggingface_hub import close_session, constants
 
 from agent_workbench.adapters.model_files.hub import download, find_revision, partial_of, target_of
-from agent_workbench.core.errors import ModelError, StorageError
+from agent_workbench.core.errors import ConfigError, ModelError, StorageError
 from agent_workbench.core.model_files import HubFile, HubRevision, read_hub_name
 from tests.fakes.model_hub import COMMIT, ModelHub, model_hub
 
@@ -69,6 +69,21 @@ def test_a_revision_is_a_commit(hub: ModelHub, commit: str) -> None:
     hub.commit = commit
     with pytest.raises(ModelError, match="names no commit"):
         find_revision(NAME)
+
+
+def test_a_token_that_cannot_be_read_is_named(tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path))
+    with pytest.raises(StorageError, match=str(tmp_path)):
+        find_revision(NAME)
+
+
+def test_certificates_that_cannot_be_read_are_named(hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent")
+    close_session()
+    with pytest.raises(ConfigError) as caught:
+        find_revision(NAME)
+    assert "SSL_CERT_FILE" in caught.value.advice
 
 
 def _lie(**said: object) -> bytes:

@@ -42,14 +42,17 @@ def find_revision(name: HubName, revision: str = "main") -> HubRevision:
     is no such model, `ModelError` if the hub does not answer.
     """
     set_up_library()
-    with _hub_errors(f"{name.repo} at {quoted(revision)}"):
-        found = HfApi().model_info(name.repo, revision=revision, timeout=SECONDS, files_metadata=True)
-        commit = str(found.sha)
-        files = tuple(
-            HubFile(str(each.rfilename), int(each.size or 0), str(each.lfs.sha256))
-            for each in found.siblings or ()
-            if each.lfs is not None
-        )
+    try:
+        with _hub_errors(f"{name.repo} at {quoted(revision)}"):
+            found = HfApi().model_info(name.repo, revision=revision, timeout=SECONDS, files_metadata=True)
+            commit = str(found.sha)
+            files = tuple(
+                HubFile(str(each.rfilename), int(each.size or 0), str(each.lfs.sha256))
+                for each in found.siblings or ()
+                if each.lfs is not None
+            )
+    except OSError as error:
+        raise storage_error(f"{error.filename or 'the token of the hub'} could not be read", error) from error
     if not _COMMIT.fullmatch(commit):
         raise ModelError(
             f"the hub names no commit of {name.repo}, but {quoted(commit)}", advice="check the address in HF_ENDPOINT"

@@ -59,7 +59,7 @@ def progress_bar(progress: Progress, size: int) -> type[Any]:
 def set_up_library() -> None:
     """Keep the hub's library from printing and from requests of its own, and bound the answers that it reads.
 
-    Raises `ConfigError` for variables of a proxy that its client cannot read.
+    Raises `ConfigError` for variables of proxies and of certificates that its client cannot read.
     """
     check_proxies()
     constants.HF_HUB_DISABLE_TELEMETRY = True  # else it asks the hub which programs start agents, and tells which did
@@ -70,6 +70,11 @@ def set_up_library() -> None:
     except (httpx2.InvalidURL, ValueError) as error:
         raise ConfigError(
             "the hub's client cannot read NO_PROXY", advice="set it to names of hosts with commas between them"
+        ) from error
+    except OSError as error:
+        raise ConfigError(
+            f"the hub's client cannot read its certificates: {error.strerror or error}",
+            advice="set SSL_CERT_FILE to a file with certificates, or unset it",
         ) from error
     client.headers["Accept-Encoding"] = "identity"
     client.event_hooks["response"] = [_bound]
