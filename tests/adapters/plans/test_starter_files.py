@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.plans.starter_files import init_repo
+from agent_workbench.adapters.plans.starter_files import exclude, init_repo
 from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.config.trust.trust_question import trust_question
 from agent_workbench.core.errors import StorageError
@@ -119,3 +119,14 @@ def test_only_commands_that_start_are_written(tmp_path: Path) -> None:
     assert "# without (cd web && npm test): npm was not found" in lines
     assert "# lint_command: ruff check .  # ruff was not found; install it and remove the first #" in lines
     assert load_settings(tmp_path, {}, {}).settings.lint_command == ""
+
+
+@pytest.mark.parametrize("before", [b"", b"a\r\n*.log", b"a\x0bb\n", "a\u2028b\x85c".encode(), b"\xff\n/memory"])
+def test_patterns_of_the_user_stay_to_the_byte(tmp_path: Path, before: bytes) -> None:
+    (tmp_path / "info").mkdir()
+    (file := tmp_path / "info/exclude").write_bytes(before)
+    for _ in range(2):
+        exclude(tmp_path, [".agent.yml", "memory/"])
+    assert (
+        file.read_bytes() == before + (b"\n" if before[-1:] not in {b"", b"\n"} else b"") + b"/.agent.yml\n/memory/\n"
+    )

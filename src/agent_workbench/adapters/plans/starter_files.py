@@ -49,9 +49,10 @@ def exclude(git_dir: Path, names: Sequence[str]) -> None:
     """Let git overlook these names at the root of the checkout, for this user alone; raise `StorageError`. Blocks."""
 
     def change(found: bytes | None) -> bytes | None:
-        lines = (found or b"").decode("utf-8", "surrogateescape").splitlines()
-        new = [f"/{name}" for name in names if f"/{name}" not in lines]
-        return "\n".join([*lines, *new, ""]).encode("utf-8", "surrogateescape") if new else None
+        before = found or b""
+        new = [line for line in (f"/{name}".encode() for name in names) if line not in before.splitlines()]
+        ended = before if before.endswith(b"\n") or not before else before + b"\n"
+        return ended + b"".join(line + b"\n" for line in new) if new else None
 
     change_inside(git_dir, "info/exclude", MAX_BYTES, change)
 
