@@ -16,6 +16,8 @@ FOLDERS = {"src/pkg/proto": ["a_pb2.py"], "src/data": ["x.csv"], "src/build": ["
         ("src/pkg/proto/", True),
         ("web/src/gen/", True),
         ("local.py", True),
+        # What no setting can hold: it would end the set-up, or begin a line of its own.
+        *(("a\x1b]0;b\x07.py", False), ("a\nb.py", False), ("a\udcff.py", False)),
         # Nothing of their kind is tracked beside them.
         *(("web/src/app.js", False), ("docs/conf.py", False), ("other/a.py", False), ("src/a.py", False)),
         *(("src/data/", False), ("web/style.min.css", False), ("src/pkg/__init__.pyc", False)),

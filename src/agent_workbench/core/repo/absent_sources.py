@@ -38,7 +38,8 @@ def ignored_sources(
 ) -> tuple[str, ...]:
     """Return the ignored files beside tracked files of their kind, and the ignored folders of such files.
 
-    In `ignored` a folder ends with a slash, as in the result it does not; `content` returns the paths in one.
+    In `ignored` a folder ends with a slash, as in the result it does not; `content` returns the paths in one. A name
+    with control characters is left out: no setting can hold it.
     """
     beside: dict[str, set[str]] = defaultdict(set)
     below: dict[str, set[str]] = defaultdict(set)
@@ -48,7 +49,7 @@ def ignored_sources(
             for folder in path.parents:
                 below[str(folder)].add(path.suffix)
     found = []
-    for name in ignored:
+    for name in filter(str.isprintable, ignored):
         path = PurePosixPath(name)
         kinds = (below if name.endswith("/") else beside).get(str(path.parent))
         if not kinds or any(_is_no_source(part) for part in path.parts):
