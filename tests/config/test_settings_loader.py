@@ -322,6 +322,11 @@ def test_variables_that_differ_in_case_must_agree(tmp_path: Path) -> None:
     assert load(tmp_path, None, {"AGENT_PYTHON": "a", "agent_python": "a"}).settings.python == "a"
 
 
+def test_an_endpoint_may_have_the_name_of_a_ranking(tmp_path: Path) -> None:
+    ((name, endpoint),) = load(tmp_path, None, {"AGENT_ENDPOINTS__BM25__URL": "http://127.0.0.1:1"}).settings.endpoints
+    assert (name, endpoint.url) == ("bm25", "http://127.0.0.1:1")
+
+
 def test_faults_of_a_flag_name_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^flag model\.ur: unknown setting 'model\.ur'; did you mean 'model\.url'\?"):
         load(tmp_path, None, None, {"model.ur": "x"})

@@ -217,7 +217,7 @@ def _names_a_secret(name: str) -> bool:
 
 def _from_text(key: str, text: str, source: str, known: KnownKeys) -> object:
     """Return the value of a key from the text of a variable or a flag; lists are `[a, b]` or `a,b`."""
-    if _is_fixed(key):
+    if _is_fixed(key) and not known_key(key, known):
         raise ConfigError(f"{source}: {quoted(key)} is no setting", advice=FIXED_ADVICE)
     if is_group(key, known):
         inner = next(each for each in known if each.startswith(f"{key}.") or not known_key(key, known))
