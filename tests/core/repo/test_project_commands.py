@@ -39,6 +39,7 @@ def test_what_a_task_in_words_is_given_is_a_part(line: str, command: str) -> Non
         ("pytest ''", "pytest"),
         ("(cd api && pytest -q)", "echo '(cd api && pytest -q)'"),
         ("(cd api && rm -r .)", BOTH),
+        ("(cd   && pytest)", "(cd   && pytest) && (cd api && pytest)"),
     ],
 )
 def test_any_other_line_is_none(line: str, command: str) -> None:

@@ -101,6 +101,6 @@ def is_part_of(line: str, command: str) -> bool:
 def _folder(part: str) -> str:
     found = _IN_FOLDER.fullmatch(part)
     try:
-        return shlex.split(found[1])[0] if found else ""
+        return next(iter(shlex.split(found[1] if found else "")), "")
     except ValueError:  # a quote that the part does not close
         return ""
