@@ -8,6 +8,7 @@ from agent_workbench.core.consult.findings import (
     counted_notes,
     findings_of,
     review_counts,
+    shown_lines,
 )
 
 PATHS = ("src/a.py", "src/deep/b.py")
@@ -100,3 +101,8 @@ def test_a_critical_finding_in_another_form_counts_too(line: str) -> None:
 )
 def test_the_word_alone_is_no_finding(line: str) -> None:
     assert findings_of(line, PATHS) == ()
+
+
+@pytest.mark.parametrize("heading", ["### x (, lines", f"### x ({'9' * 5000} lines", "### x (1,2 lines"])
+def test_a_heading_that_tells_no_number_is_passed_over(heading: str) -> None:
+    assert shown_lines(f"### a.py (1,200 lines, 30 shown)\n{heading})\n### b.py (7 lines)") == {"a.py": 1200, "b.py": 7}

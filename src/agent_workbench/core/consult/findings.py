@@ -16,7 +16,7 @@ _HEAD = re.compile(
 )
 _PLACE = re.compile(r"(?<![\w./@+-])(?P<path>[\w./@+-]*[\w@+-])[`*]*(?::|,? lines? |#L)(?P<line>\d{1,7})")
 # No line of a file or of a diff begins so: those of files have their number first, and diffs are indented.
-_SHOWN = re.compile(r"^### (?P<path>.+) \((?P<lines>[\d,]+) lines", re.MULTILINE)
+_SHOWN = re.compile(r"^### (?P<path>.+) \((?P<lines>\d{1,3}(?:,\d{3}){0,4}) lines", re.MULTILINE)
 _COUNTS = re.compile(r"(\d{1,4}) critical, (\d{1,4}) warnings?, (\d{1,4}) suggestions?", re.IGNORECASE)
 _CLEAN = re.compile(r"clean\s*[—–-]+\s*no issues found", re.IGNORECASE)
 _NUMBERED = (
