@@ -21,7 +21,6 @@ from agent_workbench.system.regular_files import open_regular
 
 _GRACE_SECONDS = 0.4
 _LINE_BYTES = 512
-_UNCONFINED = "or set `unconfined: true` in its entry to run it with your rights"
 
 
 class SandboxedServers:

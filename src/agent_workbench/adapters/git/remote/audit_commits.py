@@ -16,7 +16,6 @@ from agent_workbench.core.ids import CommitId, SessionId
 AUDIT = "refs/agent/audit/"
 TRAILER = "Agent-Signed-Head"
 MAX_HEADS = 20_000
-MAX_SIGNATURE = 10_000
 _LINE = re.compile(rb"^" + TRAILER.encode() + rb": (\{[^\r\n]{1,20000}\})$", re.MULTILINE)
 _HASH = re.compile(r"[0-9a-f]{64}")
 
