@@ -25,9 +25,9 @@ def counted_text(many: int, what: str) -> str:
     return f"{many:,} {what}{'' if many == 1 else 's'}"
 
 
-def span_text(first: int, last: int, word: str = "step") -> str:
+def span_text(first: int, last: int) -> str:
     """Return `step 3` or `steps 1–12`."""
-    return f"{word} {first}" if first == last else f"{word}s {first}–{last}"
+    return f"step {first}" if first == last else f"steps {first}–{last}"
 
 
 def time_seconds(text: str) -> int | None:

@@ -44,9 +44,9 @@ def code(text: str, limit_chars: int = 200) -> str:
     return f"{fence}{space}{line}{space}{fence}"
 
 
-def cell(text: str, limit_chars: int = 200) -> str:
+def cell(text: str) -> str:
     """Return a text as an inline code span for a table cell, where a bar would end the cell."""
-    return code(text, limit_chars).replace("|", "\\|")
+    return code(text).replace("|", "\\|")
 
 
 def fenced(text: str, language: str = "", limit_chars: int = 4_000) -> str:

@@ -1,6 +1,5 @@
 """Search of the notes for the words of a task or a question, within a budget, and its text for a prompt."""
 
-from collections.abc import Collection
 from math import ceil
 
 from agent_workbench.core.errors import StorageError, error_text
@@ -75,9 +74,9 @@ def note_text(note: Chunk) -> str:
     return f"### {note.symbol}\n{note.text}"
 
 
-def knowledge_text(found: KnowledgeFound, dropped: Collection[str] = ()) -> str:
-    """Return the block of the found notes without those at the places `dropped`; empty without any."""
-    notes = [note_text(note) for note in found.notes if note.place not in dropped]
+def knowledge_text(found: KnowledgeFound) -> str:
+    """Return the block of the found notes, empty without any."""
+    notes = list(map(note_text, found.notes))
     return "\n\n".join((HEADING, *notes)) if notes else ""
 
 

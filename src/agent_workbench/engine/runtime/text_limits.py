@@ -1,12 +1,10 @@
 """Limits on the length of texts; what was cut is stated."""
 
 
-def clip(text: str, limit_chars: int, *, tail: bool = False) -> str:
-    """Return `text` in about `limit_chars` characters: its head and tail, or its tail alone, the cut stated."""
+def clip(text: str, limit_chars: int) -> str:
+    """Return `text` in about `limit_chars` characters: its head and tail, the cut stated."""
     if len(text) <= limit_chars:
         return text
-    if tail:
-        return f"… {len(text) - limit_chars} characters cut …\n{text[-limit_chars:]}"
     head = limit_chars * 2 // 3
     rest = limit_chars - head
     return f"{text[:head]}\n… {len(text) - limit_chars} characters cut …\n{text[-rest:]}"
