@@ -5,17 +5,18 @@ import asyncio
 from msgspec.structs import replace
 
 from agent_workbench.api.sessions.update_feed import UpdateFeed
-from agent_workbench.core.live import Live, Streaming
+from agent_workbench.core.live import Live, Notice, Streaming
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 
 
 async def test_what_takes_long_is_told_and_what_waits_is_not() -> None:
     session = ScriptedSession(*runs.up_to_reflexion())
-    feed, told = UpdateFeed(), asyncio.Queue[str]()
+    told = asyncio.Queue[str]()
+    feed = UpdateFeed(told.put_nowait)
     feed.publish(session.newest)
     async with asyncio.TaskGroup() as group:
-        telling = group.create_task(feed.tell_progress(told.put_nowait, 0.0))
+        telling = group.create_task(feed.tell_progress(0.0))
         for _ in range(3):
             await asyncio.sleep(0)
         assert told.empty()
@@ -28,3 +29,11 @@ async def test_what_takes_long_is_told_and_what_waits_is_not() -> None:
         while (line := await told.get()) != "T-1: thinking  4 tokens, 31 s":
             assert "reading" in line
         telling.cancel()
+
+
+def test_each_notice_is_told_once() -> None:
+    session, told = ScriptedSession(*runs.up_to_reflexion()), list[str]()
+    feed = UpdateFeed(told.append)
+    for notices in ((), (Notice(1, "one"),), (Notice(1, "one"), Notice(2, "two")), (Notice(2, "two"),)):
+        feed.publish(replace(session.newest, live=Live(notices=notices)))
+    assert told == ["one", "two"]

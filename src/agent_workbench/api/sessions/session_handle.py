@@ -35,15 +35,10 @@ class LocalSession:
         updates: UpdateFeed,
         events: EventFeed,
         tell_parked: Callable[[str], Awaitable[None]] | None = None,
-        say: Callable[[str], None] | None = None,
     ) -> None:
-        """Handle the session of `driver`; `tell_parked` gets the reason if it ends because it waits for a person.
-
-        `say` is told now and then what takes long.
-        """
+        """Handle the session of `driver`; `tell_parked` gets the reason if it ends because it waits for a person."""
         self._driver: Driver = driver
         self._tell_parked = tell_parked
-        self._say = say
         self._updates = updates
         self._events = events
         self._ended = asyncio.Event()
@@ -81,7 +76,7 @@ class LocalSession:
 
     async def run(self) -> None:
         """Run the session to its end. The host awaits this; a defect is raised here too."""
-        telling = in_background(self._updates.tell_progress(self._say)) if self._say is not None else None
+        telling = in_background(self._updates.tell_progress())
         try:
             self._end = await self._driver.run()
             if self._tell_parked is not None and self._end.exit_code is ExitCode.PARKED:
@@ -92,8 +87,7 @@ class LocalSession:
             self._failure = defect
             raise
         finally:
-            if telling is not None:
-                telling.cancel()
+            telling.cancel()
             self._events.end()
             self._ended.set()
 

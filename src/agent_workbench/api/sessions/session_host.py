@@ -103,7 +103,7 @@ class LocalSessionHost:
         from agent_workbench.engine.session.unattended import UnattendedSession
 
         await require_trust(repo)
-        updates, events = UpdateFeed(), EventFeed()
+        updates, events = UpdateFeed(self._say), EventFeed()
         publisher = UpdatePublisher(updates.publish)
         session, recorder = await open_session(
             repo, query, publisher, events, trusted=True, headless=True, say=self._say
@@ -119,7 +119,7 @@ class LocalSessionHost:
             raise
         driver = UnattendedSession(session, recorder, query.tasks, tuple(before), elsewhere)
         tell = tell_parked(session.settings, self.invocation.environ)
-        return self._start(LocalSession(driver, updates, events, tell, self._say))
+        return self._start(LocalSession(driver, updates, events, tell))
 
     async def follow(self, session: SessionId, after_seq: int = -1) -> AsyncGenerator[Recorded]:
         """Yield the events of a session that any process writes, then each new one, until the caller stops."""

@@ -12,9 +12,11 @@ TELL_SECONDS = 10.0
 
 
 class UpdateFeed:
-    """Holds the newest update and wakes the readers."""
+    """Holds the newest update and wakes the readers; `say` is told each notice of a session that nobody watches."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None] | None = None) -> None:
+        self.say = say
+        self._told = 0
         self.newest = SessionUpdate(SessionState())
         self._number = 0
         self._news = asyncio.Event()
@@ -25,6 +27,10 @@ class UpdateFeed:
         self._number += 1
         self._news.set()
         self._news = asyncio.Event()
+        for notice in update.live.notices if self.say is not None else ():
+            if notice.number > self._told and self.say is not None:
+                self._told = notice.number
+                self.say(notice.text)
 
     async def updates(self) -> AsyncGenerator[SessionUpdate]:
         """Yield the newest update, then each newer one; end after the last."""
@@ -38,10 +44,10 @@ class UpdateFeed:
             else:
                 await self._news.wait()
 
-    async def tell_progress(self, say: Callable[[str], None], seconds: float = TELL_SECONDS) -> None:
-        """Tell every `seconds` what the session does and how far it is, until cancelled; nothing while it waits."""
-        while True:
+    async def tell_progress(self, seconds: float = TELL_SECONDS) -> None:
+        """Say every `seconds` what the session does and how far it is, until cancelled; nothing while it waits."""
+        while self.say is not None:
             await asyncio.sleep(seconds)
             if text := progress_text(self.newest):
                 run = self.newest.state.run
-                say(f"{run.task}: {text}" if run is not None else text)
+                self.say(f"{run.task}: {text}" if run is not None else text)
