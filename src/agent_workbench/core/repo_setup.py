@@ -45,7 +45,6 @@ def proposal_lines(proposal: SetupProposal) -> tuple[str, ...]:
         rest = len(proposal.files) - _SHOWN_FILES
         more = f" and {rest} more" if rest > 0 else ""
         lines.append(labelled("writes", f"{', '.join(proposal.files[:_SHOWN_FILES])}{more}; changes no file"))
-        lines.append(labelled("", "git shows them as new; `agent init --private` keeps them to yourself"))
     return tuple(part for line in lines for part in _wrapped(line))
 
 

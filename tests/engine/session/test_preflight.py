@@ -19,7 +19,7 @@ from agent_workbench.core.repo_setup import SetupProposal
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.submission import answered
-from agent_workbench.engine.session.preflight import Preflight
+from agent_workbench.engine.session.preflight import NEW_TO_GIT, Preflight
 from tests.engine.front import Front
 
 
@@ -120,7 +120,7 @@ async def test_setting_up_and_trusting() -> None:
         assert question is not None
         assert question.lines == ("test_command: pytest",)
         await front.submit(AnswerQuestion("trust", yes=True))
-        await ended(front)
+        assert [each.text for each in (await ended(front)).live.notices] == [NEW_TO_GIT]
     assert repo.met == ["written", "accepted", "opened trusted", "lived"]
 
 

@@ -19,6 +19,7 @@ from agent_workbench.engine.session.intents.queue import ENDED
 INIT = "init"
 MODEL = "model"
 TRUST = "trust"
+NEW_TO_GIT = "git shows these files as new: commit them to share them, or `agent init --private` keeps them to yourself"
 NOT_SET_UP = "nothing was written; `agent init` sets a repo up"
 
 
@@ -135,6 +136,8 @@ class Preflight:
         answer = await self._ask(question)
         if answer:
             await setup.write(proposal, proposal.choice)
+            if proposal.files:
+                self._publisher.notify(NEW_TO_GIT)
             return None
         if proposal.files:
             return NOT_SET_UP
