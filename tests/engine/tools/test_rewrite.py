@@ -254,7 +254,7 @@ async def test_a_copy_of_the_piece_in_place_of_the_imports_is_dropped(tmp_path: 
         (proposed,) = (
             e.proposal for e in stage.events if isinstance(e, ActionProposed) and e.proposal.tool == "rewrite"
         )
-        assert proposed.repaired == ("the imports of cart.py stayed: their new text was that of another piece",)
+        assert proposed.repaired == ("piece 2 stayed: its new text was that of piece 1",)
         assert stage.git("show", "agent/T-1:cart.py") == LONG.replace("max", "sum").rstrip("\n")
 
 
@@ -304,3 +304,24 @@ async def test_an_older_version_offers_no_pieces(tmp_path: Path) -> None:
         assert not offered_pieces(state.run).pieces
         shown = [part.text for part in build_parts(state, Purpose.EXECUTOR) if part.label.startswith("code")]
         assert not any("Piece 1" in text for text in shown)
+
+
+async def test_the_text_of_one_function_under_the_number_of_another_is_taken_for_its_own(tmp_path: Path) -> None:
+    """A 1.5B gave `format` of bytes.js the number of the file's head, whose 46 lines the diff then removed."""
+    said = [rewrite("def total(prices):\n    return sum(prices)", "Piece 2")]
+    chunks = GivenChunks((*IMPORTED, Chunk("cart.py", 10, 11, "def other(prices):\n    return 1", 0.9)))
+    files, approvals = {**FILES, "cart.py": LONG}, replace(OPEN, diff=Approval.ASK, commit=Approval.ASK)
+    async with (
+        a_stage(tmp_path, said, tasks=TASK, start=files, approvals=approvals, retriever=chunks) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        proposal = await front.gate(Permission.DIFF)
+        assert "piece 1 was rewritten, not piece 2: the new text is of that one" in proposal.repaired
+        assert (proposal.diff.count("\n-"), proposal.diff.count("\n+")) == (2, 2)
+        await front.approve(Permission.DIFF)
+        await front.gate(Permission.COMMIT)
+        assert stage.state.run is not None
+        texts = {each.number: each.lines[-1] for each in offered_pieces(stage.state.run).pieces}
+        assert (texts[1], texts[2]) == ("    return sum(prices)", "    return 1")
+        assert {each.difference for each in rerun(stage.journal())} <= {None}

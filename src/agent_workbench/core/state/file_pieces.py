@@ -19,8 +19,9 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.globs import matches_glob
-from agent_workbench.core.patch.rewrite.answer_body import read_rewrites
+from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
+from agent_workbench.core.patch.rewrite.left_out import defined_names
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import Chunk
@@ -114,6 +115,53 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
     return OfferedPieces(tuple(pieces.values()), numbers)
 
 
+def named_piece(pieces: OfferedPieces, written: RewrittenPiece) -> FilePiece:
+    """Return the piece that an answer means; raise `PatchError` if it names none and several are possible."""
+    if written.number:
+        return pieces.piece(written.number)
+    names = set(defined_names(written.lines))
+    fitting = [each for each in pieces.pieces if names & set(defined_names(each.lines))]
+    if len(pieces.pieces) == 1 or len(fitting) == 1:
+        return (fitting or list(pieces.pieces))[0]
+    raise PatchError(
+        "the answer does not say which piece it rewrites", advice="write a line `Piece <number>` before it"
+    )
+
+
+def aimed(
+    pieces: OfferedPieces, written: Sequence[RewrittenPiece]
+) -> tuple[tuple[RewrittenPiece, ...], tuple[str, ...]]:
+    """Return the rewritings under the pieces whose text they have, and a sentence for each that had another number.
+
+    A small model gives one function the number of another, and where it has no import to add, it writes the piece again
+    in their place: what the answer has already under its own number is dropped.
+    """
+    numbers = {each.number for each in written}
+    kept, remarks = [], []
+    for each in written:
+        piece = named_piece(pieces, each) if not each.path else None
+        own = _defined_in_another(pieces, piece, each.lines) if piece is not None else None
+        if piece is None or own is None:
+            kept.append(each)
+        elif own.number in numbers:
+            remarks.append(f"piece {piece.number} stayed: its new text was that of piece {own.number}")
+        else:
+            numbers.add(own.number)
+            kept.append(replace(each, number=own.number))
+            remarks.append(f"piece {own.number} was rewritten, not piece {piece.number}: the new text is of that one")
+    return tuple(kept), tuple(remarks)
+
+
+def _defined_in_another(pieces: OfferedPieces, piece: FilePiece, lines: Sequence[str]) -> FilePiece | None:
+    """Return the one other piece of the file that defines what these lines do, None if `piece` or no one piece does."""
+    names = set(defined_names(lines))
+    if names & set(defined_names(piece.lines)):
+        return None
+    others = (each for each in pieces.pieces if each.path == piece.path and each.number != piece.number)
+    found = [each for each in others if names & set(defined_names(each.lines))]
+    return found[0] if len(found) == 1 else None
+
+
 def _kept_numbers(compacted: ContextCompacted, shown: Mapping[int, int], rewrote: Mapping[int, int]) -> frozenset[int]:
     """Return the numbers of the pieces that the steps beside a compaction show whole."""
     if compacted.piece_chars:
@@ -133,14 +181,13 @@ def _rewritten(pieces: dict[int, FilePiece], proposal: Proposal, now: Sequence[C
     if proposal.tool != REWRITE or proposal.edited or proposal.hunks:
         return
     try:
-        numbers = [each.number for each in read_rewrites(proposal.text) if not each.path]
+        offered = OfferedPieces(tuple(pieces.values()))
+        written, _ = aimed(offered, read_rewrites(proposal.text))
+        named = [named_piece(offered, each) for each in written if not each.path]
     except PatchError:
         return
-    for number, chunk in zip(numbers, now, strict=False):
-        # An answer that names no piece rewrote the only one of its file.
-        same = [each for each in pieces.values() if each.path == chunk.path]
-        piece = pieces.get(number) or (same[0] if len(same) == 1 else None)
-        if piece is not None and piece.path == chunk.path:
+    for piece, chunk in zip(named, now, strict=False):
+        if piece.path == chunk.path:
             versions = (*piece.versions, _text(chunk))
             pieces[piece.number] = replace(piece, first_line=chunk.first_line, versions=versions)
             yield piece.number

@@ -12,12 +12,11 @@ from agent_workbench.core.patch.diff_text import DIFF_BEGINS, render_patch
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece, RewrittenFile, rewrite_file
-from agent_workbench.core.patch.rewrite.left_out import defined_names
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
+from agent_workbench.core.state.file_pieces import OfferedPieces, aimed, named_piece, offered_pieces
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.engine.runtime.tool import Draft, ToolResult
@@ -36,7 +35,7 @@ class Rewrite(WriteDiff, frozen=True):
         if DIFF_BEGINS.match(text):
             return await super().draft(context, arguments, text)
         pieces = await to_thread(offered_pieces, context.run)
-        written, dropped = _without_copies(pieces, read_rewrites(text))
+        written, remarks = aimed(pieces, read_rewrites(text))
         files = await _rewritten(context, pieces, written)
         changed = (FileChange(path, before, file.content) for path, (before, file) in files.items())
         changes = (*changed, *await _created(context, written))
@@ -47,51 +46,19 @@ class Rewrite(WriteDiff, frozen=True):
             )
         draft = await super().draft(context, arguments, diff)
         repairs = (repair for _, file in files.values() for repair in file.repairs)
-        return replace(draft, text=text, repaired=(*dropped, *repairs, *draft.repaired))
+        return replace(draft, text=text, repaired=(*remarks, *repairs, *draft.repaired))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Apply the shown diff. The pieces are shown as they are now, so that they can be rewritten again."""
         if proposal.edited or proposal.hunks or DIFF_BEGINS.match(proposal.text):
             return await super().run(context, proposal)
         pieces = await to_thread(offered_pieces, context.run)
-        written, _ = _without_copies(pieces, read_rewrites(proposal.text))
+        written, _ = aimed(pieces, read_rewrites(proposal.text))
         rewritten = await _rewritten(context, pieces, written)
         result = await super().run(context, proposal)
         now = tuple(_chunk(piece) for _, file in rewritten.values() for piece in file.pieces)
         (applied,) = (replace(each, shown=now) for each in result.effects if isinstance(each, PatchApplied))
         return replace(result, observation=describe_applied(applied, proposal), effects=(applied,))
-
-
-def _named(pieces: OfferedPieces, written: RewrittenPiece) -> FilePiece:
-    """Return the piece that an answer means; raise `PatchError` if it names none and several are possible."""
-    if written.number:
-        return pieces.piece(written.number)
-    names = set(defined_names(written.lines))
-    fitting = [each for each in pieces.pieces if names & set(defined_names(each.lines))]
-    if len(pieces.pieces) == 1 or len(fitting) == 1:
-        return (fitting or list(pieces.pieces))[0]
-    raise PatchError(
-        "the answer does not say which piece it rewrites", advice="write a line `Piece <number>` before it"
-    )
-
-
-def _without_copies(
-    pieces: OfferedPieces, written: Sequence[RewrittenPiece]
-) -> tuple[tuple[RewrittenPiece, ...], tuple[str, ...]]:
-    """Return the rewritings without definitions of another piece in place of imports, and a sentence for each of those.
-
-    Imports may follow a piece in an answer, and a small model that has none to add writes the piece again.
-    """
-    kept, dropped = [], []
-    for each in written:
-        piece = _named(pieces, each) if not each.path else None
-        others = [other for other in pieces.pieces if piece is not None and other.path == piece.path != ""]
-        names = {name for other in others if other != piece for name in defined_names(other.lines)}
-        if piece is not None and piece.imports and names & set(defined_names(each.lines)):
-            dropped.append(f"the imports of {shown(piece.path)} stayed: their new text was that of another piece")
-        else:
-            kept.append(each)
-    return tuple(kept), tuple(dropped)
 
 
 async def _rewritten(
@@ -101,7 +68,7 @@ async def _rewritten(
     by_path: dict[str, list[tuple[FilePiece, Sequence[str]]]] = {}
     for each in written:
         if not each.path:
-            piece = _named(pieces, each)
+            piece = named_piece(pieces, each)
             by_path.setdefault(piece.path, []).append((piece, each.lines))
     files: dict[str, tuple[FileContent, RewrittenFile]] = {}
     for path, rewrites in by_path.items():
