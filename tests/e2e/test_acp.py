@@ -28,17 +28,17 @@ async def test_a_prompt_becomes_a_task_whose_gates_are_asked_to_the_merge(served
         assert await window.prompt(session, TASK) == "end_turn"
         assert "I change it." in window.said("agent_thought_chunk")
         titles = [call.title for call, _ in window.asked]
-        assert [str(title).split(":")[0] for title in titles[1:]] == ["checks", "diff", "commit", "fast-forward"]
-        (diff,) = [each for each in window.asked[2][0].content or () if isinstance(each, wire.FileEditToolCallContent)]
+        assert [str(title).split(":")[0] for title in titles[1:]] == ["diff", "commit", "fast-forward"]
+        (diff,) = [each for each in window.asked[1][0].content or () if isinstance(each, wire.FileEditToolCallContent)]
         assert (diff.path, diff.old_text, diff.new_text) == (f"{repo}/calc.py", CALC, RIGHT)
-        assert "diff of calc.py: always in this session" in [each.name for each in window.asked[2][1]]
+        assert "diff of calc.py: always in this session" in [each.name for each in window.asked[1][1]]
         assert all(each.kind != "allow_always" for each in window.asked[-1][1])
         states = {each.tool_call_id: each.status for each in window.of_kind("tool_call_update") if each.status}
         assert set(states.values()) == {"completed"}
         assert window.of_kind("plan")[-1].entries[-1].status == "completed"
     assert (repo / "calc.py").read_text() == RIGHT
     decided = bodies(journal_lines(repo, session), "action_decided")
-    assert [each["by"] for each in decided if not each["by"].startswith("policy:")] == ["acp:test editor"] * 4
+    assert [each["by"] for each in decided if not each["by"].startswith("policy:")] == ["acp:test editor"] * 3
     verified = served.agent("verify", "HEAD", cwd=repo)
     assert verified.code == 0, verified.said
     assert "acp:test editor" in verified.out
@@ -51,9 +51,7 @@ async def test_a_rejection_a_decision_elsewhere_and_the_death_of_the_editor(serv
     async def answer(call: wire.ToolCallUpdate, options: list[wire.PermissionOption]) -> str | None:
         title = call.title or ""
         if title.startswith("diff") and "*" in str(call.content):
-            return "explain"
-        if title.startswith("checks"):
-            return "no such option" if len(window.asked) == 2 else await approve(call, options)
+            return "no such option" if len(window.asked) == 2 else "explain"
         if title.startswith("commit"):
             await never.wait()
         return await approve(call, options)

@@ -163,7 +163,7 @@ def test_an_open_session_takes_decisions_up_at_once(tmp_path: Path) -> None:
         screen.skip_tour()
         screen.shows("start T-1: Enter")
         screen.press("Enter")
-        for shown in ("approve: a", "cart.py"):
+        for shown in ("before any change", "line.cents + line.quantity"):
             screen.shows("approve: a", shown)
             (item,) = json.loads(machine.agent("inbox", "--json", cwd=shop).out)
             assert item["holder"].startswith("pid ")

@@ -141,6 +141,7 @@ async def test_what_was_dropped_can_be_pinned_and_is_there_once(tmp_path: Path) 
         await front.gate(Permission.DIFF)
         assert sent(stage).count("# Hello") == 1
         assert f"The user pinned {OTHER.place}" in sent(stage)
+        assert f"Piece 2: {OTHER.path}, the whole file\n" in sent(stage)
 
 
 async def test_added_code_is_sent_and_taken_back_again(tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ async def test_added_code_is_sent_and_taken_back_again(tmp_path: Path) -> None:
         assert stage.state.run is not None
         (Path(stage.state.run.workspace.path) / "more.txt").write_text("more of it\n")
         first = await preview(front)
-        await front.outcome(FindCode("more.txt:1-1"))
+        await front.outcome(FindCode("more.txt"))
         assert "pinned more.txt:1-1" in [part.label for part in (await preview(front)).built.parts]
         await front.outcome(PinChunk("more.txt:1-1", pinned=False))
         assert (await preview(front)).built.sha == first.built.sha
@@ -158,7 +159,7 @@ async def test_added_code_is_sent_and_taken_back_again(tmp_path: Path) -> None:
         shown = await preview(front)
         await front.outcome(PauseTask(paused=False))
         await front.gate(Permission.DIFF)
-        assert "more of it" in sent(stage)
+        assert "more.txt, the whole file\n```\nmore of it" in sent(stage)
         (built, *_) = [event for event in stage.events if isinstance(event, PromptBuilt)]
         assert built.sha == shown.built.sha
 

@@ -8,7 +8,6 @@ from msgspec import Struct
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import ChunkPinned
 from agent_workbench.core.intents.outcomes import CodeFound, FileOpened
-from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.skills.selection import MOST_SKILLS
@@ -43,9 +42,9 @@ async def find_code(session: SessionContext, asked: str) -> CodeFound:
 
 
 async def pinned_chunk(context: ToolContext, chunk: Chunk) -> ChunkPinned:
-    """Return the event that pins a chunk, with the imports of its file if they are offered with it."""
-    told = await context.for_prompt((chunk,))
-    return ChunkPinned(chunk, imports=next((each for each in told if each.symbol == IMPORTS), None))
+    """Return the event that pins a chunk as a prompt shows it, with its file's imports if they are offered with it."""
+    told, *imports = await context.for_prompt((chunk,))
+    return ChunkPinned(told, imports=imports[0] if imports else None)
 
 
 async def read_code(session: SessionContext, asked: str) -> Chunk:
