@@ -56,7 +56,8 @@ async def test_a_rejection_a_decision_elsewhere_and_the_death_of_the_editor(serv
             await never.wait()
         return await approve(call, options)
 
-    async with editor(served, repo, {"T-2": (WRONG, *GOOD)}, answer, environ=CHECKED, name="\x1b[31mEd\n it") as window:
+    scripts = {"T-2": (WRONG, GOOD[1]), "T-2:0": GOOD[:1]}
+    async with editor(served, repo, scripts, answer, environ=CHECKED, name="\x1b[31mEd\n it") as window:
         session = await window.new(repo)
         assert await window.prompt(session, TASK) == "cancelled"  # an answer that was not offered decides nothing
         assert "Nothing was decided" in window.said("agent_message_chunk")
