@@ -37,7 +37,12 @@ def test_prose_is_plain(text: str, shown: str) -> None:
         ("fixes #12 of @ada", "fixes `#12` of `@ada`"),
         ("- [x] done", "`- [x]` done"),
         ("1. first", "`1.` first"),
-        ("see `x`", "see `` `x` ``"),
+        ("see `x`", "see `x`"),
+        ("commit, or (`agent init --private`) `keeps` it.", "commit, or (`agent init --private`) `keeps` it."),
+        ("a`b` c", "`` a`b` `` c"),
+        ("`b`_c_ d", "`` `b`_c_ `` d"),
+        ("`[a](b) c", "`` `[a](b) `` c"),
+        ("`a ``b` c", "``` `a ``b` ``` c"),
         ("", ""),
     ],
 )

@@ -11,6 +11,8 @@ _LEAD = re.compile(r"^([-+=]|\d+(?=[.)]))")
 # Forges turn these into links after parsing; an escape does not prevent it, an empty comment does.
 _LINKED = re.compile(r"@(?=\w)|\\#(?=\d)|:(?=//)|\b[Ww]{3}(?=\.)|\b[Gg][Hh]-(?=\d)")
 _TICKS = re.compile(r"`+")
+# A phrase that is a code span already, apart from other words.
+_SPAN = re.compile(r"(?:(?<=\s)|(?<=\s\()|^)`([^`]+)`(?=[.,;:!?)]*(?:\s|$))")
 
 
 def plain(text: str, limit_chars: int = 400) -> str:
@@ -25,8 +27,18 @@ def _escaped_lead(match: re.Match[str]) -> str:
 
 
 def literal(text: str, limit_chars: int = 400) -> str:
-    """Return a text as one line of Markdown that reads well unrendered too: words with marks are code spans."""
-    words = sanitize_line(text, limit_chars).split(" ")
+    """Return a text as one line of Markdown that reads well unrendered too.
+
+    Words with marks become code spans, and what is one stays as it is.
+    """
+    parts = _SPAN.split(sanitize_line(text, limit_chars))
+    return "".join(
+        code(part, limit_chars) if at % 2 else _literal_words(part, limit_chars) for at, part in enumerate(parts)
+    )
+
+
+def _literal_words(text: str, limit_chars: int) -> str:
+    words = text.split(" ")
     marked = [bool(_MARKUP.search(each) or _LINKED.search(each)) for each in words]
     marked[0] = marked[0] or bool(_LEAD.match(words[0]))
     grouped = groupby(zip(marked, words, strict=True), key=lambda each: each[0])
