@@ -349,6 +349,9 @@ def _idle(state: SessionState, live: Live) -> GateView:
     queued = sum(task.status is TaskStatus.QUEUED for task in state.plan.tasks)
     if queued:
         return GateView(GateMode.IDLE, "no task can start", f"{counted_text(queued, 'task')} in the queue; Q shows it")
+    failed = ", ".join(each.id for each in state.plan.tasks if each.status is TaskStatus.FAILED)
+    if failed:
+        return GateView(GateMode.IDLE, "no other task can start", sanitize_line(f"s in the plan starts {failed} again"))
     at_work = f", or another session works on it ({', '.join(live.taken)})" if live.taken else ""
     return GateView(
         GateMode.IDLE,
