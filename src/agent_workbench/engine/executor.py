@@ -24,6 +24,7 @@ from agent_workbench.engine.flow import (
     Decide,
     Execute,
     Idle,
+    KeepAttempt,
     Move,
     ProposeChecks,
     ProposeCommit,
@@ -49,7 +50,7 @@ from agent_workbench.engine.planning.plan_request import ask_plan
 from agent_workbench.engine.planning.survey import survey_repo
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import execute_proposal
-from agent_workbench.engine.task.first_search import retrieve
+from agent_workbench.engine.task.first_search import keep_attempt, retrieve
 from agent_workbench.engine.task.given_edits import propose_edits
 from agent_workbench.engine.task.model_step import ask
 from agent_workbench.engine.task.recovery import recover
@@ -80,6 +81,8 @@ async def _perform(session: SessionContext, move: Move) -> None:
             await recover(session, move.proposal)
         case Undo():
             await undo_diff(session, move.proposal)
+        case KeepAttempt():
+            await keep_attempt(session)
         case StartAfresh():
             await start_afresh(session, move.proposal)
         case ProposeChecks():

@@ -1,10 +1,11 @@
 """The next move of a session, as a pure function of its state: after a crash it continues exactly where it was."""
 
+from itertools import takewhile
 from typing import assert_never
 
 from msgspec import Struct
 
-from agent_workbench.core.checks.results import CheckPurpose, nearly_pass
+from agent_workbench.core.checks.results import NEARLY, CheckPurpose, fewer_fail
 from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
@@ -39,6 +40,10 @@ class Undo(Struct, frozen=True):
     """Undo the applied diff of this proposal."""
 
     proposal: ProposalId
+
+
+class KeepAttempt(Struct, frozen=True):
+    """Keep the change although it fails, because few tests do, and build the next prompt on it."""
 
 
 class StartAfresh(Struct, frozen=True):
@@ -153,6 +158,7 @@ Move = (
     | AwaitRetry
     | AwaitGo
     | Undo
+    | KeepAttempt
     | StartAfresh
     | Decide
     | RunHook
@@ -296,20 +302,23 @@ def _edit(run: TaskRun, limits: Limits) -> Move:
 
 
 def _afresh(run: TaskRun, limits: Limits) -> Move | None:
-    """Return the move that gives up an attempt, None if a person has a part in the change or the task ends.
+    """Return the move that ends an attempt, None where it goes on.
 
     Where a failing check alone is to pass, another attempt helps a small model more than an account of its mistakes.
-    A first diff after which nearly all passes leads to a reflexion. Diffs that a model wrote itself stay: who can write
-    them builds on them.
+    One after which nearly all pass is kept, and the next begins there; any other is given up, unless a person has a
+    part in it. Diffs that a model wrote itself stay: who can write them builds on them.
     """
     if not run.tries_afresh or run.answer is not None or run.paused or spent(run, limits):
         return None
     diffs = tuple(applied_diffs(run.history))
-    if not diffs or any(is_person(each.by) or each.proposal.tool != REWRITE for each in diffs):
+    attempt = tuple(takewhile(lambda each: each.tree != run.attempt_base, diffs))
+    taken_back = bool(run.kept_tree) and len(attempt) == len(diffs)
+    if not attempt or taken_back or any(each.proposal.tool != REWRITE for each in attempt):
         return None
-    if len(diffs) == 1 and nearly_pass(run.baseline or (), run.results or ()):
-        return None
-    return StartAfresh(diffs[0].proposal.id)
+    before, share = (run.kept_results, 1.0) if run.kept_tree else (run.baseline or (), NEARLY)
+    if run.results and fewer_fail(before, run.results, share):
+        return KeepAttempt()
+    return None if any(is_person(each.by) for each in attempt) else StartAfresh(attempt[0].proposal.id)
 
 
 def _is_reviewed(run: TaskRun, limits: Limits) -> bool:

@@ -1,6 +1,6 @@
 import pytest
 
-from agent_workbench.core.checks.results import CheckResult, all_passed, regressions
+from agent_workbench.core.checks.results import NEARLY, CheckResult, all_passed, fewer_fail, regressions
 
 
 def result(code: int | None, *failed: str, command: str = "test") -> CheckResult:
@@ -34,6 +34,32 @@ def test_what_passes() -> None:
 )
 def test_what_got_worse(before: CheckResult, after: CheckResult, worse: tuple[str, ...]) -> None:
     assert regressions((before,), (after,)) == worse
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fewer"),
+    [
+        ((result(1, "a", "b"),), (result(1, "b"),), True),
+        ((result(1, "a", "b"),), (result(1, "a", "b"),), False),
+        ((result(1, "a", "b"),), (result(1, "b", "c"),), False),
+        ((result(1, "a", "b"),), (result(1),), False),
+        ((result(1, "a", "b"),), (result(None),), False),
+        ((result(1),), (result(1, "a"),), False),
+        ((result(1, "a", "b"), result(0, command="lint")), (result(1, "a"), result(1, command="lint")), False),
+        ((result(1, "a", "b"), result(1, command="lint")), (result(1, "a"), result(1, command="lint")), True),
+        ((result(1, "a"), result(1, command="lint")), (result(1, "a"), result(0, command="lint")), True),
+    ],
+)
+def test_fewer_fail_only_if_nothing_else_does(
+    before: tuple[CheckResult, ...], after: tuple[CheckResult, ...], fewer: bool
+) -> None:
+    assert fewer_fail(before, after) == fewer
+
+
+def test_at_most_a_share_of_those_before_fails() -> None:
+    before = (result(1, *"abc"),)
+    assert fewer_fail(before, (result(1, "a"),), NEARLY)
+    assert not fewer_fail(before, (result(1, "a", "b"),), NEARLY)
 
 
 def test_each_is_named_once() -> None:

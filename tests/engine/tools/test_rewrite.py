@@ -13,7 +13,8 @@ from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.rewrite.answer_body import read_rewrites
 from agent_workbench.core.plan import Task
-from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.ports.workspace import Sources
+from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.file_pieces import offered_pieces
@@ -34,6 +35,16 @@ TASK = (Task(T1, "Mend the total of the cart", accept_tests=(ACCEPT,)),)
 CHUNKS = GivenChunks(
     (Chunk("cart.py", 1, 2, CART.rstrip("\n"), 1.0), Chunk("tests/test_cart.sh", 1, 1, TEST.rstrip("\n"), 0.5))
 )
+
+
+class WholeFile(GivenChunks):
+    """Finds all lines of `flags.txt` as they are now."""
+
+    async def search(
+        self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
+    ) -> tuple[Chunk, ...]:
+        text = (await sources.read_files(("flags.txt",)))["flags.txt"].decode().rstrip("\n")
+        return (Chunk("flags.txt", 1, text.count("\n") + 1, text, 1.0),)
 
 
 def rewrite(body: str, head: str = "Piece 1") -> str:
@@ -325,3 +336,30 @@ async def test_the_text_of_one_function_under_the_number_of_another_is_taken_for
         texts = {each.number: each.lines[-1] for each in offered_pieces(stage.state.run).pieces}
         assert (texts[1], texts[2]) == ("    return sum(prices)", "    return 1")
         assert {each.difference for each in rerun(stage.journal())} <= {None}
+
+
+async def test_an_attempt_after_which_nearly_all_pass_is_kept_and_the_next_begins_there(tmp_path: Path) -> None:
+    def mended(*names: str) -> str:
+        return "\n".join(f"{name} = {int(name in names)}" for name in "abcdef")
+
+    tested = 'grep -q "$name = 1" flags.txt && echo "ok 1 - $name" || { echo "not ok 1 - $name"; red=1; }'
+    start = {
+        "flags.txt": f"{mended()}\n",
+        "tests/test_flags.sh": f"for name in a b c d e f; do {tested}; done\nexit $red\n",
+    }
+    said = [rewrite(mended(*each)) for each in ("ab", "abcd", "abc", "abcde", "abcdef")]
+    tasks = (Task(T1, "Set the flags", accept_tests=("sh tests/test_flags.sh",)),)
+    async with a_stage(
+        tmp_path, said, tasks=tasks, start=start, approvals=OPEN, headless=True, retriever=WholeFile()
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 5)
+        asked = ["\n".join(message.text for message in request.messages) for request in stage.model.requests]
+        shown = [("", "abcdef"), ("", "abcdef"), ("abcd", "ef"), ("abcd", "ef"), ("abcde", "f")]
+        for prompt, (right, wrong) in zip(asked, shown, strict=True):
+            assert f"Piece 1: flags.txt, the whole file\n```\n{mended(*right)}\n```" in prompt
+            assert [name for name in "abcdef" if f"not ok 1 - {name}" in prompt] == [*wrong]
+            assert prompt.count("Piece 1") == prompt.count("Make it pass.") == 1
+        assert (asked[0], asked[2]) == (asked[1], asked[3])
+        assert len(stage.model.requests[-1].messages) == 2
+        assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, 0.2, 0.7, 0.2]

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from agent_workbench.core.recorded_value import RecordedValue
 
-NEARLY = 0.25
-"""Share of the tests that failed before; with no more left, a change is worth going on with."""
+NEARLY = 1 / 3
+"""Share of the tests that failed at first; with no more left, a change is worth going on with."""
 
 
 class CheckPurpose(StrEnum):
@@ -59,10 +59,16 @@ def acceptable(
     return all_passed(must_pass) and not regressions(baseline, results)
 
 
-def nearly_pass(before: Sequence[CheckResult], after: Sequence[CheckResult]) -> bool:
-    """Return True if of the failed tests `before` at most `NEARLY` still fail, and no other test does."""
-    old, new = ({test for each in results for test in each.failed_tests} for results in (before, after))
-    return bool(new) and new < old and len(new) <= NEARLY * len(old)
+def fewer_fail(before: Sequence[CheckResult], after: Sequence[CheckResult], share: float = 1.0) -> bool:
+    """Return True if of the failed tests `before` at most this share fails `after`, not all of them, and nothing else.
+
+    A failed command that names no test is one.
+    """
+    old, new = (
+        {test for each in results if not each.passed for test in each.failed_tests or (each.command,)}
+        for results in (before, after)
+    )
+    return new < old and len(new) <= share * len(old)
 
 
 def regressions(before: tuple[CheckResult, ...], after: tuple[CheckResult, ...]) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         return state
     match event:
         case CodeRetrieved():
-            return replace(state, run=_retrieved(run, waits=state.reviews_context))
+            return replace(state, run=_kept(run) if event.failing else _retrieved(run, waits=state.reviews_context))
         case PromptBuilt():
             # A request for a summary is not part of later prompts.
             grown = 0 if event.purpose is Purpose.SUMMARY else len(event.parts)
@@ -93,6 +93,12 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
 def _retrieved(run: TaskRun, *, waits: bool) -> TaskRun:
     """Return the run with its code; `waits`: the user sends the first prompt."""
     return replace(run, phase=Phase.STEPPING, paused=run.paused or waits)
+
+
+def _kept(run: TaskRun) -> TaskRun:
+    """Return the run whose attempt is kept: the next one begins there, and with the prompt of the first."""
+    kept = replace(run, kept_tree=run.tree, kept_results=run.results or (), phase=Phase.STEPPING)
+    return replace(kept, failures=0, reflected=0, prompt_parts=0, last_figures=None)
 
 
 def _rejected(run: TaskRun, event: ActionRejected) -> TaskRun:

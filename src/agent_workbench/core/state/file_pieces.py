@@ -10,6 +10,7 @@ from agent_workbench.core.events import (
     FAILING_FIRST,
     ActionFinished,
     ActionProposed,
+    CodeRetrieved,
     ContextCompacted,
     Event,
     ModelAnswered,
@@ -95,6 +96,8 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
                 kept = _kept_numbers(compacted, shown, rewrote)
                 pieces = {number: piece for number, piece in pieces.items() if number in kept}
                 numbers = {at: number for at, number in numbers.items() if number in kept}
+            case CodeRetrieved(failing=failing) if failing:
+                known, pieces, numbers = {}, {}, {}
             case _:
                 pass
         least = LEAST_LINES if isinstance(recorded.event, ActionFinished) else 1

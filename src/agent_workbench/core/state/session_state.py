@@ -71,6 +71,9 @@ class TaskRun(Struct, frozen=True):
     is what the commands of its actions used. `reads` sums up the prompt tokens read; `last_figures` are those of the
     last prompt, limited to what the next one begins with.
 
+    `kept_tree` is the tree after the newest attempt that is kept although it fails, `kept_results` those of its checks:
+    later attempts begin there.
+
     `approved_checks` are the commands of the checks that the user approved last. `skills` is the newest choice of
     skills, None if none was recorded.
 
@@ -103,6 +106,8 @@ class TaskRun(Struct, frozen=True):
     answer: ModelAnswered | None = None
     baseline: tuple[CheckResult, ...] | None = None
     results: tuple[CheckResult, ...] | None = None
+    kept_tree: str = ""
+    kept_results: tuple[CheckResult, ...] = ()
     approved_checks: tuple[str, ...] = ()
     check_purpose: CheckPurpose = CheckPurpose.AFTER_DIFF
     prompt_parts: int = 0
@@ -159,6 +164,11 @@ class TaskRun(Struct, frozen=True):
         """True if an acceptance command is known to have failed before any change: the task is to make it pass."""
         baseline = self.baseline or ()
         return any(each.command in self.checks[: self.required] and not each.passed for each in baseline)
+
+    @property
+    def attempt_base(self) -> str:
+        """The tree that an attempt begins with, and goes back to if it is given up."""
+        return self.kept_tree or self.workspace.tree
 
     @property
     def tries_afresh(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from agent_workbench.core.events import (
     ActionRejected,
     ChunkDropped,
     ChunkPinned,
+    CodeRetrieved,
     ContextCompacted,
     ContextFilled,
     InterruptCause,
@@ -59,6 +61,8 @@ from agent_workbench.engine.prompt.task_text import skill_changes
 NOTES = "scratchpad"
 OF_THE_USER = frozenset({"user", "dropped", NOTES, PINNED, SKILL})
 """Labels of the parts that stay where a prompt is answered again; of pins and skills the first word."""
+OF_THE_CODE = frozenset({CODE, PINNED, "map", "observation", "summary", "change", "failing"})
+"""Labels of the parts that tell of the code and its checks as they were; of code and pins the first word."""
 ABOUT_NOTES = (PromptBuilt, ModelAnswered, ModelInterrupted, ActionRejected, ActionDecided)
 """Events that no step's prompt tells while a summary of the notes is asked for, read and decided."""
 
@@ -187,6 +191,8 @@ class _Growth:
                 self._return_to(self._newest)
             case StepUndone(afresh=True):
                 self._return_to(self._unchanged)
+            case CodeRetrieved(failing=failing) if failing:
+                self._build_on(recorded, failing)
             case ContextCompacted():
                 self._begin_anew(self._run.history[: number + 1], recorded, event)
             case _:
@@ -250,6 +256,19 @@ class _Growth:
         own = [each for each in since if each[1].label.partition(" ")[0] in OF_THE_USER]
         self._parts, self._unseen, self._asked = [*prompt.parts, *own], [], False
         self._shown = set(prompt.shown)
+
+    def _build_on(self, recorded: Recorded, failing: str) -> None:
+        """Begin again as before the attempt that is kept, with the code as it is now, and what fails now at the end."""
+        before = takewhile(lambda each: each[1].role is not Role.ASSISTANT, self._unchanged.parts)
+        said = (*self._parts[len(self._unchanged.parts) :], *self._unseen)
+        own = [each for each in said if each[1].label.partition(" ")[0] in OF_THE_USER]
+        parts = [each for each in (*before, *own) if each[1].label.partition(" ")[0] not in OF_THE_CODE]
+        self._shown = set()
+        parts += ((recorded.seq, part) for part in self._new_parts(recorded))
+        parts.append((recorded.seq, Part(Role.USER, "observation", f"{failing}\n\n{RED_BEFORE}")))
+        self._parts, self._unseen, self._asked, self._diffs = parts, [], False, 0
+        self._shown = {chunk.place for chunk in chunks_shown_by(recorded.event)}
+        self._newest = self._unchanged = _Prompt(tuple(parts), frozenset(self._shown))
 
     def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
         compacted = compacted_parts(history, event, self._numbers)

@@ -9,6 +9,7 @@ from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
     ActionStarted,
+    CodeRetrieved,
     CompactionAsked,
     ContextCompacted,
     ContextFilled,
@@ -98,7 +99,10 @@ def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
 
 
 def failed_attempts(run: TaskRun) -> int:
-    """Return the number of failed attempts since the checks passed last: red checks, and answers that were no step."""
+    """Return the number of failed attempts since the checks passed last: red checks, and answers that were no step.
+
+    None has failed where an attempt that is kept is built on.
+    """
     failed = 0
     for recorded in steps_of(run.history):
         match recorded.event:
@@ -106,7 +110,7 @@ def failed_attempts(run: TaskRun) -> int:
                 failed = 0 if run.acceptable(results) else failed + 1
             case ModelInterrupted(cut=True) | ActionRejected(empty_finish=False):
                 failed += 1
-            case StepUndone(afresh=False):
+            case StepUndone(afresh=False) | CodeRetrieved():
                 failed = 0
             case _:
                 continue

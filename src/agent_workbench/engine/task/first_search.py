@@ -7,20 +7,20 @@ from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
-from agent_workbench.core.events import (
-    CodeRetrieved,
-    KnowledgeFound,
-)
+from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.events import CodeRetrieved, KnowledgeFound, TestsFinished
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
+from agent_workbench.engine.compaction.code_relocation import relocate_chunk
 from agent_workbench.engine.knowledge.search import find_knowledge
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.task.code_lookup import pin_mentions
 from agent_workbench.engine.task.skill_choice import choose_skills
+from agent_workbench.engine.tools.check_runs import describe_checks
 from agent_workbench.engine.tools.failure_search import latest_failures
 
 MOST_OTHERS, MOST_TOKENS = 2, 1_200
@@ -39,16 +39,34 @@ async def retrieve(session: SessionContext) -> None:
     for remark in await pin_mentions(session, task_words(session.run.definition)):
         session.publisher.notify(remark)
     await _find_knowledge(session)
+    await _find_code(session)
+
+
+async def keep_attempt(session: SessionContext) -> None:
+    """Record the code as it is after an attempt that is kept, and what fails now, for a prompt like the first one."""
+    context = await session.tool_context()
+    run, root = session.run, context.workspace.facts.path
+    finished = TestsFinished(CheckPurpose.AFTER_DIFF, run.results or ())
+    await _find_code(session, await to_thread(lambda: describe_checks(finished, root=root, brief=True)))
+
+
+async def _find_code(session: SessionContext, failing: str = "") -> None:
+    """Record what a search for the task finds; with what is `failing` now, the pinned code as it is now as well."""
+    session.publisher.show_activity("searching the code")
     query = _query(session)
     chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
     context = await session.tool_context()
     told = "\n".join(filter(None, (query.text, query.failing)))
     pinned = session.run.pinned
+    if failing:
+        now = [await relocate_chunk(context.workspace, chunk) for chunk in pinned]
+        pinned = tuple(chunk for chunk in now if chunk is not None)
     found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
     if session.run.tries_afresh:
         found = tuple(_near(found, query.text, told))
     drawn = await _map(context, found, query.text)
-    await session.record(CodeRetrieved(told, await context.for_prompt(found), drawn))
+    shown = await context.for_prompt((*pinned, *found), anew=True) if failing else await context.for_prompt(found)
+    await session.record(CodeRetrieved(told, shown, drawn, failing))
     session.publisher.show_activity("")
 
 

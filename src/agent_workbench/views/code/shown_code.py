@@ -75,6 +75,9 @@ def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
         kept = frozenset(note.place for note in before.notes) & before.in_prompt
         in_prompt = _newer_than(event.through_seq, before.shown) | kept
         after = replace(after, in_prompt=in_prompt, settled=frozenset(), sent_skills=frozenset())
+    if isinstance(event, CodeRetrieved) and event.failing:
+        kept = frozenset(note.place for note in before.notes) & before.in_prompt
+        after = replace(after, in_prompt=kept, settled=frozenset(), sent_skills=frozenset())
     places = frozenset(chunk.place for chunk in pieces_shown_by(event))
     if places:
         after = replace(after, in_prompt=after.in_prompt | places, shown=after.shown.plus((recorded.seq, places)))

@@ -36,8 +36,9 @@ def search_blocks(event: CodeRetrieved) -> list[Block]:
     """Return the blocks of a code search."""
     many = len(event.chunks)
     places = "\n".join(sanitize_line(chunk.place) for chunk in event.chunks)
+    kept = Block("few tests fail: the change is kept, and the model goes on from there", Tone.DIM, "Kept")
     said = Block(f"{counted_text(many, 'piece')} of code found for the task", Tone.DIM, "Search")
-    return [said, *([Block(places, Tone.DIM, fold_lines=2)] if places else [])]
+    return [*([kept] if event.failing else []), said, *([Block(places, Tone.DIM, fold_lines=2)] if places else [])]
 
 
 def knowledge_blocks(event: KnowledgeFound) -> list[Block]:
