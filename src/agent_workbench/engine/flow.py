@@ -5,7 +5,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from agent_workbench.core.checks.results import NEARLY, CheckPurpose, fewer_fail
+from agent_workbench.core.checks.results import NEARLY, CheckPurpose, all_passed, fewer_fail
 from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
@@ -305,8 +305,9 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
     """Return the move that ends an attempt, None where it goes on.
 
     Where a failing check alone is to pass, another attempt helps a small model more than an account of its mistakes.
-    One after which nearly all pass is kept, and the next begins there; any other is given up, unless a person has a
-    part in it. Diffs that a model wrote itself stay: who can write them builds on them.
+    One after which nearly all pass is kept, and so is one that only other checks than the task's own speak against: the
+    next begins there. Any other is given up, unless a person has a part in it. Diffs that a model wrote itself stay:
+    who can write them builds on them.
     """
     if not run.tries_afresh or run.answer is not None or run.paused or spent(run, limits):
         return None
@@ -315,10 +316,20 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
     taken_back = bool(run.kept_tree) and len(attempt) == len(diffs)
     if not attempt or taken_back or any(each.proposal.tool != REWRITE for each in attempt):
         return None
-    before, share = (run.kept_results, 1.0) if run.kept_tree else (run.baseline or (), NEARLY)
-    if run.results and fewer_fail(before, run.results, share):
+    if _is_kept(run):
         return KeepAttempt()
     return None if any(is_person(each.by) for each in attempt) else StartAfresh(attempt[0].proposal.id)
+
+
+def _is_kept(run: TaskRun) -> bool:
+    """Return True if an attempt is nearer to its end than the one that is kept, or near to it if none is."""
+    if not run.results:
+        return False
+    done, kept = (all_passed(each[: run.required]) for each in (run.results, run.kept_results))
+    if done and not (run.kept_tree and kept):
+        return True
+    before, share = (run.kept_results, 1.0) if run.kept_tree else (run.baseline or (), NEARLY)
+    return fewer_fail(before, run.results, share)
 
 
 def _is_reviewed(run: TaskRun, limits: Limits) -> bool:

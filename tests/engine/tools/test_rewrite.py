@@ -16,7 +16,7 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.core.settings import Approval, Permission, Settings
 from agent_workbench.core.state.file_pieces import offered_pieces
 from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.prompt.prompt_text import LOOPED
@@ -38,13 +38,15 @@ CHUNKS = GivenChunks(
 
 
 class WholeFile(GivenChunks):
-    """Finds all lines of `flags.txt` as they are now."""
+    """Finds all lines of one file as they are now."""
+
+    path: str = "cart.py"
 
     async def search(
         self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
     ) -> tuple[Chunk, ...]:
-        text = (await sources.read_files(("flags.txt",)))["flags.txt"].decode().rstrip("\n")
-        return (Chunk("flags.txt", 1, text.count("\n") + 1, text, 1.0),)
+        text = (await sources.read_files((self.path,)))[self.path].decode().rstrip("\n")
+        return (Chunk(self.path, 1, text.count("\n") + 1, text, 1.0),)
 
 
 def rewrite(body: str, head: str = "Piece 1") -> str:
@@ -350,7 +352,7 @@ async def test_an_attempt_after_which_nearly_all_pass_is_kept_and_the_next_begin
     said = [rewrite(mended(*each)) for each in ("ab", "abcd", "abc", "abcde", "abcdef")]
     tasks = (Task(T1, "Set the flags", accept_tests=("sh tests/test_flags.sh",)),)
     async with a_stage(
-        tmp_path, said, tasks=tasks, start=start, approvals=OPEN, headless=True, retriever=WholeFile()
+        tmp_path, said, tasks=tasks, start=start, approvals=OPEN, headless=True, retriever=WholeFile(path="flags.txt")
     ) as stage:
         ending = await run(stage)
         assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 5)
@@ -363,3 +365,23 @@ async def test_an_attempt_after_which_nearly_all_pass_is_kept_and_the_next_begin
         assert (asked[0], asked[2]) == (asked[1], asked[3])
         assert len(stage.model.requests[-1].messages) == 2
         assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, 0.2, 0.7, 0.2]
+
+
+async def test_an_attempt_that_only_other_checks_speak_against_is_kept(tmp_path: Path) -> None:
+    long = rewrite("def total(prices):\n    everything = sum(prices)\n    return everything")
+    settings = Settings(lint_command="! grep -q everything cart.py")
+    async with a_stage(
+        tmp_path,
+        [long, long, WRONG, RIGHT],
+        tasks=TASK,
+        start=FILES,
+        settings=settings,
+        approvals=OPEN,
+        headless=True,
+        retriever=WholeFile(),
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 4)
+        asked = ["\n".join(message.text for message in request.messages) for request in stage.model.requests]
+        assert ["everything = sum(prices)" in prompt for prompt in asked] == [False, True, True, True]
+        assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
