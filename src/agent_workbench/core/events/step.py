@@ -92,7 +92,7 @@ class SkillsChosen(RecordedValue, frozen=True):
 
 
 class CodeRetrieved(RecordedValue, frozen=True):
-    """The code search for the task's first prompt returned these chunks. `map` shows the repository around them.
+    """The code search for the first prompt of a task or a chat returned these chunks. `map` shows the files around.
 
     `failing` is what fails after an attempt that is kept: the next prompt is the first one again, with the code as it
     is now and this at its end. It is empty for the first search.

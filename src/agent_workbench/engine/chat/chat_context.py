@@ -1,9 +1,15 @@
-"""Context of a chat: its tools when it starts, and the files that its calls may read."""
+"""Context of a chat: its tools when it starts, the files that its calls may read, and the code of its first prompt."""
 
-from agent_workbench.core.events import ChatStarted
+import asyncio
+from collections.abc import Sequence
+
+from agent_workbench.core.errors import WorkbenchError, error_text
+from agent_workbench.core.events import ChatStarted, CodeRetrieved, UserSaid
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task
+from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec
 from agent_workbench.engine.chat.chat_prompt import VERSION
 from agent_workbench.engine.chat.tracked_files import TrackedFiles
@@ -17,6 +23,9 @@ CHAT_TOOLS = (CONSULT, "query_audit")
 """Tools that a chat offers whether or not tasks have them."""
 OFFERED = frozenset({Permission.READ, Permission.SCRIPT, Permission.EXTERNAL, Permission.KNOWLEDGE})
 """Permissions of the tools in a chat: none of them changes the repository's files."""
+
+SEARCH_SECONDS = 20.0
+"""The longest wait for the index before the first prompt; then what is indexed so far is searched."""
 
 
 async def start_chat(session: SessionContext) -> None:
@@ -44,3 +53,36 @@ async def chat_files(session: SessionContext) -> TrackedFiles:
 async def chat_context(session: SessionContext) -> ToolContext:
     """Return the context of a call made now; raise `RepoError`."""
     return session.context_of(NO_TASK, await chat_files(session))
+
+
+async def find_code(session: SessionContext, chat: Chat, most_tokens: int) -> None:
+    """Record the code that a search for the newest message finds, best first, up to `most_tokens`.
+
+    A search that fails is told and finds nothing: the conversation needs none.
+    """
+    said = next(each.event for each in reversed(chat.history) if isinstance(each.event, UserSaid))
+    session.publisher.show_activity("searching the code")
+    found: Sequence[Chunk] = ()
+    try:
+        found = await _readable(session, said)
+    except WorkbenchError as error:
+        session.publisher.notify(f"the code was not searched: {error_text(error)}")
+    taken, left = list[Chunk](), most_tokens
+    for chunk in found:
+        if chunk.tokens <= left and not any(each.covers(chunk) for each in said.files):
+            taken.append(chunk)
+            left -= chunk.tokens
+    await session.record(CodeRetrieved(said.text, tuple(taken)))
+
+
+async def _readable(session: SessionContext, said: UserSaid) -> list[Chunk]:
+    context = await chat_context(session)
+    query = CodeQuery(said.text, floor=RELEVANT)
+    retriever, most = session.ports.retriever, session.settings.retrieval.top_n
+    try:
+        async with asyncio.timeout(SEARCH_SECONDS):
+            found = await retriever.search(context.files, query, most)
+    except TimeoutError:
+        found = await retriever.search(context.files, query, most, complete=False)
+    known = frozenset(await context.files.list_files())
+    return [each for each in found if each.path in known and context.may_read(each.path)]

@@ -1,5 +1,6 @@
 """Request to the model in a chat: its prompt is recorded and sent, and its answer recorded."""
 
+from collections.abc import Sequence
 from math import ceil
 
 from msgspec.structs import replace
@@ -25,12 +26,15 @@ from agent_workbench.engine.answer.grammar_choice import chat_grammar
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, seed_of, text_sha
 from agent_workbench.engine.answer.streaming import AnswerLog, cut_of, stream
 from agent_workbench.engine.chat.chat_answer import stop_at_misses
-from agent_workbench.engine.chat.chat_context import chat_context
-from agent_workbench.engine.chat.chat_prompt import chat_parts, most_calls
+from agent_workbench.engine.chat.chat_context import chat_context, find_code
+from agent_workbench.engine.chat.chat_prompt import chat_parts, lacks_code, most_calls
 from agent_workbench.engine.prompt.messages import prompt_sha, to_messages
+from agent_workbench.engine.prompt.parts import Part
 from agent_workbench.engine.prompt.prompt_size import least_answer_tokens, template_tokens
 from agent_workbench.engine.runtime.session_context import SessionContext
 
+MOST_CODE_TOKENS = 1_200
+"""Estimated tokens of the found code in the first prompt; at most a quarter of the room that is left."""
 SUBJECT = "chat"
 """Subject of the requests; a scripted model finds its answers by it."""
 
@@ -39,18 +43,30 @@ async def ask_chat(session: SessionContext, chat: Chat) -> None:
     """Ask for the next answer. Errors of the endpoint become events; cancelling frees the server."""
     session.publisher.show_activity("waiting for the model")
     try:
-        await _send(session, chat, await observe_model(session, Purpose.CHAT))
+        facts = await observe_model(session, Purpose.CHAT)
+        if lacks_code(chat):
+            _, _, size = await _sized(session, chat, facts)
+            room = facts.context_tokens - size if size and facts.context_tokens else None
+            await find_code(session, chat, MOST_CODE_TOKENS if room is None else min(MOST_CODE_TOKENS, room // 4))
+        else:
+            await _send(session, chat, facts)
     except ContextOverflow as full:
         await _shorten(session, chat, str(full))
     except ModelError as error:
         await record_failure(session, Purpose.CHAT, error)
 
 
-async def _send(session: SessionContext, chat: Chat, facts: ModelFacts) -> None:
+async def _sized(session: SessionContext, chat: Chat, facts: ModelFacts) -> tuple[tuple[Part, ...], Sequence[int], int]:
+    """Return the parts of the prompt, their tokens, and those of all of it (0: the server cannot count)."""
     parts = chat_parts(session.state)
-    messages = to_messages(parts)
     counts = await session.ports.model.count_tokens([part.text for part in parts], Purpose.CHAT)
-    size = sum(counts) + ceil(template_tokens(chat.history) * len(messages)) if facts.counts_tokens else 0
+    marks = ceil(template_tokens(chat.history) * len(to_messages(parts)))
+    return parts, counts, sum(counts) + marks if facts.counts_tokens else 0
+
+
+async def _send(session: SessionContext, chat: Chat, facts: ModelFacts) -> None:
+    parts, counts, size = await _sized(session, chat, facts)
+    messages = to_messages(parts)
     context = facts.context_tokens if facts.counts_tokens else 0
     room = context - size if context else None
     if room is not None and room < least_answer_tokens(context):

@@ -172,7 +172,15 @@ def _map_of(history: Sequence[Recorded]) -> RepoMap | None:
 
 
 def _found(chunks: Sequence[Chunk], numbers: Mapping[int, int] | None) -> Iterator[Part]:
-    yield Part(Role.USER, CODE, FOUND if chunks else FOUND_NOTHING)
+    if not chunks:
+        yield Part(Role.USER, CODE, FOUND_NOTHING)
+    yield from found_parts(chunks, numbers)
+
+
+def found_parts(chunks: Sequence[Chunk], numbers: Mapping[int, int] | None = None) -> Iterator[Part]:
+    """Yield the parts of found code; none without any."""
+    if chunks:
+        yield Part(Role.USER, CODE, FOUND)
     for at, chunk in enumerate(chunks):
         text = chunk.shown if numbers is None else piece_text(chunk, numbers.get(at))
         yield Part(Role.USER, f"{CODE} {chunk.place}", text)

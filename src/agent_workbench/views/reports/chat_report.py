@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_workbench.core.events import ActionFinished, ActionProposed, ChatReplied, UserSaid
+from agent_workbench.core.events import ActionFinished, ActionProposed, ChatReplied, CodeRetrieved, UserSaid
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.text.markdown import code, fenced
 
@@ -19,6 +19,8 @@ def chat_report(chat: Chat) -> Iterator[str]:
                 yield from ("", "## You", "", fenced(event.text, limit_chars=MOST_CHARS))
                 yield from (f"- with {code(chunk.place)}" for chunk in event.files)
                 yield from (f"- with the skill {code(skill.name)}" for skill in event.skills)
+            case CodeRetrieved():
+                yield from (f"- found {code(chunk.place)}" for chunk in event.chunks)
             case ActionProposed():
                 yield from ("", f"Call of {code(event.proposal.tool)}:", "", fenced(event.proposal.text))
             case ActionFinished():

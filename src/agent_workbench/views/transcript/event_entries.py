@@ -169,7 +169,7 @@ def _model_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
         case SkillsChosen():
             return skill_blocks(event)
         case CodeRetrieved():
-            return search_blocks(event)
+            return search_blocks(event, "your message" if before.purpose is Purpose.CHAT else "the task")
         case KnowledgeFound():
             return knowledge_blocks(event)
         case PromptBuilt():

@@ -9,6 +9,7 @@ from msgspec.structs import replace as replaced
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
     ActionFinished,
+    ChatStarted,
     ContextCompacted,
     EndpointPassed,
     ModelAnswered,
@@ -114,7 +115,7 @@ def extend_transcript(before: Transcript, recorded: Recorded) -> Transcript:
         read = isinstance(recorded.event, PromptBuilt)
         after = replace(after, entries=_plus(after.entries, _settled(after.unread, read=read)), unread=())
     if entry is not None:
-        said = isinstance(recorded.event, UserSaid)
+        said = isinstance(recorded.event, UserSaid) and before.purpose is not Purpose.CHAT
         unread = (*after.unread, entry) if said else after.unread
         after = replace(after, unread=unread, entries=after.entries if said else after.entries.plus(entry))
     return _note(after, recorded)
@@ -140,6 +141,8 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
     match event:
         case PromptBuilt():
             return replace(transcript, purpose=event.purpose)
+        case ChatStarted():
+            return replace(transcript, purpose=Purpose.CHAT)
         case TestsFinished(purpose=CheckPurpose.BASELINE):
             return replace(transcript, outcome_shown=True, baseline=event.results)
         case TaskStarted():
