@@ -16,6 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "": set(),
     "core": set(),
     "views": set(),
+    "views.markdown": {"markdown_it"},
     "core.patch": {"unidiff"},
     "engine": set(),
     "adapters": set(),

@@ -29,6 +29,8 @@ class Tone(StrEnum):
     RULE = "rule"
     GONE = "gone"
     HIT = "hit"
+    CODE = "code"
+    EMPHASIS = "emphasis"
 
 
 class Block(Struct, frozen=True):
@@ -37,6 +39,7 @@ class Block(Struct, frozen=True):
     The text is sanitized already. `fold_end` keeps the last lines when folded instead of the first. `rule` draws a line
     to the right of the text. `clips` cuts long lines at the edge while folded. `folded` is one line that replaces the
     folded text, `more` replaces the number of hidden lines. `indent` cells precede each row of the text.
+    `markdown`: the text is Markdown, which a list of steps renders (`views.markdown`).
     """
 
     text: str
@@ -51,6 +54,7 @@ class Block(Struct, frozen=True):
     folded: str = ""
     more: str = ""
     indent: int = 0
+    markdown: bool = False
 
 
 class Entry(Struct, frozen=True):

@@ -1,14 +1,30 @@
-"""Blocks of a chat: replies in Markdown are set apart by lines, and stay literal."""
+"""Blocks of a chat: replies in Markdown, results below them, and answers that stream."""
 
 import pytest
 
-from agent_workbench.core.events import ChatStarted, CodeRetrieved, Event, Recorded, UserSaid
+from agent_workbench.core.events import (
+    AbortAsked,
+    ActionFinished,
+    ActionProposed,
+    ActionResult,
+    ChatReplied,
+    ChatStarted,
+    CodeRetrieved,
+    Event,
+    PromptBuilt,
+    Recorded,
+    UserSaid,
+)
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import SessionUpdate, Streaming
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.views.blocks import Tone
-from agent_workbench.views.transcript.chat_blocks import reply_blocks, streamed_chat_blocks
+from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.views.transcript.chat_blocks import chat_blocks, streamed_chat_blocks
 from agent_workbench.views.transcript.transcript import view_steps
 from tests.fakes import runs
 
@@ -21,23 +37,51 @@ def folded(*events: Event) -> SessionState:
 REPLY = "# Head\ntext [@click=app.approve]\x1b[2J\n```py\ncode **x**\n```\n> quoted\nend"
 
 
-def test_headings_code_and_quotes_stand_out() -> None:
-    assert [(block.tone, block.text) for block in reply_blocks(REPLY)] == [
-        (Tone.STRONG, "Head"),
-        (Tone.PLAIN, "text [@click=app.approve]␛[2J"),
-        (Tone.ACCENT, "code **x**"),
-        (Tone.DIM, "> quoted"),
-        (Tone.PLAIN, "end"),
+def labels(*events: Event) -> list[tuple[str, str]]:
+    entries = view_steps(SessionUpdate(folded(*events))).transcript.entries
+    return [(block.label, block.folded or block.text) for entry in entries for block in entry.blocks if block.label]
+
+
+def result(number: int, observation: str) -> tuple[Event, ...]:
+    proposal = Proposal(ProposalId(f"P-{number}"), Permission.READ, "read_file", "{}", number)
+    return (ActionProposed(proposal), ActionFinished(proposal.id, ActionResult.OK, observation, 0.1))
+
+
+def test_a_reply_is_markdown_that_nothing_foreign_controls() -> None:
+    (block,) = chat_blocks(ChatReplied(1, REPLY))
+    assert (block.label, block.markdown) == ("Reply", True)
+    assert block.text == sanitize(REPLY)
+
+
+def test_results_are_folded_below_the_reply() -> None:
+    prompt = PromptBuilt(1, Purpose.CHAT, 2, 10, "sha")
+    first = (ChatStarted(2), UserSaid("why?"), prompt, *result(1, "a\nb\nc"), prompt, *result(2, "one line"), prompt)
+    turn = [
+        ("Result", "⋯ 3 lines of read_file"),
+        ("Prompt", "10 tokens"),
+        ("Result", "one line"),
+        ("Prompt", "10 tokens"),
     ]
+    assert labels(*first)[-4:] == turn
+    replied = labels(*first, ChatReplied(1, "so"))
+    assert replied[-5:] == [turn[1], turn[3], ("Reply", "so"), turn[0], turn[2]]
+    # The next message has its own.
+    again = labels(*first, ChatReplied(1, "so"), UserSaid("and?"), prompt, *result(3, "x\ny"), ChatReplied(2, "no"))
+    assert again[: len(replied)] == replied
+    assert again[-4:] == [("You", "and?"), turn[1], ("Reply", "no"), ("Result", "⋯ 2 lines of read_file")]
 
 
-@pytest.mark.parametrize("text", ["```\n# no heading\n> no quote", "~~~\n# no heading\n```\n> no quote"])
-def test_an_open_fence_holds_the_rest(text: str) -> None:
-    assert {block.tone for block in reply_blocks(text)} == {Tone.ACCENT}
+def test_results_of_a_message_without_reply_stay_where_they_are() -> None:
+    prompt = PromptBuilt(1, Purpose.CHAT, 2, 10, "sha")
+    told = labels(
+        *(ChatStarted(2), UserSaid("why?"), prompt, *result(1, "a\nb"), AbortAsked("stopped")),
+        *(UserSaid("and?"), prompt, ChatReplied(1, "so")),
+    )
+    assert [label for label, _ in told[-6:]] == ["Prompt", "Result", "Abort", "You", "Prompt", "Reply"]
 
 
 def test_a_long_reply_is_bounded() -> None:
-    assert sum(len(block.text) for block in reply_blocks("x" * 10_000_000)) < 500_000
+    assert sum(len(block.text) for block in chat_blocks(ChatReplied(1, "x" * 10_000_000))) < 500_000
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Steps pane: the transcript of a session, growing at its end."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from textual.message import Message
@@ -8,6 +9,9 @@ from agent_workbench.core.checks.failure_tree import CodePlace
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.tui.widgets.markdown_rows import CodeColours, markdown_rows
+from agent_workbench.tui.widgets.rows import Row, block_rows, entry_rows
+from agent_workbench.views.blocks import Block, Entry
 from agent_workbench.views.transcript.transcript import StepsView
 
 
@@ -28,11 +32,40 @@ class StepsPane(EntryList):
     def __init__(self) -> None:
         super().__init__(id="steps")
         self.show_title("2 Steps")
+        self._colours = CodeColours()
 
     def show(self, view: StepsView) -> None:
         """Show the transcript and the entries that may still change."""
         self.show_title(f"2 {view.title}")
+        selected = self.selected
         self.show_entries(view.transcript.entries, view.unsettled, empty=view.empty)
+        if selected is not None and self.selected is not selected:
+            # A result that went below the reply stays selected.
+            number = self._number_of(selected.key)
+            self.cursor = number if number >= 0 else self.cursor
+
+    def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
+        expanded = self.is_expanded(entry)
+        return entry_rows(entry, number, width, self.label_cells, expanded=expanded, rows_of=self._block_rows)
+
+    def _block_rows(self, block: Block, item: int, width: int, label_cells: int, expanded: bool) -> Iterator[Row]:
+        if block.markdown:
+            return markdown_rows(block, item, width, label_cells, expanded, self._colours)
+        return block_rows(block, item, width, label_cells, expanded)
+
+    def rows_changed(self, first: int = 0) -> None:
+        super().rows_changed(first)
+        if self._colours.wanted and self.is_mounted:
+            self.run_worker(self._highlight(), group="colours")
+
+    async def _highlight(self) -> None:
+        await self._colours.highlight(dark=self.app.current_theme.dark)
+        self.lay_out_again()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self._colours.dark not in (None, self.app.current_theme.dark):
+            self.run_worker(self._highlight(), group="colours")
 
     def action_go_to_failure(self) -> None:
         """Go to the place of the selected failure; if none is selected, select the first failure of the newest run."""
@@ -51,7 +84,10 @@ class StepsPane(EntryList):
 
     def go_to(self, key: str) -> None:
         """Select an entry and scroll it to the top."""
-        number = next((at for at, entry in enumerate(self.entries) if entry.key == key), None)
-        if number is not None:
+        number = self._number_of(key)
+        if number >= 0:
             self.select(number)
             self.scroll_to_selected()
+
+    def _number_of(self, key: str) -> int:
+        return next((at for at, entry in enumerate(self.entries) if entry.key == key), -1)

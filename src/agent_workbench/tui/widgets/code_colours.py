@@ -17,12 +17,15 @@ def plain_lines(text: str) -> Lines:
     return [[(line, Tone.PLAIN)] for line in text.split("\n")]
 
 
-def coloured_lines(path: str, text: str, dark: bool) -> Lines:
-    """Return the highlighted lines of `text`; the first call loads lexers and is slow, so run it in a thread."""
+def coloured_lines(path: str, text: str, dark: bool, language: str = "") -> Lines:
+    """Return the highlighted lines of `text`; the first call loads lexers and is slow, so run it in a thread.
+
+    The language is guessed from the path if it is not given.
+    """
     from rich.console import Console
     from rich.syntax import Syntax
 
-    lexer = Syntax.guess_lexer(path, text)
+    lexer = language or Syntax.guess_lexer(path, text)
     code = Syntax(text, lexer, theme="monokai" if dark else "friendly", background_color="default").highlight(text)
     console = Console(width=10, force_terminal=False)
     code.rstrip()

@@ -1,6 +1,6 @@
 """Rows of text: entries wrapped to a width, in tones, ready to be drawn one by one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from msgspec import Struct
@@ -12,6 +12,8 @@ from agent_workbench.views.blocks import Block, Entry, Tone
 
 Span = tuple[str, Tone | Style]
 INDENT_CELLS = 2
+BlockRows = Callable[[Block, int, int, int, bool], Iterator["Row"]]
+"""Layout of a block: item, width, cells of the label, and whether it is expanded."""
 _JOINER = "\u200d"
 _UNJOINED_CELLS = {"\ufe0f": 1, **dict.fromkeys("\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff", 2)}
 SIGNS = {Tone.ADDED: "+", Tone.REMOVED: "-"}
@@ -58,10 +60,10 @@ class Row(Struct, frozen=True):
 
 def wrap(line: str, width: int) -> Iterator[str]:
     """Yield `line` in parts of at most `width` cells, broken after words where possible; nothing is left out."""
-    return (piece for _, piece in _linked(line, width))
+    return (piece for _, piece in linked(line, width))
 
 
-def _linked(line: str, width: int) -> Iterator[tuple[str, str]]:
+def linked(line: str, width: int) -> Iterator[tuple[str, str]]:
     """Yield the parts of a line, each after the spaces that were dropped at the break before it."""
     at, link = 0, "\n"
     while (fits := _fitting(line, at, width)) < len(line):
@@ -107,26 +109,30 @@ def _cluster_start(text: str, number: int, least: int) -> int:
     return number
 
 
-def entry_rows(entry: Entry, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
+def entry_rows(
+    entry: Entry, item: int, width: int, label_cells: int, *, expanded: bool, rows_of: "BlockRows | None" = None
+) -> Iterator[Row]:
     """Yield the rows of an entry; folded blocks say how many lines are hidden.
 
-    Labels that would take more than a quarter of the width get a row of their own.
+    Labels that would take more than a quarter of the width get a row of their own. `rows_of` yields the rows of a block
+    (None: `block_rows`).
     """
+    rows_of = rows_of or block_rows
     above = width < 4 * label_cells
     for number, block in enumerate(entry.blocks):
         if block.space_before and (item > 0 or number > 0):
             yield Row((("", Tone.PLAIN),), item if number else -1)
         if not above:
-            yield from block_rows(block, item, width, label_cells, expanded=expanded)
+            yield from rows_of(block, item, width, label_cells, expanded)
             continue
-        rows = block_rows(replace(block, label=""), item, width, INDENT_CELLS, expanded=expanded)
+        rows = rows_of(replace(block, label=""), item, width, INDENT_CELLS, expanded)
         if block.label:
             yield Row(((block.label, block.label_tone),), item, lead=cell_len(block.label))
             yield from (replace(row, link="") for row in islice(rows, 1))
         yield from rows
 
 
-def block_rows(block: Block, item: int, width: int, label_cells: int, *, expanded: bool) -> Iterator[Row]:
+def block_rows(block: Block, item: int, width: int, label_cells: int, expanded: bool) -> Iterator[Row]:
     """Yield the rows of a block, with its label beside the first one."""
     label_cells += block.indent
     room = max(8, width - label_cells)
@@ -135,7 +141,7 @@ def block_rows(block: Block, item: int, width: int, label_cells: int, *, expande
         cut = (line if cell_len(line) <= room else f"{line[: _fitting(line, 0, room - 1)]}…" for line in lines)
         pieces = [("\n", piece) for piece in cut]
     else:
-        pieces = [piece for line in lines for piece in _linked(line, room)]
+        pieces = [piece for line in lines for piece in linked(line, room)]
     held_back = 0
     if block.fold_lines and not expanded and len(pieces) > block.fold_lines + 1:
         held_back = len(pieces) - block.fold_lines

@@ -19,6 +19,7 @@ class ThemeStyle(Struct, frozen=True):
     behind: str = ""
     behind_percent: int = 100
     struck: bool = False
+    italic: bool = False
 
 
 LOOKS = {
@@ -40,6 +41,8 @@ LOOKS = {
     Tone.KEY: ThemeStyle("text-accent"),
     Tone.RULE: ThemeStyle(text_percent=22),
     Tone.GONE: ThemeStyle(text_percent=62, struck=True),
+    Tone.CODE: ThemeStyle("text-accent"),
+    Tone.EMPHASIS: ThemeStyle(italic=True),
     Tone.HIT: ThemeStyle(bold=True, behind="warning", behind_percent=35),
 }
 CURSOR = ThemeStyle(behind="primary", behind_percent=28)
@@ -131,6 +134,7 @@ class Tones(dict[Tone | ThemeStyle, Style]):
             bgcolor=behind.rich_color if behind is not None else None,
             bold=look.bold or None,
             strike=look.struck or None,
+            italic=look.italic or None,
         )
 
     def _unmixed(self, look: ThemeStyle) -> Style:
@@ -138,7 +142,8 @@ class Tones(dict[Tone | ThemeStyle, Style]):
         if not look.behind:
             dim = look.text_percent < 100 or None
             color, struck = self._color(look.text).rich_color, look.struck or None
-            return Style(color=color, dim=dim, bold=look.bold or None, strike=struck)
+            italic = look.italic or None
+            return Style(color=color, dim=dim, bold=look.bold or None, strike=struck, italic=italic)
         color = self._color(look.behind).rich_color
         reverse = look.behind_percent == 100 or look in (CURSOR, SELECTED) or None
         bold = look.bold or look == CURSOR_BLURRED or None

@@ -121,6 +121,10 @@ class EntryContext(Protocol):
         """Purpose of the last prompt."""
 
     @property
+    def tool(self) -> str:
+        """Tool of the last call."""
+
+    @property
     def other_endpoint(self) -> str:
         """Endpoint of the last answer if it is not the usual one, else empty."""
 
@@ -258,6 +262,9 @@ def _result_blocks(event: ActionFinished, before: EntryContext) -> list[Block]:
     cut = f"\n… {event.cut_bytes:,} more bytes were cut" if event.cut_bytes else ""
     if event.result is not ActionResult.OK:
         return [Block(f"{RESULTS[event.result]}: {text}{cut}", Tone.BAD, "Result", Tone.BAD, fold_lines=FOLD_LINES)]
+    if before.purpose is Purpose.CHAT and "\n" in text:
+        lines = counted_text(text.count("\n") + 1, "line")
+        return [Block(text + cut, label="Result", folded=f"⋯ {lines} of {sanitize_line(before.tool, 60)}")]
     return [Block(text + cut, Tone.PLAIN, "Result", fold_lines=FOLD_LINES, clips=True)] if text else []
 
 

@@ -9,9 +9,12 @@ from msgspec.structs import replace as replaced
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import (
     ActionFinished,
+    ActionProposed,
+    ChatReplied,
     ChatStarted,
     ContextCompacted,
     EndpointPassed,
+    Event,
     ModelAnswered,
     ModelObserved,
     PatchApplied,
@@ -50,7 +53,8 @@ class Transcript(Struct, frozen=True):
     `outcome_shown`: the outcome of the running action was already shown. `purpose` is that of the last prompt. `unread`
     are the user's messages that no prompt holds yet. `usual_endpoint` normally answers the executor with `usual_model`;
     `other_endpoint` gave the last answer if it is another one. `baseline` are the running task's checks before any
-    change, `root` is the folder in which they run. `checked`: checks ran on the newest content of the task.
+    change, `root` is the folder in which they run. `checked`: checks ran on the newest content of the task. `tool`
+    is the one called last. `results` are those of a chat since the newest message, which go below the reply.
     """
 
     entries: GrowingTuple[Entry] = field(default_factory=GrowingTuple)
@@ -64,6 +68,8 @@ class Transcript(Struct, frozen=True):
     other_endpoint: str = ""
     baseline: tuple[CheckResult, ...] | None = None
     root: str = ""
+    tool: str = ""
+    results: tuple[Entry, ...] = ()
 
     def name_of(self, event: ModelAnswered) -> str:
         """Return the endpoint of an answer, empty if it is the usual one."""
@@ -118,7 +124,24 @@ def extend_transcript(before: Transcript, recorded: Recorded) -> Transcript:
         said = isinstance(recorded.event, UserSaid) and before.purpose is not Purpose.CHAT
         unread = (*after.unread, entry) if said else after.unread
         after = replace(after, unread=unread, entries=after.entries if said else after.entries.plus(entry))
+        if before.purpose is Purpose.CHAT:
+            after = _with_results(after, recorded.event, entry)
     return _note(after, recorded)
+
+
+def _with_results(chat: Transcript, event: Event, newest: Entry) -> Transcript:
+    """Return the transcript of a chat after its newest entry. The results of calls are put below the reply."""
+    if isinstance(event, ActionFinished):
+        return replace(chat, results=(*chat.results, newest))
+    if isinstance(event, UserSaid):
+        return replace(chat, results=())
+    if not isinstance(event, ChatReplied) or not chat.results:
+        return chat
+    moved = {each.key for each in chat.results}
+    first = next(at for at in range(len(chat.entries) - 1, -1, -1) if chat.entries[at].key == chat.results[0].key)
+    stays = tuple(each for each in chat.entries[first:] if each.key not in moved)
+    entries = _plus(GrowingTuple(chat.entries[:first]), (*stays, *chat.results))
+    return replace(chat, entries=entries, results=())
 
 
 def _plus(entries: GrowingTuple[Entry], more: tuple[Entry, ...]) -> GrowingTuple[Entry]:
@@ -157,6 +180,8 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
             step = transcript.step if transcript.purpose in ASIDE else event.step
             by, usual = transcript.name_of(event), transcript.usual_endpoint or event.endpoint
             return replace(transcript, step=step, other_endpoint=by, usual_endpoint=usual)
+        case ActionProposed():
+            return replace(transcript, tool=event.proposal.tool)
         case ActionFinished():
             return replace(transcript, outcome_shown=False)
         case SessionResumed():
