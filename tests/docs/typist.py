@@ -23,6 +23,7 @@ from tests.e2e.terminal import RULED
 
 WAIT_SECONDS = 300.0
 QUIET_SECONDS = 0.2
+FRAME_SECONDS = 2.0
 COLUMNS, ROWS = 80, 24
 # Shows the exit code of a command that failed.
 PROMPT = "${?#0}$ "
@@ -128,12 +129,20 @@ class Typist:
     def _press(self, keys: Keys, *, leaves: bool) -> None:
         for number, row in enumerate(keys.rows):
             for key in row.keys if number else ():
+                self._read_frame()
                 self._pause = self._reading_seconds
                 self._type(NAMES.get(key, key), whole=key in NAMES)
             if leaves and number + 1 == len(keys.rows):
                 self._until(self._at_prompt, "the prompt")
                 continue
             self._until_shown(row.words, NAMES.get(row.keys[-1], row.keys[-1]) if number else "")
+
+    def _read_frame(self) -> None:
+        """Read what is still to come of a screen that somebody reads: its words may come before the rest of it."""
+        deadline = time.monotonic() + FRAME_SECONDS
+        while self._reading_seconds and time.monotonic() < deadline and self._selector.select(QUIET_SECONDS):
+            if not self._read():
+                return
 
     def _until_shown(self, words: Sequence[str], key: str) -> None:
         """Wait until all words are on the screen; press `key` again where the gate says that it came too quickly."""
