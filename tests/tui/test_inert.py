@@ -22,6 +22,8 @@ from agent_workbench.core.events import (
     ActionRejected,
     ActionResult,
     Author,
+    ChatReplied,
+    ChatStarted,
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
@@ -121,6 +123,15 @@ def foreign_plan() -> tuple[Event, ...]:
     )
 
 
+def foreign_chat() -> tuple[Event, ...]:
+    """Return a chat whose reply is Markdown that is as bad as can be."""
+    reply = f"# {BAD}\n- {BAD}\n- [@click=app.approve]press[/]\n\n[{BAD}](http://evil.example)\n\n```{BAD}\n{BAD}\n```\n|{BAD}|\n|-|\n|{BAD}|\n"
+    return (
+        *(*runs.opening(), ChatStarted(2), UserSaid(BAD), CodeRetrieved(BAD, (Chunk(BAD, 1, 1, BAD, 1.0),))),
+        *(PromptBuilt(1, Purpose.CHAT, 2, 10, BAD), ChatReplied(1, reply)),
+    )
+
+
 LIVES = {
     "waiting": Live(),
     "thinking": Live(activity=BAD, streaming=Streaming(thought=BAD)),
@@ -137,6 +148,8 @@ def session_of(case: str) -> ScriptedSession:
         return ScriptedSession(*foreign_plan())
     if case == "planning":
         return ScriptedSession(*foreign_plan()[:-1]).show(Live(activity=BAD, streaming=Streaming(BAD, 1, 1.0)))
+    if case == "chat":
+        return ScriptedSession(*foreign_chat())
     events = foreign() if case in ("waiting", "notice", "question") else foreign()[:-1]
     if case == "trouble":
         return ScriptedSession(*foreign()[:-1], TroubleMet(BAD, BAD, BAD))
@@ -144,7 +157,7 @@ def session_of(case: str) -> ScriptedSession:
     return session.as_replay() if case == "replay" else session
 
 
-CASES = (*LIVES, "trouble", "replay", "plan", "planning")
+CASES = (*LIVES, "trouble", "replay", "plan", "planning", "chat")
 
 
 def what_acts(bench: Driver) -> list[str]:
@@ -263,7 +276,7 @@ async def read_from_pty(case: str) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["waiting", "diff", "running", "trouble"])
+@pytest.mark.parametrize("case", ["waiting", "diff", "running", "trouble", "chat"])
 async def test_nothing_foreign_reaches_a_real_terminal(case: str) -> None:
     written = await read_from_pty(case)
     text = written.decode("utf-8")
