@@ -13,7 +13,7 @@ from agent_workbench.adapters.forge.gitea import GiteaForge
 from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState, Forge, ForgeComment, ForgeIssue
-from agent_workbench.core.settings.forge import ForgeSettings
+from agent_workbench.core.settings.worker import ForgeSettings
 from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer, gitea_server, labelled
 from tests.fakes.stores import MemoryForge
 

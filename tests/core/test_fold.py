@@ -18,7 +18,7 @@ from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, Proposal, ProposalStage, Verdict
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from tests.strategies import events, recorded

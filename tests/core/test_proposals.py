@@ -3,9 +3,8 @@ from msgspec.structs import fields, replace
 
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.plan.proposed import ProposedPlan
-from agent_workbench.core.playbooks.access import PlaybookRun, RunAccess
+from agent_workbench.core.playbooks.access import PlaybookRequest, PlaybookRun, RunAccess
 from agent_workbench.core.playbooks.recap import HostRecap
-from agent_workbench.core.playbooks.requests import PlaybookRequest
 from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal, SimilarNote, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission

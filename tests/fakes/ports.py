@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import ConfigError, ModelError, PlanError, WorkbenchError
 from agent_workbench.core.events import SkillText
-from agent_workbench.core.history.past_actions import PastAction, PastActions
+from agent_workbench.core.history.mode_approvals import PastAction, PastActions
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import (
     AnswerCost,
@@ -32,7 +32,7 @@ from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 from agent_workbench.core.repo.workspace import CommandOutcome, ResourceUse, SandboxFacts
-from agent_workbench.core.rules.stored_rules import StoredRule
+from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin, SkillPlace
 

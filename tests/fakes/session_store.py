@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from agent_workbench.core.backlog import Backlog
+from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.errors import JournalError, LockedError, UsageError
 from agent_workbench.core.events import (
     ActionDecided,

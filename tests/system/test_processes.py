@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from agent_workbench.core.errors import ShellError
-from agent_workbench.core.ports.server_processes import StandardStreams
+from agent_workbench.core.ports.tools import StandardStreams
 from agent_workbench.system.processes import SupervisedProcess, spawn
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}

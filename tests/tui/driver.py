@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.core.dispatch.plan_work import PlanWork
+from agent_workbench.core.dispatch.progress import PlanWork
 from agent_workbench.core.events import Event
 from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.inbox import InboxItem

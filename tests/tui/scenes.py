@@ -36,7 +36,7 @@ from agent_workbench.core.events import (
     TroubleMet,
     UserSaid,
 )
-from agent_workbench.core.history.past_actions import PastAction, PastActions
+from agent_workbench.core.history.mode_approvals import PastAction, PastActions
 from agent_workbench.core.intents import CompleteCode, Intent, ListPastActions, OpenFile, PreviewPrompt
 from agent_workbench.core.intents.outcomes import (
     CodeCompleted,
@@ -53,7 +53,7 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import PathScope, Plan, PlanPiece, Task, TaskDraft, TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, SummaryEstimate, Verdict
 from agent_workbench.core.repo.retrieval import Completion, IndexStatus
-from agent_workbench.core.rules.stored_rules import RuleScope
+from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

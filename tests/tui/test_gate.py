@@ -16,7 +16,7 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     TroubleMet,
 )
-from agent_workbench.core.history.past_actions import PastAction, PastActions
+from agent_workbench.core.history.mode_approvals import PastAction, PastActions
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import (
     AbortTask,
@@ -34,7 +34,7 @@ from agent_workbench.core.intents.outcomes import PastActionsFound
 from agent_workbench.core.live import Live
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
-from agent_workbench.core.rules.stored_rules import RuleScope
+from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS
 from tests.fakes import runs

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.dispatch.plan_work import Cancelled
 from agent_workbench.core.dispatch.preparation import Dispatch, PlanApproval, PreparedTask, TaskRemark
-from agent_workbench.core.dispatch.progress import PlanProgress, TaskCost, TaskProgress, TaskState
+from agent_workbench.core.dispatch.progress import Cancelled, PlanProgress, TaskCost, TaskProgress, TaskState
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.intents.plan import OpenPlan, ProposePlan

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from agent_workbench.acp.tool_calls import text_content
 from agent_workbench.core.proposals import ACP
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 if TYPE_CHECKING:
     from acp.agent.connection import AgentSideConnection

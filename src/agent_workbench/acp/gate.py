@@ -16,7 +16,7 @@ from agent_workbench.acp.gate_question import (
 )
 from agent_workbench.core.intents import ApproveProposal, ChangeRule, Intent, RejectProposal, SkipProposal
 from agent_workbench.core.intents.outcomes import Refused
-from agent_workbench.core.rules.stored_rules import RuleScope
+from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.text.markdown import literal
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from agent_workbench.acp.tool_calls import (
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.proposals import Proposal, shown_sha
-from agent_workbench.core.rules.offers import is_wide, offered_rules
-from agent_workbench.core.rules.rule_text import rule_words
+from agent_workbench.core.rules.matching import is_wide, offered_rules, rule_words
 from agent_workbench.core.settings import Rule
 from agent_workbench.core.text.markdown import fenced_whole
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole

@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from acp import schema as wire
 
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.mentions import mention_of
-from agent_workbench.core.text.messages import quoted
 
 Block = (
     wire.TextContentBlock

@@ -20,7 +20,7 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.version import __version__
 
 NAME, TITLE = "agent-workbench", "Agent Workbench"

@@ -82,7 +82,7 @@ async def merge_shown(invocation: Invocation, shown: ShownMerge, tell: Callable[
 
     Raises `TargetMoved` if it would be another merge now, `WorkspaceError` if something prevents it.
     """
-    from agent_workbench.core.uninterrupted import uninterrupted
+    from agent_workbench.core.background import uninterrupted
 
     async def merge() -> None:
         repo = (await find_repo(invocation)).repository

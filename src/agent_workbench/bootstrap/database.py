@@ -16,12 +16,12 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.ids import TaskId
     from agent_workbench.core.plan.needs import Needs
     from agent_workbench.core.ports.audit_index import AuditProofs
+    from agent_workbench.core.ports.model import Spending
     from agent_workbench.core.ports.shared_state import SessionRefs
-    from agent_workbench.core.ports.spending import Spending
     from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.ports.task_queue import QueuedTask
     from agent_workbench.core.settings import Settings
-    from agent_workbench.core.settings.database import DatabaseSettings
+    from agent_workbench.core.settings.worker import DatabaseSettings
 
 
 def shared_database(repo: "SharingRepo", settings: "DatabaseSettings") -> "Database":

@@ -7,7 +7,7 @@ from agent_workbench.core.errors import ConfigError
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.ports.forge import Forge, ForgeRemote
-    from agent_workbench.core.settings.forge import ForgeSettings
+    from agent_workbench.core.settings.worker import ForgeSettings
     from agent_workbench.system.locks import FileLock
 
 

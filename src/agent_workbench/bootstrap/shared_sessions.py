@@ -25,7 +25,7 @@ from agent_workbench.system.user_dirs import state_dir
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.shared_resources import SharingRepo
-    from agent_workbench.core.backlog import Backlog
+    from agent_workbench.core.database_report import Backlog
     from agent_workbench.core.ids import SessionId
     from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.settings import Settings

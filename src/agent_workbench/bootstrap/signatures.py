@@ -8,7 +8,7 @@ from agent_workbench.bootstrap.commands import KEYS
 if TYPE_CHECKING:  # loaded where a database is set
     from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures
     from agent_workbench.bootstrap.shared_resources import SharingRepo
-    from agent_workbench.core.settings.database import DatabaseSettings
+    from agent_workbench.core.settings.worker import DatabaseSettings
 
 ALLOWED = "allowed_signers"
 

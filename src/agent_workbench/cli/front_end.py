@@ -19,7 +19,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
     from agent_workbench.api.sessions.session_host import LocalSessionHost
-    from agent_workbench.core.dispatch.plan_work import PlanWork
+    from agent_workbench.core.dispatch.progress import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.tui.app import WorkbenchApp

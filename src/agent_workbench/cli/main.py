@@ -155,7 +155,7 @@ class CommandParser(argparse.ArgumentParser):
         """Raise `UsageError` for a word that is none of the known ones, with the nearest of them."""
         if action.choices is None or value in action.choices:
             return
-        from agent_workbench.core.text.messages import did_you_mean, quoted
+        from agent_workbench.core.text.amounts import did_you_mean, quoted
 
         known = [str(each) for each in action.choices if each not in {verb.name for verb in SHORT_FORMS}]
         near = did_you_mean(str(value), known)

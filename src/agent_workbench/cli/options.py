@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -21,7 +21,7 @@ from agent_workbench.config.schema import (
 from agent_workbench.config.value_checks import canonical_value, removed_value_advice, value_problem
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlScalar, YamlSequence
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, join, read_value
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agent_workbench.config.layers import Layer, SourcedValue
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings.models import SHORT_FORM
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 
 GROUP = "endpoints."
 ROLES = "roles."

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from agent_workbench.core.rules.matching import rule_problem
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
 from agent_workbench.core.settings.worker import MOST_JOBS
-from agent_workbench.core.text.amounts import time_seconds
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted, time_seconds
 
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)

@@ -2,8 +2,8 @@
 
 from msgspec import Struct, field
 
-from agent_workbench.core.backlog import Backlog
 from agent_workbench.core.consult.attempts import EndpointTier
+from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.replay_marks import Marks
 from agent_workbench.core.ids import TaskId

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 SUFFIX = ".gguf"
 USUAL = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "Q8_0")

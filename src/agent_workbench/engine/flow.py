@@ -13,8 +13,7 @@ from agent_workbench.core.proposals import Proposal, ProposalStage, is_person
 from agent_workbench.core.settings import Limits, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.chat import Chat
-from agent_workbench.core.state.note_offer import NoteOffer
-from agent_workbench.core.state.planning import Planning
+from agent_workbench.core.state.planning import NoteOffer, Planning
 from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.tools.spec import REWRITE

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from agent_workbench.core.errors import UsageError, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.core.version import __version__
 from agent_workbench.mcp.prompts import listed_prompts, prompt_text

@@ -10,7 +10,7 @@ from msgspec import Struct
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import session_id
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 SCHEME = "agent://"
 PLAN = f"{SCHEME}plan"

@@ -16,7 +16,7 @@ from typing import IO, Self
 from msgspec import Struct
 
 from agent_workbench.core.errors import ShellError
-from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
+from agent_workbench.core.ports.tools import NOTHING, StandardStreams
 from agent_workbench.system.command_bounds import COMMAND_MARK
 
 # Enough for the start of Python on a machine under load.

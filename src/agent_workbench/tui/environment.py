@@ -7,7 +7,7 @@ from msgspec import Struct
 
 # Types only: this is loaded before the first frame.
 if TYPE_CHECKING:
-    from agent_workbench.core.dispatch.plan_work import PlanWork
+    from agent_workbench.core.dispatch.progress import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.ports.machine import Desktop
 

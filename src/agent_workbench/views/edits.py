@@ -1,7 +1,7 @@
 """Edits that a task names, a line each."""
 
 from agent_workbench.core.plan import Task, TaskEdit
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 MOST_SHOWN = 20

@@ -4,7 +4,7 @@ import pytest
 
 from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.forge.gitea import GiteaForge
-from agent_workbench.core.settings.forge import ForgeSettings
+from agent_workbench.core.settings.worker import ForgeSettings
 from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer, gitea_server
 
 

@@ -6,7 +6,7 @@ from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.forge.gitea import GiteaForge
 from agent_workbench.adapters.forge.gitea_answers import GiteaUser
 from agent_workbench.core.errors import ConfigError, ForgeError, error_text
-from agent_workbench.core.settings.forge import ForgeSettings
+from agent_workbench.core.settings.worker import ForgeSettings
 from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.journal.redaction import Redactor, environment_redactor
-from agent_workbench.core.text.token_shapes import TOKENS
+from agent_workbench.core.text.secrets import TOKENS
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from agent_workbench.config.trust.trust_store import TrustStore
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError, TrustError
 from agent_workbench.core.events import ActionDecided, ActionProposed, SessionStarted
-from agent_workbench.core.history.past_actions import PastActions
+from agent_workbench.core.history.mode_approvals import PastActions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents.nodes import DocumentError
 

@@ -14,7 +14,7 @@ from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.settings.forge import ForgeSettings
+from agent_workbench.core.settings.worker import ForgeSettings
 from tests.api.forge.scene import CHANGE, DIFF, TASK, Scene
 from tests.fakes.gitea_server import AGENT, LABEL, REPO, GiteaServer
 

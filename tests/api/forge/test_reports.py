@@ -22,7 +22,7 @@ from agent_workbench.core.plan import TaskOrigin, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerLine
-from agent_workbench.core.settings.forge import ReportPart
+from agent_workbench.core.settings.worker import ReportPart
 from tests.api.forge.scene import CHANGE, TASK, Scene
 from tests.contracts.clocks import SetClock
 from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer

@@ -12,8 +12,8 @@ from agent_workbench.bootstrap.commands import KEYS, command_shell, held_credent
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.settings import SandboxSettings, Settings
-from agent_workbench.core.settings.database import DatabaseSettings
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings
+from agent_workbench.core.settings.worker import DatabaseSettings
 from agent_workbench.system.user_dirs import state_dir
 from tests.sandbox import USUAL_PATH
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agent_workbench.core.forge.issue_reference import issue_of, tag_name
+from agent_workbench.core.forge.issue_task import issue_of, tag_name
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskOrigin
 

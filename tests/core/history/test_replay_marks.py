@@ -14,7 +14,7 @@ from agent_workbench.core.history.replay_pace import (
     slower,
     wait_seconds,
 )
-from agent_workbench.core.state.fold_snapshots import STRIDE, FoldSnapshots
+from agent_workbench.core.state.growing_tuple import STRIDE, FoldSnapshots
 from agent_workbench.views.sessions.timeline import AFTER, BEFORE, HERE, cell_of, seq_at, view_timeline, with_position
 from tests.fakes import runs
 

@@ -3,8 +3,8 @@
 import pytest
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.knowledge.note_names import auto_name, note_name
 from agent_workbench.core.knowledge.note_text import NoteHead, compose_note, excerpt_of, read_head
+from agent_workbench.core.knowledge.notes import auto_name, note_name
 
 
 @pytest.mark.parametrize(

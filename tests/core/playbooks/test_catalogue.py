@@ -5,9 +5,8 @@ import pytest
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.playbooks.access import MOST_LOADED, loaded_files
 from agent_workbench.core.playbooks.catalogue import may_be_playbook, read_playbook
-from agent_workbench.core.playbooks.names import role_name, service_name
 from agent_workbench.core.playbooks.recap import MOST_HOSTS, HostRecap, is_clean, read_recap, summary
-from agent_workbench.core.playbooks.scaffold import checked_values, scaffold_paths
+from agent_workbench.core.playbooks.scaffold import checked_values, role_name, scaffold_paths, service_name
 
 TEXT = """---
 # agent:service=uptime-kuma

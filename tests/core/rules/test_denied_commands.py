@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.rules.command_lines import programs_of
-from agent_workbench.core.rules.denied_commands import MAX_CHARS, denial, pattern_fault
-from agent_workbench.core.rules.expression_globs import globs_of
+from agent_workbench.core.rules.denied_commands import MAX_CHARS, denial, globs_of, pattern_fault
 
 FORCE = ("git push*--force*",)
 

@@ -4,12 +4,18 @@ import pytest
 
 from agent_workbench.core.events import ActionDecided, ActionProposed, Event, ProposalReplaced
 from agent_workbench.core.events.plan import Author
-from agent_workbench.core.history.past_actions import PastActions, session_actions, would_be_allowed
+from agent_workbench.core.history.mode_approvals import PastActions, session_actions, would_be_allowed
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.rules.matching import rule_allows, rule_problem, runs_only, source_tool
-from agent_workbench.core.rules.offers import is_wide, offered_rules
-from agent_workbench.core.rules.rule_text import rule_words
+from agent_workbench.core.rules.matching import (
+    is_wide,
+    offered_rules,
+    rule_allows,
+    rule_problem,
+    rule_words,
+    runs_only,
+    source_tool,
+)
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.tools.permissions import CALLS
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agent_workbench.core.text.chat_markers import without_chat_markers
+from agent_workbench.core.text.sanitizer import without_chat_markers
 
 MARKERS = (
     *("<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<|endoftext|>", "<｜User｜>", "<|"),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.text.messages import TITLE_CHARS, short_title
+from agent_workbench.core.text.amounts import TITLE_CHARS, short_title
 
 WORDS = "Make total() respect the quantity of each line"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.yaml_documents.nodes import (
     CollectionEnd,
     CollectionStart,

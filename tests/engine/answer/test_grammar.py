@@ -13,7 +13,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Message, ModelRequest, Role, StopCause
 from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules, new_file_rules
-from agent_workbench.core.patch.grammar.editable_file import EditableFile
+from agent_workbench.core.patch.grammar.hunk_rules import EditableFile
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
 from agent_workbench.core.patch.rewrite.piece_grammar import piece_rules

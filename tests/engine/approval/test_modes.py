@@ -20,8 +20,8 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, ChangeMode, Leave
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.proposals import MERGE, Proposal, Verdict, shown_sha
+from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.rules.modes import MODE_RULES, ActiveMode, decided_in, next_mode
-from agent_workbench.core.rules.stored_rules import RuleScope
 from agent_workbench.core.settings import Approval, ApprovalMode, Approvals, Permission, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.permissions import CALLS

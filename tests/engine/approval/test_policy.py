@@ -33,9 +33,7 @@ from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Constraints, PathScope
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import SandboxFacts
-from agent_workbench.core.rules.matching import source_tool
-from agent_workbench.core.rules.rule_text import decided_by
-from agent_workbench.core.rules.stored_rules import RuleScope
+from agent_workbench.core.rules.matching import RuleScope, decided_by, source_tool
 from agent_workbench.core.settings import (
     Approval,
     Approvals,

@@ -12,7 +12,7 @@ from agent_workbench.core.patch.hashes import patch_hash
 from agent_workbench.core.patch.selection.partial_patch import leave_out
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import MAX_DIFF_LINES, Proposal, is_too_long, shown_sha, unreviewed_paths
-from agent_workbench.core.rules.stored_rules import RuleScope
+from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
 from agent_workbench.views.gate.diff_pane import DiffView, view_diff
 from agent_workbench.views.gate.gate_bar import view_gate

@@ -29,7 +29,7 @@ from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.workspace import WorkspaceFacts
-from agent_workbench.core.state.fold_snapshots import STRIDE
+from agent_workbench.core.state.growing_tuple import STRIDE
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.replay import playback as replay
 from agent_workbench.engine.replay.playback import Pace, Playback

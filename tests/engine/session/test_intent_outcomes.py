@@ -73,7 +73,7 @@ from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.repo.workspace import MergeMethod
-from agent_workbench.core.rules.stored_rules import RuleScope
+from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import OPEN, SESSION, T1, a_stage

@@ -24,7 +24,7 @@ from agent_workbench.core.events import (
     TaskMerged,
     TaskRolledBack,
 )
-from agent_workbench.core.history.past_actions import PastAction
+from agent_workbench.core.history.mode_approvals import PastAction
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.intents import (
     AbortTask,
@@ -44,7 +44,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod, MergePreview, WorkspaceRequest
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import Phase
 from tests.adapters.git.fingerprint import fingerprint

@@ -12,7 +12,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionDecided, ActionFinished, ActionRejected, ApprovalChanged, TaskStarted
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.offers import offered_rules
+from agent_workbench.core.rules.matching import offered_rules
 from agent_workbench.core.settings import DEFAULT_TOOLS, SKILL_TOOLS, Approval, Permission, Settings
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.engine.replay.rerun import rerun

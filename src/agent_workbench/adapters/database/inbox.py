@@ -17,7 +17,7 @@ from agent_workbench.core.inbox.signed_decisions import decision_message, decisi
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.signed import SignedPurpose, SignedText
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 CHANNEL = "agent_decisions"
 MOST_ROWS = 1_000

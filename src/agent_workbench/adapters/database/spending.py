@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Connection, Database
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.ports.spending import Reservation, Spending, SpendingCapReached
+from agent_workbench.core.ports.model import Reservation, Spending, SpendingCapReached
 from agent_workbench.core.settings.models import MAX_DOLLARS
 
 # A count in whole billionths, as in the machine's own ledger.

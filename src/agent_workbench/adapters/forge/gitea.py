@@ -21,7 +21,7 @@ from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.forge.issue_task import text_sha
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
-from agent_workbench.core.settings.forge import ForgeSettings
+from agent_workbench.core.settings.worker import ForgeSettings
 
 PAGE = 50
 MOST_PAGES = 20

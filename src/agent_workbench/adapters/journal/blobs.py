@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_workbench.adapters.journal.session_files import BLOBS, read_regular
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events.codec import MAX_DEPTH, JsonObject
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 

@@ -12,7 +12,7 @@ from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.events import ActionDecided, Event, ModelAnswered, Recorded
 from agent_workbench.core.events.codec import MAX_DEPTH, decode_event
-from agent_workbench.core.history.past_actions import PastAction, PastActions, session_actions
+from agent_workbench.core.history.mode_approvals import PastAction, PastActions, session_actions
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.settings import Permission

@@ -14,7 +14,7 @@ from agent_workbench.core.errors import JournalError, StorageError, UsageError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SESSION_ID, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.text.messages import short_title
+from agent_workbench.core.text.amounts import short_title
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.system.locks import lock_holder
 from agent_workbench.system.regular_files import open_regular

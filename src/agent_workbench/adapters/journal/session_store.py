@@ -27,7 +27,7 @@ from agent_workbench.adapters.journal.session_list import (
 )
 from agent_workbench.adapters.journal.tombstones import Tombstones
 from agent_workbench.adapters.journal.writer import JournalWriter
-from agent_workbench.core.backlog import Backlog
+from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.errors import JournalError, LockedError, TrustError, UsageError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport

@@ -25,7 +25,7 @@ from agent_workbench.adapters.mcp.messages import (
     Request,
 )
 from agent_workbench.core.errors import ToolError
-from agent_workbench.core.ports.server_processes import ServerCommand, ServerProcess, ServerProcesses, StandardStreams
+from agent_workbench.core.ports.tools import ServerCommand, ServerProcess, ServerProcesses, StandardStreams
 from agent_workbench.system.programs import child_environment
 
 CLIENT = "agent_workbench.adapters.mcp.client_process"

@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from agent_workbench.adapters.mcp.messages import MAX_TEXT_CHARS, Called, ListedTool
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.sanitizer import sanitize_whole
+from agent_workbench.core.text.sanitizer import sanitize_whole, without_chat_markers
 
 MAX_BLOCKS = 1_000
 _HINTS = {

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from agent_workbench.adapters.mcp.connection import NO_ADVICE, Connection, Target
 from agent_workbench.adapters.mcp.messages import ListedTool, Noticed
 from agent_workbench.core.errors import ConfigError, ToolError
-from agent_workbench.core.ports.server_processes import ServerCommand, ServerProcesses
-from agent_workbench.core.ports.tools import SourceResult
+from agent_workbench.core.ports.tools import ServerCommand, ServerProcesses, SourceResult
 from agent_workbench.core.ports.workspace import OnOutput
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.tool_servers import ToolServerSettings, resolved

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.knowledge.note_names import SUFFIX
-from agent_workbench.core.knowledge.notes import KnowledgeNote
+from agent_workbench.core.knowledge.notes import SUFFIX, KnowledgeNote
 from agent_workbench.system.atomic_files import storage_error
 from agent_workbench.system.regular_files import NotRegularError, open_regular
 from agent_workbench.system.repo_files import change_inside, resolve_inside

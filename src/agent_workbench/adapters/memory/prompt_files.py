@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from agent_workbench.core.custom_prompts import SUFFIX, CustomPrompt, is_prompt_name
 from agent_workbench.core.errors import ConfigError, StorageError, TrustError
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
+from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole, without_chat_markers
 from agent_workbench.system.repo_files import read_inside
 
 MAX_BYTES = 32_768

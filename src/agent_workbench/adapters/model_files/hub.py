@@ -17,7 +17,7 @@ from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 from agent_workbench.adapters.model_files.hub_library import Progress, TooLong, progress_bar, set_up_library
 from agent_workbench.core.errors import ModelError, StorageError, UsageError, WorkbenchError
 from agent_workbench.core.model_files import HubFile, HubName, HubRevision
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.locks import FileLock
 from agent_workbench.system.regular_files import open_regular

@@ -5,8 +5,7 @@ import re
 from agent_workbench.adapters.plans.plan_parser import Compose, PlanText, read_plan
 from agent_workbench.adapters.plans.plan_renderer import render_quoted
 from agent_workbench.core.errors import PlanError
-from agent_workbench.core.yaml_documents.lines import line_end
-from agent_workbench.core.yaml_documents.nodes import DocumentError
+from agent_workbench.core.yaml_documents.nodes import DocumentError, line_end
 
 MOST_QUOTED = 50
 """Maximum number of values in a text that get quotes."""

@@ -8,7 +8,7 @@ from agent_workbench.adapters.plans.plan_renderer import render_tasks
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskStatus
-from agent_workbench.core.yaml_documents.rewrite import lost_comment, with_line_ends_of
+from agent_workbench.core.yaml_documents.nodes import lost_comment, with_line_ends_of
 
 if TYPE_CHECKING:
     from ruamel.yaml.comments import CommentedMap, CommentedSeq

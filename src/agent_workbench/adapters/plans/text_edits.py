@@ -6,8 +6,16 @@ from agent_workbench.adapters.plans.plan_parser import PlanText
 from agent_workbench.adapters.plans.plan_renderer import render_flow, render_quoted, render_tasks, render_text
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskStatus
-from agent_workbench.core.yaml_documents.lines import after_lines, line_end, line_start, with_lines
-from agent_workbench.core.yaml_documents.nodes import Node, YamlMapping, YamlScalar, YamlSequence
+from agent_workbench.core.yaml_documents.nodes import (
+    Node,
+    YamlMapping,
+    YamlScalar,
+    YamlSequence,
+    after_lines,
+    line_end,
+    line_start,
+    with_lines,
+)
 from agent_workbench.core.yaml_documents.typed_values import is_nothing
 
 REASON = "blocked_because"

@@ -21,14 +21,13 @@ from agent_workbench.adapters.playbooks.lint_output import read_findings
 from agent_workbench.adapters.playbooks.search import TextVectors, list_playbooks, search_playbooks
 from agent_workbench.adapters.playbooks.user_keys import AGENT, UserKeys, named_access, user_keys
 from agent_workbench.core.errors import ConfigError, ShellError, StorageError, ToolError, error_text
-from agent_workbench.core.playbooks.access import RunAccess
+from agent_workbench.core.playbooks.access import PlaybookRequest, RunAccess
 from agent_workbench.core.playbooks.catalogue import PlaybookSearch
 from agent_workbench.core.playbooks.lint import LintReport
-from agent_workbench.core.playbooks.requests import PlaybookRequest
 from agent_workbench.core.ports.workspace import Command, OnOutput, Shell, Sources
 from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.strict_json import JsonError, JsonValue, read_bounded_json
 from agent_workbench.system.folder_trees import remove_tree
 from agent_workbench.system.programs import clean_path

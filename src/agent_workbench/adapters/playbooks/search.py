@@ -13,7 +13,7 @@ from agent_workbench.core.playbooks.catalogue import (
     may_be_playbook,
     read_playbook,
 )
-from agent_workbench.core.playbooks.names import slug
+from agent_workbench.core.playbooks.scaffold import slug
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.ranking.small_collection import SmallCollection
 from agent_workbench.ranking.stems import count_stems

@@ -9,9 +9,17 @@ from msgspec.structs import fields
 
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import Permission, Rule
-from agent_workbench.core.yaml_documents.lines import after_lines, with_lines
-from agent_workbench.core.yaml_documents.nodes import DocumentError, Node, YamlMapping, YamlScalar, YamlSequence
-from agent_workbench.core.yaml_documents.rewrite import lost_comment, with_line_ends_of
+from agent_workbench.core.yaml_documents.nodes import (
+    DocumentError,
+    Node,
+    YamlMapping,
+    YamlScalar,
+    YamlSequence,
+    after_lines,
+    lost_comment,
+    with_line_ends_of,
+    with_lines,
+)
 from agent_workbench.core.yaml_documents.typed_values import is_nothing, read_value
 
 Compose = Callable[[str], Node | None]

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from agent_workbench.adapters.rules.rule_edits import Compose, Keys, rules_at, with_rule, without_rule
 from agent_workbench.core.errors import ConfigError, TrustError, UsageError
-from agent_workbench.core.history.past_actions import PastActions
-from agent_workbench.core.rules.matching import rule_problem
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.history.mode_approvals import PastActions
+from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, YamlMapping, decode_document
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, unknown_key

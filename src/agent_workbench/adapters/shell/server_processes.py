@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox, no_sandbox
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import ShellError, ToolError
-from agent_workbench.core.ports.server_processes import ServerCommand, ServerProcess, StandardStreams
+from agent_workbench.core.ports.tools import ServerCommand, ServerProcess, StandardStreams
 from agent_workbench.system.command_bounds import COMMAND_MARK
 from agent_workbench.system.processes import ResourceLimits, spawn
 from agent_workbench.system.programs import clean_path, find_program

@@ -18,7 +18,7 @@ from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import SandboxError, ShellError, StorageError
-from agent_workbench.core.ports.server_processes import NOTHING, StandardStreams
+from agent_workbench.core.ports.tools import NOTHING, StandardStreams
 from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.repo.workspace import TIMED_OUT, CommandOutcome, ResourceUse, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings

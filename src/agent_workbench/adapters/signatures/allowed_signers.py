@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_workbench.core.errors import SigningError
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.system.regular_files import open_regular
 
 MOST_BYTES = 1_000_000

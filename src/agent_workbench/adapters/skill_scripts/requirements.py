@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_workbench.core.errors import SkillError, StorageError
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.system.repo_files import read_inside
 
 MAX_BYTES = 200_000

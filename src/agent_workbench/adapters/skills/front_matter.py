@@ -7,9 +7,8 @@ import yaml
 from msgspec import Struct
 
 from agent_workbench.core.errors import SkillError
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.messages import quoted
-from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.text.amounts import quoted
+from agent_workbench.core.text.sanitizer import sanitize_line, without_chat_markers
 
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_WORD, MOST_WORDS = 64, 1024, 80, 50

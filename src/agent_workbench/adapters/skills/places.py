@@ -9,8 +9,7 @@ from msgspec import Struct
 from agent_workbench.adapters.skills.front_matter import ParsedSkill, is_skill_name, parse_skill
 from agent_workbench.core.errors import SkillError, StorageError
 from agent_workbench.core.skills.entries import FILE, INSTALLED, SkillOrigin, SkillPlace
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.sanitizer import sanitize_whole
+from agent_workbench.core.text.sanitizer import sanitize_whole, without_chat_markers
 from agent_workbench.system.repo_files import read_inside, resolve_inside
 
 MAX_BYTES = 2 * 1024 * 1024

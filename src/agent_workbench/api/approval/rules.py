@@ -8,7 +8,7 @@ from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.bootstrap.stores import rule_store
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 
 if TYPE_CHECKING:  # loaded by the calls that need it
     from agent_workbench.core.ports.repo_files import RuleStore

@@ -11,9 +11,8 @@ from agent_workbench.api.dispatch.plan_queue import PlanQueue
 from agent_workbench.api.trusted_repo import require_trust, say_nothing, trusted_repo
 from agent_workbench.bootstrap.stores import user_name
 from agent_workbench.bootstrap.task_queue import dispatched_definition, project_queue
-from agent_workbench.core.dispatch.plan_work import Cancelled
 from agent_workbench.core.dispatch.preparation import Dispatch, PlanApproval, TaskRemark, prepare
-from agent_workbench.core.dispatch.progress import PlanProgress, ProgressFacts, plan_progress
+from agent_workbench.core.dispatch.progress import Cancelled, PlanProgress, ProgressFacts, plan_progress
 from agent_workbench.core.errors import PlanError, StorageError, error_text
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.invocation import Invocation

@@ -8,7 +8,7 @@ from agent_workbench.api.trusted_repo import repo_or_folder
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import UsageError, WorkbenchError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 
 if TYPE_CHECKING:  # loaded by the calls that need it
     from agent_workbench.adapters.mcp.tool_source import McpServer

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import ConfigError, ForgeError, JournalError, UsageError, WorkbenchError, error_text
-from agent_workbench.core.forge.issue_reference import issue_of, tag_name
+from agent_workbench.core.forge.issue_task import issue_of, tag_name
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Task, TaskStatus
-from agent_workbench.core.settings.forge import ReportPart
+from agent_workbench.core.settings.worker import ReportPart
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.reports.forge_comments import (
     MAX_COMMENT_CHARS,

@@ -18,8 +18,7 @@ from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.stores import local_inbox, system_clock
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, project_queue
 from agent_workbench.core.errors import ForgeError, UsageError, WorkbenchError, error_text
-from agent_workbench.core.forge.issue_reference import issue_of
-from agent_workbench.core.forge.issue_task import issue_definition, issue_task_id, retry_of
+from agent_workbench.core.forge.issue_task import issue_definition, issue_of, issue_task_id, retry_of
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Task, TaskOrigin

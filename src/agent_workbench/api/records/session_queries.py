@@ -19,7 +19,7 @@ from agent_workbench.core.version import __version__
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import Recorded
-    from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
+    from agent_workbench.core.history.replay_pace import ReproducedPrompt
     from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.ids import SessionId, TaskId
     from agent_workbench.core.model import Message

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
     from agent_workbench.core.ports.repo_files import Plans, Setup, Trust
     from agent_workbench.core.ports.stores import HeldSession
     from agent_workbench.core.repo.workspace import SandboxFacts
-    from agent_workbench.core.rules.stored_rules import StoredRule
+    from agent_workbench.core.rules.matching import StoredRule
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.state.session_state import SessionState
     from agent_workbench.engine.recorder import Recorder

@@ -16,7 +16,7 @@ from agent_workbench.config.settings_loader import LoadedSettings, combine_layer
 from agent_workbench.config.trust.skill_digest import digest_folder
 from agent_workbench.core.custom_prompts import prompt_folder
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.rules.rule_text import rule_words
+from agent_workbench.core.rules.matching import rule_words
 from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval, Rule, Settings
 from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS
 

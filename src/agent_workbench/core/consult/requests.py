@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_workbench.core.consult.attempts import ConsultAttempt
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 
 PROTOCOLS = "consult-protocols"
 """Skill whose text stands before every discipline."""

@@ -11,7 +11,7 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import SHORT_FORM, EndpointSettings, TokenPrice
-from agent_workbench.core.text.messages import did_you_mean
+from agent_workbench.core.text.amounts import did_you_mean
 
 _HOST = re.compile(r"https?://(?:[^/?#]*@)?(\[[^\]/?#]*\]|[^:/?#]*)", re.IGNORECASE)
 ROLES = (Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.PLANNER)

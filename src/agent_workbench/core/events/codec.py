@@ -11,7 +11,7 @@ import msgspec
 
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.strict_json import JsonValue
 

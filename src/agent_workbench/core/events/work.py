@@ -6,9 +6,9 @@ from typing import ClassVar
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.playbooks.access import PlaybookRequest
 from agent_workbench.core.playbooks.lint import LintReport
 from agent_workbench.core.playbooks.recap import HostRecap, is_clean
-from agent_workbench.core.playbooks.requests import PlaybookRequest
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse

@@ -22,8 +22,7 @@ from agent_workbench.core.fold.consult import fold_consult
 from agent_workbench.core.fold.gate import fold_gate
 from agent_workbench.core.fold.hooks import fold_hook_gate, fold_hooks
 from agent_workbench.core.fold.note_offer import fold_note_gate, fold_offered, is_about_notes
-from agent_workbench.core.fold.plan import fold_plan
-from agent_workbench.core.fold.planning import fold_plan_gate
+from agent_workbench.core.fold.planning import fold_plan, fold_plan_gate
 from agent_workbench.core.fold.session import fold_session
 from agent_workbench.core.fold.step import fold_step
 from agent_workbench.core.fold.work import fold_work

@@ -15,7 +15,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.proposals import OFFER_NOTES, ProposalStage, Verdict
-from agent_workbench.core.state.note_offer import NoteOffer
+from agent_workbench.core.state.planning import NoteOffer
 from agent_workbench.core.state.session_state import SessionState
 
 

@@ -1,4 +1,4 @@
-"""Fold of the planning: what was asked and answered, and the decision about the proposed plan."""
+"""Fold of the plan and of a planning: content, status of tasks, what was asked, and the decision."""
 
 from typing import assert_never
 
@@ -13,9 +13,15 @@ from agent_workbench.core.events import (
     GateEvent,
     PlanAnswered,
     PlanAsked,
+    PlanDispatched,
+    PlanEvent,
     PlanPrompted,
+    PlanRead,
     PlanRejected,
     PlanSurveyed,
+    ScratchpadChanged,
+    TaskStatusChanged,
+    TasksWithdrawn,
     WorkEvent,
 )
 from agent_workbench.core.fold.proposal import fold_proposal
@@ -133,3 +139,20 @@ def _put_aside(planning: Planning) -> Planning:
 def retried(planning: Planning | None) -> Planning | None:
     """Return the planning after the user asked to try again: the answers so far no longer count as misses."""
     return planning if planning is None else replace(planning, misses=0)
+
+
+def fold_plan(state: SessionState, event: PlanEvent) -> SessionState:
+    """Return the state after an event of the plan group."""
+    match event:
+        case PlanRead():
+            return replace(state, plan=event.plan, plan_path=event.path)
+        case TaskStatusChanged():
+            return replace(state, plan=state.plan.with_status(event.task, event.status, event.reason))
+        case ScratchpadChanged():
+            others = tuple(pair for pair in state.scratchpads if pair[0] != event.task)
+            return replace(state, scratchpads=(*others, (event.task, event.text)))
+        case PlanDispatched() | TasksWithdrawn():
+            return state
+        case PlanAsked() | PlanSurveyed() | PlanPrompted() | PlanAnswered() | PlanRejected():
+            return replace(state, trouble=None, planning=fold_planning(state.planning, event))
+    assert_never(event)

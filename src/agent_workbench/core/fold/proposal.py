@@ -16,8 +16,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.proposals import ProposalStage, Verdict
 from agent_workbench.core.state.chat import Chat
-from agent_workbench.core.state.note_offer import NoteOffer
-from agent_workbench.core.state.planning import Planning
+from agent_workbench.core.state.planning import NoteOffer, Planning
 from agent_workbench.core.state.session_state import TaskRun
 
 Proposing = TypeVar("Proposing", TaskRun, Planning, Chat, NoteOffer)

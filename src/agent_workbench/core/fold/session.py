@@ -26,8 +26,8 @@ from agent_workbench.core.fold.planning import retried
 from agent_workbench.core.fold.proposal import waiting_again
 from agent_workbench.core.ids import ProposalId, session_suffix
 from agent_workbench.core.plan import TaskOrigin
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.rules.modes import ActiveMode
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import ApprovalMode, Rule
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 

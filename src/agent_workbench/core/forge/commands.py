@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.inbox import Reference, parse_reference
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.core.text.sanitizer import sanitize, without_chat_markers
 
 MAX_REASON_CHARS = 2_000
 MAX_COMMENT_CHARS = 4_000

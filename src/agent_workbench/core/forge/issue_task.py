@@ -1,15 +1,20 @@
-"""An issue as a queued task: foreign text, bounded and frozen, in the queue's form."""
+"""An issue as a queued task, bounded and frozen, and the issue that a task belongs to."""
 
 import re
 from hashlib import sha256
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
+from agent_workbench.core.plan import Task, TaskOrigin
+from agent_workbench.core.queue.source import read_source
+from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole, without_chat_markers
 
 _RETRY = re.compile(r"task-[0-9]{1,9}-retry-([0-9]{1,19})", re.ASCII)
 MAX_TITLE_CHARS = 300
 MAX_TEXT_CHARS = 20_000
+
+_NUMBER = "([1-9][0-9]{0,8})"
+_TASK_ID = re.compile(rf"task-{_NUMBER}(?:[._-].*)?", re.ASCII)
+_PARENT = re.compile(rf"#?{_NUMBER}", re.ASCII)
 
 
 def text_sha(title: str, text: str) -> str:
@@ -54,3 +59,25 @@ def _block(text: str) -> str:
     """Return a literal block: whatever a line holds, it stays text."""
     lines = "\n".join(f"  {line}".rstrip(" ") for line in text.split("\n"))
     return f"|2-\n{lines}"
+
+
+def issue_of(task: Task, repo: str) -> int | None:
+    """Return the number of the task's issue in the forge's repository `repo`, None if it has none there.
+
+    A source counts first: a project's name in it stands for the repository. Then the number of `parent_issue` counts,
+    and then that of an id such as `task-7` or `task-7-a`. A task that somebody's commit brought has no issue.
+    """
+    if task.origin is TaskOrigin.REPOSITORY:
+        return None
+    if task.source:
+        source = read_source(task.source.strip())
+        elsewhere = source is None or ("/" in source.repo and source.repo.lower() != repo.lower())
+        elsewhere = elsewhere or (source is not None and source.forge == "github")
+        return None if source is None or elsewhere else source.number
+    match = _PARENT.fullmatch(task.parent_issue.strip()) if task.parent_issue else _TASK_ID.fullmatch(task.id)
+    return int(match[1]) if match else None
+
+
+def tag_name(task: str) -> str:
+    """Return the name of the tag for a task that is done: `task-7-done`, also for an id without the prefix."""
+    return f"{task}-done" if task.startswith("task-") else f"task-{task}-done"

@@ -12,7 +12,7 @@ from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 MAX_ENTRIES = 1_000
 MAX_DAYS = 365

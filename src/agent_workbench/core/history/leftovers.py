@@ -10,7 +10,7 @@ from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 
 class LeftoverKind(StrEnum):

@@ -1,6 +1,10 @@
-"""Speed of a replay: the recorded pace, with long waits shortened."""
+"""Replay of a session: its pace, and its prompts built again and compared with their records."""
 
 from datetime import datetime
+
+from msgspec import Struct
+
+from agent_workbench.core.events import PromptBuilt
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
 MIN_SECONDS = 0.1
@@ -27,3 +31,25 @@ def _apart(before: str, after: str) -> float:
         return (datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds()
     except (ValueError, TypeError):  # a journal may hold any text as its time, with or without a zone
         return 0.0
+
+
+class PromptDifference(Struct, frozen=True):
+    """First difference between a rebuilt prompt and its record: the subject, the part, and a short diff."""
+
+    what: str
+    part: str = ""
+    diff: str = ""
+
+
+class ReproducedPrompt(Struct, frozen=True):
+    """Rebuilt prompt `number` of a session, counted from 1; `seq` is the event of its record.
+
+    `compared` is False where the record holds nothing to compare with. `remark` is a further note for the reader.
+    """
+
+    number: int
+    seq: int
+    built: PromptBuilt
+    difference: PromptDifference | None = None
+    compared: bool = True
+    remark: str = ""

@@ -1,13 +1,15 @@
-"""Decisions of other machines in a journal, compared with what their persons signed."""
+"""Signed claims of other machines about a journal: its heads, and the decisions of their persons."""
 
 from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
 
 from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded, SessionStarted
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.inbox import InboxDecision, reference_to
 from agent_workbench.core.inbox.signed_decisions import read_decision
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.signed import SignedText
+from agent_workbench.core.signed import SignedPurpose, SignedText, signed_message
 
 
 def signed_decisions(events: Iterable[Recorded]) -> tuple[tuple[ActionDecided, SignedText], ...]:
@@ -64,3 +66,24 @@ def _same_verdict(decision: InboxDecision, event: ActionDecided) -> bool:
     """Return True if the verdict is the signed one; an approval of which nothing stays is a rejection."""
     nothing_left = decision.verdict is Verdict.APPROVE and bool(decision.left) and event.verdict is Verdict.REJECT
     return event.by == decision.by and (event.verdict is decision.verdict or nothing_left)
+
+
+class SignedHead(Struct, frozen=True):
+    """The newest event of a session that shared state has: its number and its hash.
+
+    Before the first event `seq` is -1 and `hash` is empty. `fence` is the number of the lease under which the worker
+    wrote. `signature` is one of `SignedPurpose.JOURNAL` over `message`.
+    """
+
+    session: SessionId
+    seq: int
+    hash: str
+    fence: int
+    worker: str
+    signature: str = ""
+
+    @property
+    def message(self) -> bytes:
+        """The signed bytes."""
+        parts = (self.session, self.seq, self.hash, self.fence, self.worker)
+        return signed_message(SignedPurpose.JOURNAL, *parts)

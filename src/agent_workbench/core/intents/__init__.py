@@ -9,7 +9,7 @@ from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.intents.plan import PlanIntent
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.repo.workspace import MergeMethod
-from agent_workbench.core.rules.stored_rules import RuleScope
+from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 
 MOST_SAID_CHARS = 8_000

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_chat_markers
 
 FENCE = "---"
 MAX_HEAD_LINES = 50

@@ -1,4 +1,4 @@
-"""Values of the notes that outlive a task: a note, a search hit, and the form of a note's name."""
+"""Values of the notes that outlive a task: a note, a search hit, and the name of a note's file."""
 
 import re
 
@@ -11,6 +11,11 @@ _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
 PUT_ASIDE = "it is put aside for a person, who decides about it after the task; go on without it"
 """Reason of the decision about a note of an unattended task, which is offered when the task is over."""
 MAX_NAME_CHARS = 80
+
+FOLDER = "knowledge"
+SUFFIX = ".md"
+_SEPARATORS = re.compile(r"[^a-z0-9._]+")
+_RUNS = re.compile(r"([._-])[._-]+")
 
 
 class KnowledgeNote(Struct, frozen=True):
@@ -41,3 +46,35 @@ def check_note_name(name: str) -> None:
             f"{name!r} is not the name of a note",
             advice=f"use at most {MAX_NAME_CHARS} lower-case letters and digits, joined by '.', '_' or '-'",
         )
+
+
+def knowledge_folder(memory: str) -> str:
+    """Return the folder of the notes, relative to the repo, in the folder `memory`."""
+    return f"{memory.strip('/')}/{FOLDER}"
+
+
+def note_path(memory: str, name: str) -> str:
+    """Return the path of a note's file, relative to the repo."""
+    return f"{knowledge_folder(memory)}/{name}{SUFFIX}"
+
+
+def name_in_path(path: str) -> str:
+    """Return the name of the note whose file has this path."""
+    return path.rpartition("/")[2].removesuffix(SUFFIX)
+
+
+def note_name(said: str) -> str:
+    """Return the name of a note for a title or a file name: its base name, in lower case, joined by `-`.
+
+    Raises `UsageError` if no name is left.
+    """
+    base = said.strip().replace("\\", "/").rpartition("/")[2].removesuffix(SUFFIX)
+    plain = _RUNS.sub(r"\1", _SEPARATORS.sub("-", base.lower())).strip("._-")
+    name = plain[:MAX_NAME_CHARS].strip("._-")
+    check_note_name(name)
+    return name
+
+
+def auto_name(time: str) -> str:
+    """Return the name of a note that nobody named: `YYYY-MM-DD-HHMMSS-auto` of a time in ISO 8601, UTC."""
+    return f"{time[:10]}-{''.join(letter for letter in time[11:19] if letter.isdigit())}-auto"

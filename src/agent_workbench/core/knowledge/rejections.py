@@ -7,8 +7,8 @@ from msgspec import Struct
 from agent_workbench.core.errors import PatchError, UsageError
 from agent_workbench.core.events import ActionDecided, ActionProposed, OfferedNote, ProposalReplaced, Recorded
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.knowledge.note_names import note_name
 from agent_workbench.core.knowledge.note_text import compose_note
+from agent_workbench.core.knowledge.notes import note_name
 from agent_workbench.core.patch.values import LineKind
 from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import HunkVerdict, Proposal, Verdict, hunk_location, is_person, left_out_hunks

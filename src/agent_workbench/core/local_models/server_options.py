@@ -1,13 +1,23 @@
-"""Options of a llama.cpp server for one model file, computed for the memory, cores and GPUs of this machine."""
+"""Options of a llama.cpp server, computed from the facts of its model file and of this machine."""
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agent_workbench.core.local_models.gguf_facts import GgufFacts
 from agent_workbench.core.queue.workers import MachineResources
 from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS, CacheType, ServingSettings
 from agent_workbench.core.text.amounts import bytes_text
+
+# A pooling type makes a model one of embeddings or of rankings: it returns vectors, not text.
+_NO_POOLING = 0
+_NO_LANGUAGE_MODEL = {
+    "adapter": "it is an adapter for another model",
+    "imatrix": "it holds measurements for quantization",
+    "mmproj": "it is a projector for images, part of another model",
+    "vocab": "it is a vocabulary without weights",
+}
+_IMAGES = frozenset({"clip", "mllama", "mtmd"})
+_BERT = "bert"
 
 CONTEXTS = (32_768, 24_576, USUAL_CONTEXT_TOKENS, 12_288, 8_192, 4_096)
 """Contexts that are tried, the largest first. A larger one makes each full prompt slower than it helps."""
@@ -22,6 +32,44 @@ _RAM_RESERVE, _RAM_RESERVE_SHARE = _GIB, 0.1
 _VRAM_RESERVE, _VRAM_RESERVE_SHARE = 3 * _GIB // 4, 0.05
 # Share of the memory that counts as free where the system does not say how much is.
 _GUESSED_SHARE = 0.7
+
+
+class GgufFacts(Struct, frozen=True):
+    """Architecture, kind and sizes of a model; 0 or empty is unknown.
+
+    `kv_heads` has the number of heads in the KV cache for each layer (0: the layer needs no cache). A head stores
+    `key_length` and `value_length` numbers for each token. `trained_tokens` is the context of the training.
+    """
+
+    architecture: str = ""
+    name: str = ""
+    kind: str = ""
+    tensors: int = 0
+    layers: int = 0
+    trained_tokens: int = 0
+    kv_heads: tuple[int, ...] = ()
+    key_length: int = 0
+    value_length: int = 0
+    pooling: int = _NO_POOLING
+
+    @property
+    def cached_numbers(self) -> int:
+        """Numbers that the KV cache stores for each token, at most; 0 if the header does not say it.
+
+        Layers with a sliding window count as if they had none.
+        """
+        return sum(self.kv_heads) * (self.key_length + self.value_length)
+
+    @property
+    def no_language_model(self) -> str:
+        """Reason why this file cannot answer, empty if it can."""
+        if self.kind in _NO_LANGUAGE_MODEL:
+            return _NO_LANGUAGE_MODEL[self.kind]
+        if self.architecture in _IMAGES:
+            return _NO_LANGUAGE_MODEL["mmproj"]
+        if self.pooling or _BERT in self.architecture:
+            return "it makes embeddings, no text"
+        return "" if self.tensors else _NO_LANGUAGE_MODEL["vocab"]
 
 
 class ServerOptions(Struct, frozen=True):

@@ -11,7 +11,7 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan.needs import Intent, Needs
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.text.messages import short_title
+from agent_workbench.core.text.amounts import short_title
 
 QUEUE_FOLDER = "tasks/queue"
 """Folder of the repo for the tasks of workers, one folder in it for each project."""

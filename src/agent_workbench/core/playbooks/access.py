@@ -1,16 +1,47 @@
-"""Access of a run: what its sandbox gets beyond that of other commands, and the code that Ansible loads by itself."""
+"""Request for a run of a playbook, and its access beyond that of other commands."""
 
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from agent_workbench.core.playbooks.recap import HostRecap
-from agent_workbench.core.playbooks.requests import PlaybookRequest
 from agent_workbench.core.recorded_value import RecordedValue
 
 MOST_LOADED = 40
 CONFIG = "ansible.cfg"
 _CODE_FOLDERS = frozenset({"library", "module_utils"})
 _PLUGINS = "_plugins"
+
+
+class PlaybookRequest(RecordedValue, frozen=True):
+    """A run that is asked for. `inventory` is a file of the repository, or host names that end in a comma.
+
+    `extra_vars` is one JSON object. `check`: nothing is to be changed, and differences are shown.
+    """
+
+    playbook: str
+    inventory: str = ""
+    limit: str = ""
+    tags: str = ""
+    extra_vars: str = ""
+    check: bool = True
+
+    @property
+    def text(self) -> str:
+        """The request on one line."""
+        parts = (
+            self.playbook,
+            f"on {self.inventory}" if self.inventory else "on the default inventory",
+            f"limit {self.limit}" if self.limit else "",
+            f"tags {self.tags}" if self.tags else "",
+            f"with {self.extra_vars}" if self.extra_vars else "",
+            "(check mode)" if self.check else "",
+        )
+        return " ".join(filter(None, parts))
+
+    @property
+    def inventory_path(self) -> str:
+        """Path of the inventory, empty if it is no file."""
+        return "" if self.inventory.endswith(",") else self.inventory
 
 
 class RunAccess(RecordedValue, frozen=True):

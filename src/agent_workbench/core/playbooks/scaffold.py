@@ -1,17 +1,19 @@
-"""Scaffold of a service: values for the templates of a role and its playbook, and where their texts belong."""
+"""Scaffold of a service: the names of its role and playbook, values for their templates, and their places."""
 
 import re
 from collections.abc import Collection, Mapping
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.playbooks.names import role_name, service_name
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 FOLDER = "playbooks"
 """Folder of playbooks, where a repository has one."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+:-]*", re.ASCII)
 _HOSTS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:&!*-]*", re.ASCII)
 MAX_ABOUT = 200
+
+MAX_CHARS = 60
+_OTHERS = re.compile(r"[^a-z0-9]+")
 
 
 def checked_values(
@@ -48,3 +50,24 @@ def scaffold_paths(values: Mapping[str, str], existing: Collection[str]) -> Mapp
         **{f"{part}.yml": f"{role}/{part}/main.yml" for part in ("tasks", "handlers", "defaults", "meta")},
         "README.md": f"{role}/README.md",
     }
+
+
+def service_name(said: str) -> str:
+    """Return a service's name in lower-case ASCII letters, digits and dashes; raise `UsageError` if none is left."""
+    name = slug(said)
+    if not name:
+        raise UsageError(f"{quoted(said)} is no name of a service", advice="use letters and digits, such as `my-app`")
+    if len(name) > MAX_CHARS:
+        raise UsageError(f"{quoted(said[:80])} has more than {MAX_CHARS} characters", advice="use a shorter name")
+    return name
+
+
+def slug(said: str) -> str:
+    """Return a text in lower-case ASCII letters and digits, joined by dashes; empty if it has none."""
+    return _OTHERS.sub("-", said.lower()).strip("-")
+
+
+def role_name(service: str) -> str:
+    """Return the name of a service's role: Ansible allows letters, digits and underscores, a letter first."""
+    name = service.replace("-", "_")
+    return name if name[0].isalpha() else f"service_{name}"

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.queue.workers import DispatchPause, Fleet, WorkerRecord
 from agent_workbench.core.signed import SignedPurpose

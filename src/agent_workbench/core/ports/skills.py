@@ -1,4 +1,4 @@
-"""Port of the skills catalogue: the skills of the repo, the user and the package, in three tiers.
+"""Ports of what the user adds: the skills catalogue in three tiers, and prompts that words call by name.
 
 The tiers are those of Agent Skills: an entry of the catalogue, the body of a `SKILL.md`, the files beside it.
 """
@@ -6,6 +6,7 @@ The tiers are those of Agent Skills: an entry of the catalogue, the body of a `S
 from collections.abc import Sequence
 from typing import Protocol
 
+from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillPlace
 
@@ -36,3 +37,16 @@ class Skills(Protocol):
 
     async def load(self, names: Sequence[str]) -> tuple[SkillText, ...]:
         """Return the bodies of these skills in order; raise as `body` does."""
+
+
+class CustomPrompts(Protocol):
+    """Prompts of a trusted repository, and of the user. Of two with one name that of the repository counts."""
+
+    async def list(self) -> Sequence[CustomPrompt]:
+        """Return all prompts sorted by name, those that cannot be called with their problems."""
+
+    async def load(self, name: str) -> CustomPrompt | None:
+        """Return a prompt as its file is now, None if there is none; raise `ConfigError` for one with a problem.
+
+        Raises `TrustError` for one of a repository that is not trusted in its present form.
+        """

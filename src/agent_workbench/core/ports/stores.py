@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from agent_workbench.core.backlog import Backlog
+from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery

@@ -1,12 +1,15 @@
-"""Ports of tools from elsewhere: a source that brings them, and the check of their arguments."""
+"""Ports of tools from elsewhere: their source, the program that serves them, and the check of arguments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from agent_workbench.core.ports.workspace import OnOutput
 from agent_workbench.core.tools.spec import ToolSpec
+
+NOTHING = -3
+"""Descriptor that stands for the null device, as in `subprocess.DEVNULL`."""
 
 
 class SourceResult(Struct, frozen=True):
@@ -58,3 +61,47 @@ class SchemaValidator(Protocol):
 
     async def problem(self, schema: str, value: str) -> str:
         """Return why a JSON value does not fit a valid schema, empty if it fits; raise `ToolError`."""
+
+
+class StandardStreams(Struct, frozen=True):
+    """Descriptors that a process gets as its standard input, output and error; it inherits `beside` as it is."""
+
+    stdin: int = NOTHING
+    stdout: int = NOTHING
+    stderr: int = NOTHING
+    beside: int = NOTHING
+
+
+class ServerCommand(Struct, frozen=True):
+    """A program that serves tools, with its access.
+
+    `argv` begins with the program: a name on PATH, or a path relative to the repo. `environment` is all that it gets
+    beyond PATH, a home of its own and the locale. It reads the system, the folder of its program and `readable`, and
+    writes `writable` and its own temporary folder; paths may begin with `~` or be relative to the repo. It starts in
+    the repo if it may read that. Unless it is `confined`, it runs with the user's rights.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    network: bool = False
+    confined: bool = True
+
+
+class ServerProcess(Protocol):
+    """A started server, with all processes that it started."""
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, negative for a signal, None while it runs."""
+
+    async def stop(self) -> int:
+        """End the server and all its descendants; return the exit code."""
+
+
+class ServerProcesses(Protocol):
+    """Starter of servers. They end with this process at the latest."""
+
+    async def start(self, command: ServerCommand, streams: StandardStreams) -> ServerProcess:
+        """Start a server; the caller closes its own descriptors of `streams` afterwards. Raises `ToolError`."""

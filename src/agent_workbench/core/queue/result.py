@@ -8,7 +8,7 @@ from msgspec import Struct
 from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
 
 VERSION = 1

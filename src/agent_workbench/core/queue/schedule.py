@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 _LONGEST = timedelta(days=8 * 366)  # the 29th of February may be that far away
 _MOST_CHARS = 200

@@ -1,16 +1,18 @@
-"""Matching of approval rules: which rules are valid, and which proposals they allow."""
+"""Approval rules: which are valid, what they allow, their text, and those offered for a proposal."""
 
 import re
 import shlex
+from enum import StrEnum
 from hashlib import sha256
 from typing import assert_never
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.patch.paths import check_path
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import POLICY, Proposal
+from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Permission, Rule, tool_name
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.tools.permissions import PERMISSIONS
 
 EVERY_FILE = "**"
@@ -125,3 +127,96 @@ def _path_fault(path: str) -> str:
     except PatchError as error:
         return str(error)
     return ""
+
+
+def offered_rules(proposal: Proposal) -> tuple[Rule, ...]:
+    """Return the rules that would allow this proposal, narrowest first; none if a person must decide."""
+    return tuple(dict.fromkeys(rule for rule in _candidates(proposal) if rule_allows(rule, proposal)))
+
+
+def is_wide(rule: Rule) -> bool:
+    """Return True if a rule allows more than anyone can foresee."""
+    return bool(rule.program) or EVERY_FILE in rule.paths
+
+
+def _candidates(proposal: Proposal) -> tuple[Rule, ...]:
+    kind = proposal.kind
+    match kind:
+        case Permission.READ:
+            return (Rule(kind, tool=proposal.tool),)
+        case Permission.DIFF:
+            exactly = tuple(map(literal_glob, proposal.paths))
+            folders = tuple(dict.fromkeys(map(_folder, proposal.paths)))
+            return Rule(kind, paths=exactly), Rule(kind, paths=folders), Rule(kind, paths=(EVERY_FILE,))
+        case Permission.CHECK:
+            return Rule(kind, commands=proposal.commands), Rule(kind, any=True)
+        case Permission.COMMAND:
+            first = proposal.text.split(" ", 1)[0]
+            return Rule(kind, commands=(proposal.text,)), Rule(kind, program=first)
+        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH | Permission.KNOWLEDGE:
+            return (Rule(kind, any=True),)
+        case Permission.MERGE | Permission.INFRASTRUCTURE:
+            return ()
+        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
+            return (Rule(kind, tool=source_tool(proposal)),)
+    assert_never(kind)
+
+
+def _folder(path: str) -> str:
+    """Return the glob of a file's folder; the file itself if it is at the top."""
+    above = path.rpartition("/")[0]
+    return f"{literal_glob(above)}/**" if above else literal_glob(path)
+
+
+def rule_words(rule: Rule) -> str:
+    """Return the text of a rule, as decisions and lists show it."""
+    match rule.kind:
+        case Permission.READ:
+            return f"tool {rule.tool}"
+        case Permission.SCRIPT:
+            return f"one script, {rule.tool}"
+        case Permission.PLAN | Permission.EXTERNAL:
+            return f"{rule.kind} tool {rule.tool}"
+        case Permission.DIFF:
+            return "diff of any file" if EVERY_FILE in rule.paths else f"diff of {' '.join(map(_plain, rule.paths))}"
+        case Permission.CHECK if rule.commands:
+            return f"check {'; '.join(rule.commands)}"
+        case Permission.COMMAND if rule.program:
+            return f"command {rule.program} with any arguments"
+        case Permission.COMMAND if rule.commands:
+            return f"command {'; '.join(rule.commands)}"
+        case _:
+            return f"any {rule.kind}"
+
+
+def decided_by(rule: Rule) -> str:
+    """Return the value of a decision's `by` for a rule."""
+    return f"{POLICY}{rule_words(rule)}"
+
+
+def _plain(glob: str) -> str:
+    return re.sub(r"\[([*?[])\]", r"\1", glob)
+
+
+class RuleScope(StrEnum):
+    """Scope of a rule: the session, the repo's settings, the user's rules for the repo, or those for all repos."""
+
+    SESSION = "session"
+    REPO = "repo"
+    USER = "user"
+    EVERYWHERE = "all repos"
+
+
+RULE_SCOPE_LABELS = {
+    RuleScope.SESSION: "this session",
+    RuleScope.REPO: "this repo",
+    RuleScope.USER: "you, here",
+    RuleScope.EVERYWHERE: "you, everywhere",
+}
+
+
+class StoredRule(RecordedValue, frozen=True):
+    """A rule that is in force, and where it is stored."""
+
+    rule: Rule
+    kept: RuleScope

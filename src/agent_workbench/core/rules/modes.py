@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import POLICY, Proposal
-from agent_workbench.core.rules.matching import EVERY_FILE
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.rules.matching import EVERY_FILE, RuleScope, StoredRule
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 
 _EDITS = (Rule(Permission.DIFF, paths=(EVERY_FILE,)),)

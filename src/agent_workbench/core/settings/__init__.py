@@ -8,8 +8,6 @@ from msgspec.structs import replace
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings.approvals import Approval, Approvals, Permission, Rule
-from agent_workbench.core.settings.database import DatabaseSettings
-from agent_workbench.core.settings.forge import ForgeSettings
 from agent_workbench.core.settings.hooks import HookSettings
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings
 from agent_workbench.core.settings.models import (
@@ -23,7 +21,7 @@ from agent_workbench.core.settings.models import (
 from agent_workbench.core.settings.retrieval import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.settings.ui import ApprovalMode, CallBy, UiSettings
-from agent_workbench.core.settings.worker import WorkerSettings
+from agent_workbench.core.settings.worker import DatabaseSettings, ForgeSettings, WorkerSettings
 
 __all__ = [
     "AGENTS_FILES",

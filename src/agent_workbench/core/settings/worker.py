@@ -1,4 +1,4 @@
-"""Settings of workers."""
+"""Settings of workers, of the database that they share, and of the forge that their tasks come from."""
 
 from enum import StrEnum
 
@@ -45,3 +45,76 @@ class WorkerSettings(Struct, frozen=True):
     def park_seconds(self) -> int | None:
         """The time in seconds, None for no end."""
         return time_seconds(self.park_for)
+
+
+class DatabaseSettings(Struct, frozen=True):
+    """The database that machines share, and the keys that sign what is shared."""
+
+    url_env: str = ""
+    """The environment variable that holds the address of the PostgreSQL database that machines share; empty: nothing is
+    shared.
+    """
+    remote: str = "origin"
+    """The git remote through which checkpoints and branches travel."""
+    signing_key: str = ""
+    """The private SSH key that signs what this machine shares; empty: one is made in the state folder. Yours alone."""
+    allowed_signers: str = ""
+    """The file of those whose signatures count, as `ssh-keygen -Y verify` reads it; empty: `allowed_signers` beside
+    your settings. Yours alone.
+    """
+
+    @property
+    def active(self) -> bool:
+        """True if a database is set."""
+        return bool(self.url_env)
+
+
+class ForgeKind(StrEnum):
+    """Software of the forge. Gitea and Forgejo have the same interface."""
+
+    GITEA = "gitea"
+    FORGEJO = "forgejo"
+
+
+class ReportPart(StrEnum):
+    """Part of a report besides the comments."""
+
+    PUSH = "push"
+    PULL_REQUEST = "pull_request"
+    STATUS = "status"
+    TAG = "tag"
+
+
+class ForgeSettings(Struct, frozen=True):
+    """One repository of a forge; without its address and name there is no forge."""
+
+    kind: ForgeKind = ForgeKind.GITEA
+    """The forge that tasks come from and reports go to."""
+    url: str = ""
+    """Address of the forge, such as `https://git.example.org`; without it, or without `forge.repo`, there is no forge.
+    """
+    repo: str = ""
+    """The repository on the forge, as `owner/name`."""
+    label: str = "agent"
+    """Open issues become tasks when one of `forge.users` sets this label."""
+    users: tuple[str, ...] = ()
+    """Login names of those who may set the label and decide in comments."""
+    token_env: str = "GITEA_TOKEN"  # noqa: S105 - the name of a variable
+    """The environment variable that holds the token of the agent's own account; tokens do not belong in files."""
+    report: tuple[ReportPart, ...] = tuple(ReportPart)
+    """Parts of a report besides its comments: the task's branch, a pull request, the state of the commit, the tag
+    `task-<id>-done`.
+    """
+    poll_seconds: float = 60.0
+    """Time between two looks at the forge."""
+    plain_http: bool = False
+    """Send the token to an address without TLS that is not on this machine."""
+
+    @property
+    def active(self) -> bool:
+        """True if a forge is set."""
+        return bool(self.url and self.repo)
+
+    def allows(self, login: str) -> bool:
+        """Return True if the user may set the label and decide; logins do not distinguish case."""
+        return bool(login) and login.lower() in {each.lower() for each in self.users}

@@ -11,7 +11,7 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.repo.repo_map import LANGUAGES
 from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 
 MOST_SKILLS = 5
 MOST_CONSIDERED = 20

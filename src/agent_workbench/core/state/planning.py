@@ -1,8 +1,9 @@
-"""State of the planning: a goal, the model's attempts at a plan for it, and the plan at the gate."""
+"""State of what waits beside the runs of tasks: a planning with its plan, and an offer of notes."""
 
 from msgspec import Struct
 
 from agent_workbench.core.events.gate import ActionDecided
+from agent_workbench.core.events.knowledge import NotesOffered
 from agent_workbench.core.events.plan import PlanAnswered, PlanSurveyed
 from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.proposals import Proposal, ProposalStage
@@ -40,6 +41,25 @@ class Planning(Struct, frozen=True):
     open: bool = True
     check_for: str = ""
     rest: bool = False
+
+    @property
+    def waiting(self) -> Proposal | None:
+        """The proposal that waits at the gate, None if there is none."""
+        return self.proposal if self.open and self.stage is ProposalStage.WAITING else None
+
+
+class NoteOffer(Struct, frozen=True):
+    """Notes that were offered, and their proposal once nothing else is at the gate.
+
+    It is `open` until the notes are written, rejected or skipped. `later` are offers that came meanwhile, oldest first.
+    """
+
+    offered: NotesOffered
+    proposal: Proposal | None = None
+    stage: ProposalStage = ProposalStage.FINISHED
+    decision: ActionDecided | None = None
+    open: bool = True
+    later: tuple[NotesOffered, ...] = ()
 
     @property
     def waiting(self) -> Proposal | None:

@@ -27,14 +27,13 @@ from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.queue.routing import RoutingDecision
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse, WorkspaceFacts
+from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.rules.modes import ActiveMode
-from agent_workbench.core.rules.stored_rules import StoredRule
 from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.consultation import Consultation
 from agent_workbench.core.state.growing_tuple import GrowingTuple
-from agent_workbench.core.state.note_offer import NoteOffer
-from agent_workbench.core.state.planning import Planning
+from agent_workbench.core.state.planning import NoteOffer, Planning
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec

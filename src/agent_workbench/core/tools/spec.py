@@ -7,8 +7,7 @@ from hashlib import sha256
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.text.sanitizer import sanitize_line, without_chat_markers
 from agent_workbench.core.tools.schema import SchemaReading, read_schema
 from agent_workbench.core.tools.schema_keywords import SchemaError
 

@@ -1,13 +1,20 @@
-"""Nodes of a YAML document with their positions, composed strictly from a parser's events."""
+"""Nodes and lines of a YAML document with their positions, and what a rewrite of it must preserve."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from msgspec import Struct
 
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 20
+
+_SIGN = re.compile(r"(?:^|(?<=\s))#")
+MAX_SIGNS = 20
+"""Maximum number of `#` examined in a line."""
 
 
 class Mark(Struct, frozen=True):
@@ -147,3 +154,55 @@ def _mapping(opening: CollectionStart, stream: Iterator[ParserEvent], depth: int
             raise DocumentError(event.start, f"duplicate key {quoted(event.text)}, first on line {first}")
         entries[event.text] = (event, _node(next(stream), stream, depth + 1))
     return YamlMapping(tuple(entries.values()), opening.flow, opening.start, event.end)
+
+
+def line_start(text: str, index: int) -> int:
+    """Return the index where the line that contains `index` begins."""
+    return text.rfind("\n", 0, index) + 1
+
+
+def line_end(text: str, index: int) -> int:
+    """Return the index just after the line that contains `index`."""
+    found = text.find("\n", index)
+    return len(text) if found < 0 else found + 1
+
+
+def after_lines(text: str, node: Node) -> int:
+    """Return the index just after the node's last line."""
+    end = _last_scalar(node).end.index
+    # A block scalar (`|`) ends at the beginning of the next line.
+    return end if end and text[end - 1] == "\n" else line_end(text, end)
+
+
+def with_lines(head: str, lines: str, tail: str) -> str:
+    """Return `lines` inserted between two parts of a text, with the text's line endings."""
+    newline = "\r\n" if "\r\n" in head or "\r\n" in tail else "\n"
+    if head and not head.endswith("\n"):
+        head += newline
+    return head + lines.replace("\n", newline) + tail
+
+
+def _last_scalar(node: Node) -> Node:
+    match node:
+        case YamlSequence(items=items, flow=False) if items:
+            return _last_scalar(items[-1])
+        case YamlMapping(entries=entries, flow=False) if entries:
+            return _last_scalar(entries[-1][1])
+    return node
+
+
+def lost_comment(before: str, after: str) -> str:
+    """Return a comment of `before` that `after` lacks, empty if there is none."""
+    return next(iter(Counter(_comments(before)) - Counter(_comments(after))), "")
+
+
+def _comments(text: str) -> Iterator[str]:
+    """Yield possible comments: quotes are not parsed, so each `#` of a line may begin one."""
+    for line in text.splitlines():
+        yield from (line[sign.start() :].rstrip() for sign in islice(_SIGN.finditer(line), MAX_SIGNS))
+
+
+def with_line_ends_of(before: str, after: str) -> str:
+    """Return `after` with the line endings of `before`."""
+    newline = "\r\n" if "\r\n" in before else "\n"
+    return after.replace("\r\n", "\n").replace("\n", newline)

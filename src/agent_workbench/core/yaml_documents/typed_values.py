@@ -15,7 +15,7 @@ from msgspec.structs import fields
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import TaskId, task_id
 from agent_workbench.core.plan import OrNumber, Unwritten
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.yaml_documents.nodes import DocumentError, Node, YamlMapping, YamlScalar, YamlSequence
 
 Value = TypeVar("Value", bound=Struct)

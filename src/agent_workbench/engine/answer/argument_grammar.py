@@ -8,8 +8,7 @@ import json
 from collections.abc import Iterable
 from types import MappingProxyType
 
-from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
-from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules, Trie, TrieRules, with_text
 from agent_workbench.core.text.gbnf import literal
 from agent_workbench.core.tools.arguments import MAX_INTEGER, Choices
 from agent_workbench.core.tools.schema import MAX_TEXT

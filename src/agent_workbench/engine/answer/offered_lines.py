@@ -12,7 +12,7 @@ from agent_workbench.core.patch.alignment import shared_blocks
 from agent_workbench.core.patch.file_lines import FileLines
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope
-from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_lines
+from agent_workbench.core.patch.grammar.hunk_rules import EditableFile, editable, text_lines
 from agent_workbench.core.patch.paths import fold_path, takes_place_of
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece, locate
 from agent_workbench.core.patch.values import PatchBounds

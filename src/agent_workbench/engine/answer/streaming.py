@@ -6,6 +6,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from agent_workbench.core.background import uninterrupted
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.events import ActionRejected, EndpointChosen, InterruptCause, ModelAnswered, ModelInterrupted
 from agent_workbench.core.live import Streaming
@@ -22,7 +23,6 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
-from agent_workbench.core.uninterrupted import uninterrupted
 from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.runtime.session_context import SessionContext
 

@@ -9,10 +9,8 @@ from agent_workbench.core.knowledge.notes import PUT_ASIDE
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict
 from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
-from agent_workbench.core.rules.matching import rule_allows, rule_problem
+from agent_workbench.core.rules.matching import RuleScope, StoredRule, decided_by, rule_allows, rule_problem
 from agent_workbench.core.rules.modes import decided_in
-from agent_workbench.core.rules.rule_text import decided_by
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test
 from agent_workbench.core.state.proposal_hooks import describe_objection, objections

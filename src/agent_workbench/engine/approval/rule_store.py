@@ -3,8 +3,7 @@
 from agent_workbench.core.events import ApprovalChanged
 from agent_workbench.core.intents import ChangeRule
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
-from agent_workbench.core.rules.matching import rule_problem
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 

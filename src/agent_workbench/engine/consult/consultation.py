@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.core.background import uninterrupted
 from agent_workbench.core.consult.requests import (
     PROTOCOLS,
     TRAINER_WRITER,
@@ -30,8 +31,7 @@ from agent_workbench.core.errors import (
 )
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
 from agent_workbench.core.events.codec import change_texts
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.uninterrupted import uninterrupted
+from agent_workbench.core.text.sanitizer import without_chat_markers
 from agent_workbench.engine.consult.attempts import Answering, TakenAnswer, ask_endpoints, stopped_attempt
 from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.consult.endpoints import chain_of, model_label

@@ -6,7 +6,7 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import SHORT_FORM, Chain
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 
 
 def chain_of(settings: Settings, request: ConsultRequest) -> Chain:

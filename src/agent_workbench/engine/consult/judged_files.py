@@ -10,9 +10,8 @@ from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.values import OWN_BOUNDS, FileContent, Hunk, LineKind, Patch
 from agent_workbench.core.repo.path_kinds import holds_secrets
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.messages import quoted
-from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.core.text.amounts import quoted
+from agent_workbench.core.text.sanitizer import sanitize, without_chat_markers
 from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.runtime.text_limits import clip
 

@@ -11,7 +11,7 @@ from agent_workbench.core.events import PlanSurveyed
 from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.patch.fit import fit_diff
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
-from agent_workbench.core.patch.grammar.editable_file import editable, text_lines
+from agent_workbench.core.patch.grammar.hunk_rules import editable, text_lines
 from agent_workbench.core.patch.reader.patch_reader import read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import Plan

@@ -4,9 +4,8 @@ from math import ceil
 
 from agent_workbench.core.errors import StorageError, error_text
 from agent_workbench.core.events import KnowledgeFound
-from agent_workbench.core.knowledge.note_names import note_path
 from agent_workbench.core.knowledge.note_text import EXCERPT_CHARS, excerpt_of, read_head
-from agent_workbench.core.knowledge.notes import KnowledgeHit
+from agent_workbench.core.knowledge.notes import KnowledgeHit, note_path
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.repo.retrieval import Chunk, SignalKind
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, PromptBuilt, Recorded
-from agent_workbench.core.history.reproduced_prompts import PromptDifference, ReproducedPrompt
+from agent_workbench.core.history.replay_pace import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import Purpose
 from agent_workbench.engine.consult.attempts import sent_messages
 from agent_workbench.engine.prompt.messages import prompt_sha

@@ -21,7 +21,7 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import Recording, ReplayPosition
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.state.fold_snapshots import FoldSnapshots
+from agent_workbench.core.state.growing_tuple import FoldSnapshots
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.submission import answered

@@ -19,7 +19,7 @@ from agent_workbench.core.events import (
     ReflexionNoted,
 )
 from agent_workbench.core.fold import fold
-from agent_workbench.core.history.reproduced_prompts import PromptDifference, ReproducedPrompt
+from agent_workbench.core.history.replay_pace import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import Message, Purpose
 from agent_workbench.core.proposals import COMPACT, OURS
 from agent_workbench.core.state.chat import Chat

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from agent_workbench.core.backlog import Backlog
+from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.workspace import Sources

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.backlog import Backlog
+from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import Event
 from agent_workbench.core.model import ModelFacts
@@ -16,14 +16,13 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import TaskFigures
 from agent_workbench.core.ports.audit_index import AuditIndex
 from agent_workbench.core.ports.code_search import Retriever
-from agent_workbench.core.ports.custom_prompts import CustomPrompts
 from agent_workbench.core.ports.hooks import Hooks
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.model import EndpointModels, Model
 from agent_workbench.core.ports.playbooks import Playbooks
 from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore
-from agent_workbench.core.ports.skills import Skills
+from agent_workbench.core.ports.skills import CustomPrompts, Skills
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
 from agent_workbench.core.ports.workspace import ReadableFiles, Shell, Workspace, Workspaces

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Coroutine
 
-from agent_workbench.core.background import in_background
+from agent_workbench.core.background import in_background, uninterrupted
 from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.intents import (
@@ -29,7 +29,6 @@ from agent_workbench.core.plan import TaskStatus, is_queued
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
-from agent_workbench.core.uninterrupted import uninterrupted
 from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.approval.mode_change import leave_mode
 from agent_workbench.engine.approval.policy import ruling

@@ -5,8 +5,8 @@ from agent_workbench.core.custom_prompts import NamedCall, expand, named_call
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.intents import MOST_SAID_CHARS
 from agent_workbench.core.intents.outcomes import PromptExpanded, PromptsListed
-from agent_workbench.core.ports.custom_prompts import CustomPrompts
-from agent_workbench.core.text.messages import did_you_mean
+from agent_workbench.core.ports.skills import CustomPrompts
+from agent_workbench.core.text.amounts import did_you_mean
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 MOST_REMARKS = 2

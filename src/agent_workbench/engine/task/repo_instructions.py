@@ -10,8 +10,7 @@ from agent_workbench.core.events import RepoInstructions
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.settings import AGENTS_FILES
-from agent_workbench.core.text.chat_markers import without_chat_markers
-from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.core.text.sanitizer import sanitize, without_chat_markers
 
 MAX_BYTES = 32 * 1024
 """Limit of all files together; the nearest to the task's folder are cut last."""

@@ -19,8 +19,8 @@ from agent_workbench.core.repo.path_kinds import is_document, is_test
 from agent_workbench.core.repo.project_commands import command_of, narrowed
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.mentions import looks_like_path, mention_of, mentioned_range, mentions
-from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.task.code_lookup import MOST_CHARS, MOST_LINES, long_mention

@@ -5,13 +5,12 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ToolError, UsageError, WorkspaceError
 from agent_workbench.core.events import ActionResult, PlaybookFinished
 from agent_workbench.core.patch.hashes import content_hash
-from agent_workbench.core.playbooks.access import CONFIG, PlaybookRun, loaded_files
+from agent_workbench.core.playbooks.access import CONFIG, PlaybookRequest, PlaybookRun, loaded_files
 from agent_workbench.core.playbooks.catalogue import MAX_BYTES
 from agent_workbench.core.playbooks.recap import read_recap, summary
-from agent_workbench.core.playbooks.requests import PlaybookRequest
 from agent_workbench.core.ports.playbooks import Playbooks
 from agent_workbench.core.proposals import Preimage, Proposal
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.engine.runtime.budget import seconds_left
 from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool import Draft, ToolResult

@@ -14,7 +14,7 @@ from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.plan import TaskEdit
 from agent_workbench.core.proposals import APPLY_EDITS
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.runtime.tool import Draft
 from agent_workbench.engine.runtime.tool_context import ToolContext

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from agent_workbench.core.text.messages import did_you_mean, quoted
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.tools.schema import read_schema
 from agent_workbench.core.tools.shapes import (
     AnyShape,

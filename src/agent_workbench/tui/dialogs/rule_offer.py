@@ -6,13 +6,12 @@ from textual import events
 from textual.message import Message
 from textual.widget import Widget
 
-from agent_workbench.core.history.past_actions import PastActions
+from agent_workbench.core.history.mode_approvals import PastActions
 from agent_workbench.core.intents.outcomes import Outcome, PastActionsFound, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.offers import offered_rules
-from agent_workbench.core.rules.stored_rules import RuleScope, StoredRule
+from agent_workbench.core.rules.matching import RuleScope, StoredRule, offered_rules
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog

@@ -7,9 +7,8 @@ from rich.cells import cell_len, set_cell_size
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.core.dispatch.plan_work import PlanWork
 from agent_workbench.core.dispatch.preparation import Dispatch
-from agent_workbench.core.dispatch.progress import PlanProgress, TaskProgress, TaskState
+from agent_workbench.core.dispatch.progress import PlanProgress, PlanWork, TaskProgress, TaskState
 from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus

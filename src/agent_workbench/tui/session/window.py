@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
-    from agent_workbench.core.dispatch.plan_work import PlanWork
+    from agent_workbench.core.dispatch.progress import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.intents import Intent
     from agent_workbench.core.intents.outcomes import Outcome

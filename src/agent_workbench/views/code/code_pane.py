@@ -11,7 +11,7 @@ from agent_workbench.core.intents import ChooseSkill, DropChunk, PinChunk
 from agent_workbench.core.intents.outcomes import CodeFound
 from agent_workbench.core.repo.retrieval import Chunk, IndexStatus
 from agent_workbench.core.skills.entries import SkillEntry
-from agent_workbench.core.state.fold_snapshots import FoldSnapshots
+from agent_workbench.core.state.growing_tuple import FoldSnapshots
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line

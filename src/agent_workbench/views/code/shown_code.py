@@ -20,8 +20,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, pieces_shown_by
-from agent_workbench.core.state.fold_snapshots import FoldSnapshots
-from agent_workbench.core.state.growing_tuple import GrowingTuple
+from agent_workbench.core.state.growing_tuple import FoldSnapshots, GrowingTuple
 from agent_workbench.views.receipt.counted_parts import counted_parts
 
 

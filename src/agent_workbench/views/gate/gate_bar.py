@@ -11,7 +11,7 @@ from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, OFFER_NOTES, Proposal, ProposalStage, is_too_long, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
-from agent_workbench.core.rules.offers import offered_rules
+from agent_workbench.core.rules.matching import offered_rules
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test, last_applied_diff
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections

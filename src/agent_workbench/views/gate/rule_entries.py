@@ -4,13 +4,18 @@ from collections import Counter
 from collections.abc import Iterable
 
 from agent_workbench.core.events import ActionDecided
-from agent_workbench.core.history.past_actions import PastAction, PastActions, would_be_allowed
+from agent_workbench.core.history.mode_approvals import PastAction, PastActions, would_be_allowed
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.proposals import Proposal, Verdict, is_person
+from agent_workbench.core.rules.matching import (
+    RULE_SCOPE_LABELS,
+    RuleScope,
+    StoredRule,
+    decided_by,
+    is_wide,
+    rule_words,
+)
 from agent_workbench.core.rules.modes import MODE_RULES, mode_label
-from agent_workbench.core.rules.offers import is_wide
-from agent_workbench.core.rules.rule_text import decided_by, rule_words
-from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS, RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text

@@ -16,9 +16,8 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.model import ChoiceReason, Purpose
+from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, rule_words
 from agent_workbench.core.rules.modes import mode_label
-from agent_workbench.core.rules.rule_text import rule_words
-from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Tone

@@ -31,8 +31,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.live import SessionUpdate, Streaming
 from agent_workbench.core.model import ModelFacts, Purpose
-from agent_workbench.core.state.fold_snapshots import FoldSnapshots
-from agent_workbench.core.state.growing_tuple import GrowingTuple, JoinedSequence
+from agent_workbench.core.state.growing_tuple import FoldSnapshots, GrowingTuple, JoinedSequence
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.views.blocks import Block, Entry, Tone

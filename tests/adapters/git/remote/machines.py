@@ -12,7 +12,7 @@ from agent_workbench.adapters.git.remote.session_refs import GitSessionRefs
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.core.events import CheckpointTaken, Event, Recorded, SessionStarted, TaskCommitted, TaskStarted
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.plan import Task

@@ -16,7 +16,7 @@ from agent_workbench.adapters.llama_cpp.routing.spending_ledger import FILE, Spe
 from agent_workbench.core.errors import DatabaseDownError, ModelError
 from agent_workbench.core.model import ChoiceReason, EndpointChoice, Purpose
 from agent_workbench.core.plan.estimates import Complexity
-from agent_workbench.core.ports.spending import Reservation, Spending
+from agent_workbench.core.ports.model import Reservation, Spending
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, RoleSettings, TokenPrice
 from tests.adapters.llama_cpp.answers import ask

@@ -13,7 +13,7 @@ from agent_workbench.adapters.llama_cpp.routing.priced_model import CostCapExcee
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import FILE, LocalSpending, SpendingLedger
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import AnswerCost, ModelRequest, TextDelta
-from agent_workbench.core.ports.spending import Reservation
+from agent_workbench.core.ports.model import Reservation
 from agent_workbench.core.settings.models import TokenPrice
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.fakes.faulty_server import DONE, FaultyServer, as_json, delta, error, event, stream

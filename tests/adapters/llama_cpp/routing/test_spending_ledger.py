@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import FILE, SpendingLedger, utc_day
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.ports.spending import SpendingCapReached
+from agent_workbench.core.ports.model import SpendingCapReached
 from agent_workbench.core.settings.models import MAX_DOLLARS
 from agent_workbench.system.locks import FileLock
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
-from agent_workbench.core.patch.grammar.editable_file import EditableFile, editable, text_lines
+from agent_workbench.core.patch.grammar.hunk_rules import EditableFile, editable, text_lines
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.patch.grammar import unique_runs
-from agent_workbench.core.patch.grammar.unique_runs import MAX_SHARED_LINES, SharedRuns, find_unique_runs
+from agent_workbench.core.patch.grammar import hunk_rules
+from agent_workbench.core.patch.grammar.hunk_rules import MAX_SHARED_LINES, SharedRuns, find_unique_runs
 
 
 def runs_of(shared: SharedRuns, depth: int = 0) -> set[tuple[int, int]]:
@@ -26,7 +26,7 @@ def test_each_offered_run_is_found_at_its_least_length(lines: list[str], data: s
     wanted = set()
     with pytest.MonkeyPatch.context() as patch:
         most = data.draw(st.integers(0, 5))
-        patch.setattr(unique_runs, "MAX_SHARED_LINES", most)
+        patch.setattr(hunk_rules, "MAX_SHARED_LINES", most)
         for start in range(len(lines)):
             runs = [lines[start : start + size] for size in range(1, len(lines) - start + 1)]
             once = next(

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.reader.hunk_bodies import HeaderNumbers, WrittenHunk, read_lines
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
-from agent_workbench.core.patch.reader.unidiff_check import compare_with_unidiff
+from agent_workbench.core.patch.reader.patch_reader import compare_with_unidiff, parse_patch
 from agent_workbench.core.patch.values import FileOperation, FilePatch, HunkLine, LineKind
 from tests.core.patch.diffs import create, modify, small
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.fit import fit_diff
-from agent_workbench.core.patch.reader.patch_reader import read_diff
+from agent_workbench.core.patch.reader.patch_reader import lenient_lines, read_diff, strict_lines
 from agent_workbench.core.patch.reader.sections import Mode, scan_sections
-from agent_workbench.core.patch.reader.source_lines import lenient_lines, strict_lines
 from agent_workbench.core.patch.values import FileChange, PatchBounds
 from tests.core.patch.diffs import content, edits, modify
 

@@ -8,8 +8,7 @@ from agent_workbench.core.patch.hashes import selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.selection.carried_choice import carry_choice
 from agent_workbench.core.patch.selection.choice import HunkChoice
-from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
-from agent_workbench.core.patch.selection.partial_patch import leave_out
+from agent_workbench.core.patch.selection.partial_patch import hunk_text, leave_out, with_hunk_text
 from agent_workbench.core.patch.values import LeftOut, Patch
 
 TWICE = " same\n-old\n+new\n same\n"

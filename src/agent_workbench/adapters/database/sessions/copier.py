@@ -12,9 +12,9 @@ from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.journal_rows import lease_lost
 from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS, RENEW_SECONDS
 from agent_workbench.core.background import in_background
-from agent_workbench.core.backlog import Backlog
+from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.errors import DatabaseDownError, LockedError, WorkbenchError, error_text
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.journal_copies import StoredLine
 

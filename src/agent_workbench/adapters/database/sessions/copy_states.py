@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from agent_workbench.core.backlog import Backlog, summed
+from agent_workbench.core.database_report import Backlog, summed
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
 from agent_workbench.core.ports.journal_copies import NO_LINE, JournalCopies

@@ -9,7 +9,7 @@ from agent_workbench.adapters.database.sessions.copy_states import CopyStates
 from agent_workbench.adapters.database.sessions.journal_rows import JournalRows
 from agent_workbench.adapters.database.sessions.leases import Leases
 from agent_workbench.core.errors import JournalError
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.journal_copies import JournalCopies, StoredLine
 from agent_workbench.core.ports.machine import Clock

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.sessions.leases import Leases
 from agent_workbench.core.errors import JournalError, LockedError, StorageError
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SESSION_ID, SessionId
 from agent_workbench.core.ports.journal_copies import BlobName, StoredLine
 

@@ -4,7 +4,7 @@ import asyncio
 
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.core.errors import JournalError
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.journal_copies import IncomingLines, JournalCopies
 from agent_workbench.core.ports.stores import SessionStore

@@ -12,7 +12,7 @@ from agent_workbench.adapters.database.sessions.leased_journal import LeasedJour
 from agent_workbench.adapters.database.sessions.mirror import Mirror
 from agent_workbench.core.errors import ConfigError, DatabaseDownError, JournalError, StorageError, WorkbenchError
 from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.journal_copies import NO_LINE, StoredLine
 from agent_workbench.core.ports.stores import HeldSession, SessionStore

@@ -7,7 +7,7 @@ from agent_workbench.adapters.database.sessions.batches import BATCH_BYTES
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.core.errors import DatabaseDownError, JournalError
 from agent_workbench.core.history.journal_proof import Problem
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.journal_copies import (
     NO_LINE,

@@ -9,7 +9,7 @@ from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
 from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
 from agent_workbench.core.errors import DatabaseDownError, JournalError
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.stores import SessionStore

@@ -13,7 +13,7 @@ from agent_workbench.adapters.database.sessions.opening import SessionOpening
 from agent_workbench.adapters.database.sessions.rest_copier import RestCopier
 from agent_workbench.adapters.database.sessions.row_checks import row_problems
 from agent_workbench.adapters.database.sessions.session_sources import ANOTHER, SessionSources
-from agent_workbench.core.backlog import Backlog, summed
+from agent_workbench.core.database_report import Backlog, summed
 from agent_workbench.core.errors import DatabaseDownError, LockedError, UsageError, WorkbenchError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport

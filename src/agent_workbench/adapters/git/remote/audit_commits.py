@@ -10,7 +10,7 @@ from agent_workbench.adapters.git.commands.objects import WORKBENCH, GitObjects
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.stored_commits import read_commits
 from agent_workbench.core.errors import JournalError
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import CommitId, SessionId
 
 AUDIT = "refs/agent/audit/"

@@ -15,7 +15,7 @@ from agent_workbench.adapters.git.remote.transport import Quarantine, Transport
 from agent_workbench.core.errors import JournalError, LockedError, StorageError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.git_objects import GitObjects, git_objects
-from agent_workbench.core.history.signed_heads import SignedHead
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.signed import SignedPurpose

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from agent_workbench.core.local_models.gguf_facts import GgufFacts
+from agent_workbench.core.local_models.server_options import GgufFacts
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.system.regular_files import open_regular
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.local_models.gguf_header import MAGIC, HeaderError, read_gguf_facts
 from agent_workbench.core.errors import ModelUnavailable
-from agent_workbench.core.local_models.gguf_facts import GgufFacts
+from agent_workbench.core.local_models.server_options import GgufFacts
 from agent_workbench.system.regular_files import open_regular
 
 PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.IGNORECASE | re.DOTALL)

@@ -17,8 +17,7 @@ from agent_workbench.core.diagnostics.endpoints import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.ports.machine import Machine
-from agent_workbench.core.ports.model import Model
-from agent_workbench.core.ports.spending import Spending
+from agent_workbench.core.ports.model import Model, Spending
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import SHORT_FORM, EndpointSettings, ModelSettings
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
+from agent_workbench.core.background import uninterrupted
 from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable, StorageError
 from agent_workbench.core.model import (
     AnswerCost,
@@ -21,10 +22,8 @@ from agent_workbench.core.model import (
     ThoughtDelta,
 )
 from agent_workbench.core.plan.estimates import Complexity
-from agent_workbench.core.ports.model import Model
-from agent_workbench.core.ports.spending import Reservation, Spending, SpendingCapReached
+from agent_workbench.core.ports.model import Model, Reservation, Spending, SpendingCapReached
 from agent_workbench.core.settings.models import TokenPrice
-from agent_workbench.core.uninterrupted import uninterrupted
 
 # Tokens are seldom shorter, so this estimate is rather too high.
 _BYTES_PER_TOKEN = 3

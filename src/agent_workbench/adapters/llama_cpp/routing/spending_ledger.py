@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_workbench.core.errors import LockedError, StorageError
-from agent_workbench.core.ports.spending import Reservation, SpendingCapReached
+from agent_workbench.core.ports.model import Reservation, SpendingCapReached
 from agent_workbench.core.settings.models import MAX_DOLLARS
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.locks import FileLock, describe_holder

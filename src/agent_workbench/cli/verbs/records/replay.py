@@ -17,7 +17,7 @@ from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
-    from agent_workbench.core.history.reproduced_prompts import ReproducedPrompt
+    from agent_workbench.core.history.replay_pace import ReproducedPrompt
 
 
 def configure(verb: argparse.ArgumentParser) -> None:

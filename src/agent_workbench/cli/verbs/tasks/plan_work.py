@@ -17,9 +17,8 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
-    from agent_workbench.core.dispatch.plan_work import Cancelled
     from agent_workbench.core.dispatch.preparation import Dispatch
-    from agent_workbench.core.dispatch.progress import PlanProgress
+    from agent_workbench.core.dispatch.progress import Cancelled, PlanProgress
 
 
 def configure_work(below: "Verbs") -> None:

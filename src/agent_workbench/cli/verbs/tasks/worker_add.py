@@ -12,7 +12,7 @@ from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_aside
 from agent_workbench.cli.verbs.tasks.worker_place import add_place_flags, worker_invocation
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 
 if TYPE_CHECKING:
     from agent_workbench.api.task_queue import QueuePlace

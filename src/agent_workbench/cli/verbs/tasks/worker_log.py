@@ -10,7 +10,7 @@ from typing import TextIO
 from agent_workbench.cli.output import drop_output, say_aside
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.queue.workers import LogLevel, WorkerLine
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 MOST_CHARS = 2_000

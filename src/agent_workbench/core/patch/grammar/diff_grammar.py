@@ -14,11 +14,9 @@ from msgspec import Struct
 
 from agent_workbench.core.patch.grammar import hunk_rules as hunks
 from agent_workbench.core.patch.grammar import name_spelling as spelling
-from agent_workbench.core.patch.grammar.editable_file import EditableFile
-from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
-from agent_workbench.core.patch.grammar.hunk_rules import HunkRules
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules, Trie, TrieRules, with_text
+from agent_workbench.core.patch.grammar.hunk_rules import EditableFile, HunkRules
 from agent_workbench.core.patch.grammar.new_names import new_name_rules
-from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.core.patch.values import NO_NEWLINE, PatchBounds
 
 _MAX_SHORT = 23

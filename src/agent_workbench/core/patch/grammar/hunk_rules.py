@@ -1,4 +1,4 @@
-"""Grammar of the hunks that fit one file: its own lines in order as old lines, any text as new lines.
+"""Grammar of the hunks that fit one file: where one may begin, its old lines, and any new ones.
 
 A hunk may end only if its old lines together occur once in the whole file. So no hunk is ambiguous, whatever the
 numbers in its header are. A state is named by the next old line `i`: `c<i>` before the first change, `d<i>` after it,
@@ -7,15 +7,20 @@ for all these positions (`SharedRuns`); it is numbered by the first position tha
 """
 
 from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from agent_workbench.core.patch.grammar.editable_file import EditableFile
-from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
-from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
-from agent_workbench.core.patch.grammar.unique_runs import RunStep, SharedRuns, find_unique_runs
-from agent_workbench.core.patch.values import NO_NEWLINE
+from agent_workbench.core.patch.file_lines import FileLines
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules, Trie, TrieRules, with_text
+from agent_workbench.core.patch.values import NO_NEWLINE, FileContent
 from agent_workbench.core.text.gbnf import literal
+
+MAX_SHARED_LINES = 16
+"""The largest number of lines that two runs may share before they differ; longer ones are not followed."""
+
+MAX_LINE_BYTES = 4_000
+_CONTROLS = frozenset(map(chr, [*range(0x20), 0x7F])) - {"\t", "\f"}
 
 _MARKER = NO_NEWLINE + "\n"
 _BLOCK = 8
@@ -39,6 +44,91 @@ COMMON = (
 """Rules for all files: a character, the end of a line, the text of an added line that is not blank, an added line,
 numbers, a hunk header, the marker of a missing line feed (never after a blank line), all lines of a new content, and
 the hunk of a new file."""
+
+
+class RunStep(Struct, frozen=True):
+    """The next line, `at`, of a run that begins at `start`; `further` is None if the run occurs once with it."""
+
+    start: int
+    at: int
+    further: "SharedRuns | None"
+
+
+class SharedRuns(Struct, frozen=True):
+    """Equal runs that occur more than once, in the order of their beginnings, with the next line of each.
+
+    It contains only runs that offered lines can extend to a run that occurs once.
+    """
+
+    ways: tuple[RunStep, ...] = field(default=())
+
+
+def find_unique_runs(lines: Sequence[str], offered: Collection[int]) -> SharedRuns:
+    """Return the steps from the empty run to all runs of `offered` lines that occur once in `lines`."""
+    every = range(len(lines))
+    return SharedRuns(tuple(sorted(_ways(lines, offered, every, frozenset(every), 0), key=lambda way: way.start)))
+
+
+def _ways(
+    lines: Sequence[str], offered: Collection[int], starts: Sequence[int], open_starts: Collection[int], depth: int
+) -> Iterator[RunStep]:
+    """Yield the next steps of runs of `depth` equal lines at `starts`; the runs at `open_starts` are offered."""
+    groups: dict[str, list[int]] = {}
+    for start in starts:
+        if start + depth < len(lines):
+            groups.setdefault(lines[start + depth], []).append(start)
+    for group in groups.values():
+        usable = [start for start in group if start in open_starts and start + depth in offered]
+        if len(group) == 1:
+            yield from (RunStep(start, start + depth, None) for start in usable)
+        elif usable and depth < MAX_SHARED_LINES:
+            found = sorted(_ways(lines, offered, group, frozenset(usable), depth + 1), key=lambda way: way.start)
+            if found:
+                further = SharedRuns(tuple(found))
+                yield from (RunStep(way.start, way.start + depth, further) for way in found)
+
+
+class EditableFile(Struct, frozen=True):
+    """A file that a diff may change.
+
+    `lines` are all its lines, without their line ends. `offered` are the indices of those that a diff may contain: each
+    is text that fits in one line of a diff. `terminated` is True if the last line has a line feed.
+    """
+
+    path: str
+    lines: tuple[str, ...]
+    offered: frozenset[int]
+    terminated: bool = True
+
+    @property
+    def open_end(self) -> int | None:
+        """The index of a last line without a line feed, None if there is none."""
+        return None if self.terminated or not self.lines else len(self.lines) - 1
+
+    @property
+    def whole(self) -> bool:
+        """True if every line is offered, so that the file may be deleted."""
+        return len(self.offered) == len(self.lines)
+
+
+def text_lines(content: FileContent) -> FileLines | None:
+    """Return the lines of a text file, None for a file that contains a NUL."""
+    return None if b"\0" in content.data else FileLines(content.data)
+
+
+def editable(path: str, lines: FileLines, shown: Collection[int]) -> EditableFile:
+    """Return the file with those of the `shown` lines offered that fit in a line of a diff."""
+    fit = frozenset(at for at in shown if _can_be_written(lines.bare[at]))
+    return EditableFile(path, lines.bare, fit, lines.terminated)
+
+
+def _can_be_written(line: str) -> bool:
+    if not _CONTROLS.isdisjoint(line):
+        return False
+    try:
+        return len(line.encode()) <= MAX_LINE_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 class _Node(Struct, frozen=True):

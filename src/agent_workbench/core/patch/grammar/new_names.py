@@ -7,9 +7,8 @@ from functools import lru_cache
 from msgspec import Struct, field
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
+from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules, Trie, TrieRules, with_text
 from agent_workbench.core.patch.grammar.name_spelling import LETTERS, Pattern, spelled_anew
-from agent_workbench.core.patch.grammar.tries import Trie, TrieRules, with_text
 from agent_workbench.core.patch.paths import check_path, fold_path
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.text.gbnf import literal

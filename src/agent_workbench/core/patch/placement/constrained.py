@@ -1,4 +1,4 @@
-"""Placement of diffs that the grammar of an answer admitted: the lines decide, the numbers in the headers do not.
+"""Placement of diffs in a known form: of the workbench, to the byte, and of a grammar, by their lines.
 
 The grammar ends a hunk only where its old lines occur once in the whole file. So there is one position, and no doubt.
 """
@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit, line_end
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.patch.placement.mismatch import ADVICE, first_difference
 from agent_workbench.core.patch.reader.hunk_bodies import HeaderNumbers, WrittenHunk
 from agent_workbench.core.patch.reader.targets import Target
-from agent_workbench.core.patch.values import FilePatch, Hunk, LineKind
+from agent_workbench.core.patch.values import FilePatch, Hunk, HunkLine, LineKind
 
 
 def with_positions(target: Target, lines: FileLines) -> Target | None:
@@ -72,3 +75,37 @@ def _new_lines(hunk: Hunk, matched: Sequence[bytes], usual: bytes) -> Iterator[b
         if line.kind is LineKind.CONTEXT:
             # The last line of the file needs a line end if lines are added after it.
             yield raw if end or not rest or not line.newline else raw + near
+
+
+def place_exactly(file: FilePatch, lines: FileLines) -> tuple[LineEdit, ...]:
+    """Return the edits of one file; raise `PatchError` unless its hunks are exactly where their headers say."""
+    edits: list[LineEdit] = []
+    done = 0
+    for hunk in file.hunks:
+        old = [_raw(line, file.path) for line in hunk.old]
+        if not old and lines.raws:
+            raise PatchError(
+                f"{shown(file.path)}: a hunk that only adds lines does not say where",
+                advice="Give at least one line of context with it.",
+            )
+        start = max(hunk.old_start - 1, 0)
+        if start < done:
+            raise PatchError(f"{shown(file.path)}: the hunk at line {hunk.old_start} overlaps the one before it")
+        if lines.raws[start : start + len(old)] != old:
+            raise _misplaced(file, hunk, lines, start)
+        done = start + len(old)
+        edits.append(LineEdit(start, done, tuple(_raw(line, file.path) for line in hunk.new)))
+    return tuple(edits)
+
+
+def _raw(line: HunkLine, path: str) -> bytes:
+    try:
+        return line.text.encode() + b"\n" * line.newline
+    except UnicodeEncodeError:
+        raise PatchError(f"{shown(path)}: the diff holds a lone surrogate") from None
+
+
+def _misplaced(file: FilePatch, hunk: Hunk, lines: FileLines, start: int) -> PatchError:
+    difference = first_difference([line.text for line in hunk.old], lines.texts, start)
+    what = f"{shown(file.path)}: the hunk at line {hunk.old_start} does not apply there"
+    return PatchError(f"{what}: {difference}", advice=ADVICE)

@@ -1,22 +1,18 @@
-"""Entry points of the reader: `parse_patch` for diffs of the workbench, `read_diff` for all others."""
+"""Entry points of the reader: `parse_patch`, checked by unidiff, and `read_diff`, which repairs."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.hashes import hunk_ids
+from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.reader.headers import NOTHING, read_header
-from agent_workbench.core.patch.reader.hunk_bodies import UNSIGNED, WrittenLine
+from agent_workbench.core.patch.reader.hunk_bodies import UNSIGNED, WrittenHunk, WrittenLine
 from agent_workbench.core.patch.reader.sections import FileSection, Mode, scan_sections
-from agent_workbench.core.patch.reader.source_lines import (
-    lenient_lines,
-    strict_lines,
-    unescaped,
-    with_straight_quotes,
-)
 from agent_workbench.core.patch.reader.targets import Target, find_targets, target_of
-from agent_workbench.core.patch.reader.unidiff_check import compare_with_unidiff
 from agent_workbench.core.patch.reader.validation import check_count, check_hunks, check_text, checked_patch
 from agent_workbench.core.patch.values import (
     NO_NEWLINE,
@@ -29,7 +25,17 @@ from agent_workbench.core.patch.values import (
     PatchBounds,
 )
 
+if TYPE_CHECKING:
+    from unidiff.patch import Hunk as UnidiffHunk
+
+
 _DEFAULT_BOUNDS = PatchBounds()
+
+_INDENT = re.compile(r"([ \t]+)(?:diff --git |--- \S)")
+_HEADER = re.compile(r"@@(?=$|[ \t\r])|--- |\+\+\+ ")
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27);")
+_UNESCAPED = re.compile(r"[<>]|&(?!\w+;|#\w+;)")
+_CURLY = str.maketrans("“”‘’", "\"\"''")
 
 
 class DiffReading(Struct, frozen=True):
@@ -200,3 +206,107 @@ def _is_admitted(section: FileSection) -> bool:
     if old == NOTHING:
         return new.startswith("b/")
     return bool(section.hunks) and old.startswith("a/") and new in {NOTHING, f"b/{old[2:]}"}
+
+
+class SourceLines(Struct, frozen=True):
+    """The lines of a diff without line feeds, and one sentence for each repair."""
+
+    lines: list[str]
+    repairs: tuple[str, ...] = ()
+
+
+def strict_lines(text: str) -> list[str]:
+    """Return the lines of a text that is a diff and nothing else. Lines end at line feeds only."""
+    lines = _split(text)
+    # No tool ends its headers with CRLF: the text was converted on the way, content lines included.
+    if lines and all(line.endswith("\r") for line in lines):
+        return [line[:-1] for line in lines]
+    return lines
+
+
+def lenient_lines(text: str) -> SourceLines:
+    """Return the lines of a text that contains a diff, without the indent and the carriage returns of all its lines."""
+    lines, repairs = _split(text), list[str]()
+    if indent := _common_indent(lines):
+        repairs.append("the whole diff was indented")
+        lines = [line.removeprefix(indent) for line in lines]
+    headers = [line for line in lines if _HEADER.match(line)]
+    if headers and all(line.endswith("\r") for line in headers):
+        repairs.append("the diff's own lines ended with CRLF")
+        lines = [line.removesuffix("\r") for line in lines]
+    return SourceLines(lines, tuple(repairs))
+
+
+def unescaped(text: str) -> str | None:
+    """Return the text with HTML entities replaced, None unless all of it is escaped.
+
+    An escaped text contains entities, but no angle bracket and no bare ampersand.
+    """
+    if not _ENTITY.search(text) or _UNESCAPED.search(text):
+        return None
+    from html import unescape  # a table of all entities, which few diffs need
+
+    return unescape(text)
+
+
+def with_straight_quotes(text: str) -> str | None:
+    """Return the text with straight quotes, None unless all its quotes are curly."""
+    is_curly = re.search("[“”‘’]", text) and '"' not in text and "'" not in text
+    return text.translate(_CURLY) if is_curly else None
+
+
+def _split(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _common_indent(lines: list[str]) -> str:
+    """Return the indent of a diff in a list or a quotation; empty if its headers are not indented."""
+    if any(line.startswith(("diff --git ", "--- ")) for line in lines):
+        return ""
+    return next((match[1] for match in map(_INDENT.match, lines) if match), "")
+
+
+def compare_with_unidiff(path: str, hunks: Sequence[WrittenHunk]) -> None:
+    """Raise `PatchError` unless unidiff reads the same lines in the hunks of one file."""
+    if not hunks:
+        return
+    from unidiff.errors import UnidiffParseError
+    from unidiff.patch import PatchSet
+
+    try:
+        (file,) = PatchSet(list(_plain_diff(hunks)))
+    except (UnidiffParseError, ValueError) as error:
+        raise PatchError(f"{shown(path)}: {shown(str(error))}") from error
+    for written, read in zip(hunks, file, strict=True):
+        if _lines(read) != list(written.lines):
+            raise PatchError(f"{shown(path)}: the hunk at line {read.source_start} can be read in two ways")
+
+
+def _plain_diff(hunks: Sequence[WrittenHunk]) -> Iterator[str]:
+    """Yield the hunks as lines that end at line feeds only, under constant names.
+
+    unidiff splits strings at other characters too, and does not decode quoted names.
+    """
+    yield from ("--- a\n", "+++ b\n")
+    for hunk in hunks:
+        if hunk.numbers is not None:
+            old, new = hunk.numbers.old_start, hunk.numbers.new_start
+            yield f"@@ -{old},{hunk.numbers.old_count} +{new},{hunk.numbers.new_count} @@\n"
+        yield from (f"{_uniform(line)}\n" for line in hunk.body)
+
+
+def _uniform(line: str) -> str:
+    if line.startswith("\\"):
+        return NO_NEWLINE
+    return line if line[:1] in {" ", "-", "+"} else f" {line}"
+
+
+def _lines(hunk: "UnidiffHunk") -> list[WrittenLine]:
+    lines: list[WrittenLine] = []
+    for line in hunk:
+        if line.line_type == "\\":
+            lines[-1] = WrittenLine(lines[-1].sign, lines[-1].text, newline=False)
+        else:
+            lines.append(WrittenLine(line.line_type, line.value.removesuffix("\n")))
+    return lines

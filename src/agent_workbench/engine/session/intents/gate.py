@@ -19,7 +19,7 @@ from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import OFFER_NOTES, USER, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.text.messages import quoted
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.engine.approval.partial_approval import take_part
 from agent_workbench.engine.approval.proposals import choose_method, decide, replace_proposal
 from agent_workbench.engine.knowledge.offers import edit_notes

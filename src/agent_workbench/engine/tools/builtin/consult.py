@@ -12,7 +12,7 @@ from agent_workbench.core.errors import ModelError, UsageError, error_text
 from agent_workbench.core.events import ActionResult
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.text.chat_markers import without_chat_markers
+from agent_workbench.core.text.sanitizer import without_chat_markers
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.consult.consultation import consult
 from agent_workbench.engine.consult.context import ConsultContext

@@ -8,8 +8,8 @@ from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.proposals import TRAILER, Proposal
 from agent_workbench.core.state.applied_diffs import lacks_test
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConvention, convention_text, subject_problem
-from agent_workbench.core.text.messages import quoted
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, read_arguments
 from agent_workbench.core.tools.spec import FINISH, ToolSpec, by_name
 from agent_workbench.engine.prompt.attempts import attempts

@@ -2,8 +2,8 @@
 
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.events import OfferedNote
-from agent_workbench.core.knowledge.note_names import name_in_path, note_name
 from agent_workbench.core.knowledge.note_text import compose_note
+from agent_workbench.core.knowledge.notes import name_in_path, note_name
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments

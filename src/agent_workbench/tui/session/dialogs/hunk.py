@@ -2,7 +2,7 @@
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.intents import EditProposal
-from agent_workbench.core.patch.selection.hunk_text import hunk_text, with_hunk_text
+from agent_workbench.core.patch.selection.partial_patch import hunk_text, with_hunk_text
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted

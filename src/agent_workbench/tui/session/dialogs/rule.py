@@ -3,8 +3,7 @@
 from functools import partial
 
 from agent_workbench.core.intents import ChangeRule, ListPastActions
-from agent_workbench.core.rules.rule_text import rule_words
-from agent_workbench.core.rules.stored_rules import RULE_SCOPE_LABELS, StoredRule
+from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, StoredRule, rule_words
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.session.window import SessionWindow
 from agent_workbench.views.gate.gate_bar import Waiting
