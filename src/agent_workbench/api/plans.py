@@ -137,7 +137,7 @@ async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "Ta
 async def called_words(invocation: Invocation, words: str) -> str:
     """Return the text of the user's own prompt that the words call, or the words; raise `UsageError`, `TrustError`."""
     from agent_workbench.bootstrap.custom_prompts import custom_prompts
-    from agent_workbench.engine.task.custom_prompt import expand_words
+    from agent_workbench.engine.task.task_draft import expand_words
 
     repo, settings = await trusted_repo(invocation)
     trust = await repo.trust()

@@ -8,10 +8,10 @@ from typing import assert_never
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import Phase
-from agent_workbench.engine.approval.proposal_hooks import run_hook
+from agent_workbench.engine.approval.policy import run_hook
 from agent_workbench.engine.approval.proposals import propose_checks, propose_commit, propose_end, read_answer
 from agent_workbench.engine.chat.chat_answer import take_answer
-from agent_workbench.engine.chat.chat_call import execute_call, recover_call
+from agent_workbench.engine.chat.chat_context import execute_call, recover_call
 from agent_workbench.engine.chat.chat_request import ask_chat
 from agent_workbench.engine.compaction.summary_request import propose_summary, request_summary
 from agent_workbench.engine.consult.required_review import review_change

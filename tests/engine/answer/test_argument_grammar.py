@@ -16,8 +16,7 @@ from agent_workbench.core.tools.schema import read_schema
 from agent_workbench.core.tools.schema_keywords import SchemaError
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.tools.strict_json import JsonValue
-from agent_workbench.engine.answer.grammar import step_grammar
-from agent_workbench.engine.answer.number_ranges import integer_range
+from agent_workbench.engine.answer.grammar import integer_range, step_grammar
 from agent_workbench.engine.tools.registry import builtin_specs
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 from tests.gbnf_sampler import sample

@@ -27,9 +27,15 @@ from agent_workbench.core.patch.values import FileContent
 from agent_workbench.core.plan import PathScope
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.engine.answer import offered_lines as offers
-from agent_workbench.engine.answer.grammar_choice import choose_grammar, possible_steps_grammar
-from agent_workbench.engine.answer.offered_lines import MAX_OFFERED_LINES, edit_scope, offered_lines, shown_chunks
+from agent_workbench.engine.answer import grammar_choice as offers
+from agent_workbench.engine.answer.grammar_choice import (
+    MAX_OFFERED_LINES,
+    choose_grammar,
+    edit_scope,
+    offered_lines,
+    possible_steps_grammar,
+    shown_chunks,
+)
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import start_task
 from agent_workbench.engine.tools.builtin.read_file import MAX_CHOICES

@@ -12,8 +12,8 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.compaction.code_relocation import locate_lines
-from agent_workbench.engine.compaction.fallback_summary import fallback_summary
+from agent_workbench.engine.compaction.compacted_context import locate_lines
+from agent_workbench.engine.compaction.summary_request import fallback_summary
 from agent_workbench.engine.prompt.step_history import count_answers
 
 P1, P2, P9 = ProposalId("P-1"), ProposalId("P-2"), ProposalId("P-9")

@@ -11,8 +11,7 @@ from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport, 
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import Purpose
 from agent_workbench.engine.diagnostics.model_fitness import fitness
-from agent_workbench.engine.diagnostics.model_questions import CODE, questions
-from agent_workbench.engine.diagnostics.model_trial import try_model
+from agent_workbench.engine.diagnostics.model_trial import CODE, questions, try_model
 from tests.engine.stage import call
 from tests.fakes.faulty_server import END, FaultyServer, as_json, delta, stream
 from tests.llama_fixtures import LlamaServer

@@ -8,8 +8,7 @@ from agent_workbench.core.intents import RejectProposal, SayToModel
 from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.proposals import KEEP_CHANGES
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
-from agent_workbench.engine.prompt.attempts import Fate, attempts
-from agent_workbench.engine.prompt.reflexion import QUESTION, reflexion_request
+from agent_workbench.engine.prompt.attempts import QUESTION, Fate, attempts, reflexion_request
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change, reflexion, task
 from tests.engine.test_executor import run

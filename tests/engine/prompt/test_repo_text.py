@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.repo.repo_map import RepoMap
-from agent_workbench.engine.prompt.repo_text import NEAR, map_text
+from agent_workbench.engine.prompt.task_text import NEAR, map_text
 
 PATHS = ("a.py", "src/b.py", "src/c.py")
 

@@ -18,7 +18,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
-from agent_workbench.engine.answer.offered_lines import shown_chunks
+from agent_workbench.engine.answer.grammar_choice import shown_chunks
 from agent_workbench.engine.flow import AwaitGo, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.session.unattended import run_unattended

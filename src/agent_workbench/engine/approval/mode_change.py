@@ -1,9 +1,11 @@
-"""Change of the approval mode, which lists what the mode that is left has approved."""
+"""Changes of the approval mode, with a list of what the old one approved, and of stored rules."""
 
-from agent_workbench.core.events import ModeChanged, PauseChanged
+from agent_workbench.core.events import ApprovalChanged, ModeChanged, PauseChanged
 from agent_workbench.core.history.mode_approvals import mode_approvals
+from agent_workbench.core.intents import ChangeRule
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import shown_sha
+from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
 from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.text.amounts import counted_text
@@ -50,3 +52,17 @@ def _note(mode: ApprovalMode, approved: tuple[str, ...], *, short: bool) -> str:
     more = len(approved) - LISTED
     lines = (*approved[:LISTED], *((f"and {more} more, in the steps",) if more > 0 else ()))
     return "\n".join((f"{mode_label(mode)} approved {counted_text(len(approved), 'proposal')}:", *lines))
+
+
+async def change_rules(session: SessionContext, intent: ChangeRule) -> Outcome:
+    """Add or revoke a rule: in its file first, then in the session; errors of the file are raised."""
+    kept = StoredRule(intent.rule, intent.kept)
+    if intent.always and (problem := rule_problem(intent.rule)):
+        return Refused(f"that rule cannot be kept: {problem}")
+    if (kept in session.state.rules) == intent.always:
+        return Refused("that rule is kept already" if intent.always else "that rule is not kept any more")
+    if intent.kept is not RuleScope.SESSION:
+        change = session.ports.rules.keep if intent.always else session.ports.rules.revoke
+        await change(kept)
+    await session.record(ApprovalChanged(intent.rule.kind, intent.always, intent.rule, intent.kept))
+    return Accepted()

@@ -1,22 +1,46 @@
-"""Policy: decisions about proposals without a person, from the settings' approvals and the approval rules."""
+"""Policy: decisions without a person from settings, rules and hooks, and its trial on recorded sessions."""
+
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.hook_answers import HookRun, HookVerdict
+from agent_workbench.core.events import (
+    ActionProposed,
+    HookAnswered,
+    HookStarted,
+    ProposalReplaced,
+    Recorded,
+    SessionConfigured,
+    TaskStarted,
+)
+from agent_workbench.core.fold import fold
+from agent_workbench.core.hook_answers import (
+    INTERRUPTED,
+    NOT_ALL_SEEN,
+    HookAnswer,
+    HookOutcome,
+    HookRun,
+    HookVerdict,
+    read_answer,
+)
+from agent_workbench.core.hook_document import HookDocument, proposal_document
 from agent_workbench.core.knowledge.notes import PUT_ASIDE
+from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict
 from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, decided_by, rule_allows, rule_problem
 from agent_workbench.core.rules.modes import decided_in
+from agent_workbench.core.rules.policy_trial import TriedProposal
 from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test
-from agent_workbench.core.state.proposal_hooks import describe_objection, objections
-from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.proposal_hooks import began, describe_objection, objections, point_of
+from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
 from agent_workbench.core.tools.spec import REMEMBER
+from agent_workbench.engine.runtime.session_context import SessionContext
 
 UNATTENDED = "policy:unattended"
 TRUSTED = "policy:check=trusted"
@@ -215,3 +239,68 @@ def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
     if facts.unattended is UnattendedRule.SANDBOX and not (state.config and state.config.sandbox.holds):
         return f"{facts.plural} need a person's approval where there is no sandbox"
     return ""
+
+
+async def run_hook(session: SessionContext, proposal: Proposal, name: str) -> None:
+    """Run a hook about a proposal and record its answer. One that was started before is not run again: it asks."""
+    point = point_of(proposal)
+    if point is None:
+        return
+    if began(session.state, proposal, name, point):
+        answer, seconds = HookAnswer(HookVerdict.ASK, INTERRUPTED, failed=True), 0.0
+    else:
+        document = proposal_document(session.state, point, name, proposal)
+        session.publisher.show_activity(f"hook {name} looks at {proposal.id}")
+        await session.record(HookStarted(name, point, proposal.id))
+        outcome = await session.ports.hooks.run(name, point, document.text, document.workspace)
+        answer, seconds = _answer(document, outcome), outcome.seconds
+    await session.record(
+        HookAnswered(name, point, answer.verdict, proposal.id, answer.reason, round(seconds, 3), answer.failed)
+    )
+
+
+def _answer(document: HookDocument, outcome: HookOutcome) -> HookAnswer:
+    answer = read_answer(outcome)
+    if document.cut and answer.verdict is HookVerdict.NONE:
+        return HookAnswer(HookVerdict.ASK, NOT_ALL_SEEN, failed=True)
+    return answer
+
+
+def try_proposal(state: SessionState, proposal: Proposal, policy: SessionConfigured, task: Task) -> TriedProposal:
+    """Return the decision about a proposal in this state under another policy, if it were of `task`.
+
+    What a person approved in the recording does not count: an unattended task has nobody.
+    """
+    configured = fold(state, Recorded(state.seq + 1, state.time, policy))
+    run = configured.run
+    if run is not None:
+        definition = replace(run.definition, origin=task.origin)
+        configured = replace(configured, run=replace(run, definition=definition, approved_checks=()))
+    found = ruling(configured, proposal)
+    if found is None:
+        return TriedProposal(proposal, None, parking_reason(configured, proposal))
+    return TriedProposal(proposal, found.verdict, found.reason or found.by)
+
+
+def is_passed(state: SessionState, policy: SessionConfigured) -> bool:
+    """Return True if a policy decides what waits in a session, whatever it decides; nothing waits: False."""
+    configured = fold(state, Recorded(state.seq + 1, state.time, policy))
+    return configured.waiting is not None and ruling(configured, configured.waiting) is not None
+
+
+def try_session(events: Iterable[Recorded], policy: SessionConfigured, task: Task) -> tuple[TriedProposal, ...]:
+    """Return the decisions about the proposals of a session's tasks; if it worked on `task`, of that one alone."""
+    tried: list[tuple[TaskRun, TriedProposal]] = []
+    state = SessionState()
+    for recorded in events:
+        state = fold(state, recorded)
+        event = recorded.event
+        if isinstance(event, ActionProposed | ProposalReplaced) and state.run is not None:
+            tried.append((state.run, try_proposal(state, event.proposal, policy, task)))
+    own = [each for run, each in tried if run.task == task.id]
+    return tuple(own or (each for _, each in tried))
+
+
+def tasks_of(events: Iterable[Recorded]) -> tuple[Task, ...]:
+    """Return the tasks that a session worked on, as they were defined then."""
+    return tuple(each.event.definition for each in events if isinstance(each.event, TaskStarted))

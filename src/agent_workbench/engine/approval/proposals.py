@@ -36,9 +36,8 @@ from agent_workbench.core.state.session_state import Phase, TaskRun
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
 from agent_workbench.core.tools.permissions import CALLS, RUNS_PROGRAMS
 from agent_workbench.core.tools.spec import FINISH, NOTE, REWRITE, ToolSpec, by_name
-from agent_workbench.engine.answer.grammar_compliance import grammar_ignored
 from agent_workbench.engine.answer.repeated_calls import loop_warning
-from agent_workbench.engine.answer.step_protocol import StepFault, read_step
+from agent_workbench.engine.answer.step_protocol import StepFault, grammar_ignored, read_step
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.prompt.attempts import Fate, left_before, lost_before
 from agent_workbench.engine.runtime.session_context import SessionContext

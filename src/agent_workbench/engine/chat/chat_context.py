@@ -1,20 +1,35 @@
-"""Context of a chat: its tools when it starts, the files that its calls may read, and the code of its first prompt."""
+"""Context of a chat: its tools, its approved calls, and the tracked files that they may read."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
-from agent_workbench.core.errors import WorkbenchError, error_text
-from agent_workbench.core.events import ChatStarted, CodeRetrieved, UserSaid
+from agent_workbench.core.errors import WorkbenchError, WorkspaceError, error_text
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionResult,
+    ActionStarted,
+    ChatStarted,
+    CodeRetrieved,
+    UserSaid,
+)
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.patch.values import FileContent
 from agent_workbench.core.plan import Task
-from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
+from agent_workbench.core.ports.workspace import Sources
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.repo.path_kinds import holds_secrets
+from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery, PastCommit
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec
 from agent_workbench.engine.chat.chat_prompt import VERSION
-from agent_workbench.engine.chat.tracked_files import TrackedFiles
+from agent_workbench.engine.prompt.prompt_text import WHILE_RUNNING
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.stoppable import StoppedByUser
+from agent_workbench.engine.runtime.tool import REFUSALS, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.task.execution import describe_activity, run_tool, stopped_result
 
 NO_TASK = Task(TaskId("chat"), "a conversation")
 """Bounds of the calls in a chat: every file that it shows may be read."""
@@ -26,6 +41,42 @@ OFFERED = frozenset({Permission.READ, Permission.SCRIPT, Permission.EXTERNAL, Pe
 
 SEARCH_SECONDS = 20.0
 """The longest wait for the index before the first prompt; then what is indexed so far is searched."""
+
+
+class TrackedFiles:
+    """The port `ReadableFiles` on the user's checkout, limited to the files `paths`."""
+
+    def __init__(self, sources: Sources, paths: Sequence[str]) -> None:
+        self._sources = sources
+        self._paths = tuple(path for path in paths if not holds_secrets(path))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self._paths)
+
+    @property
+    def root(self) -> str:
+        """Absolute path of the checkout."""
+        return self._sources.root
+
+    async def list_files(self) -> tuple[str, ...]:
+        """Return the paths of the files, sorted."""
+        return self._paths
+
+    async def read_files(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the contents of these files, without those that are gone, links, or not among `paths`."""
+        return await self._sources.read_files([path for path in paths if path in self._known])
+
+    async def read(self, path: str) -> FileContent | None:
+        """Return a file's content, None if there is none; raise `WorkspaceError` for one that may hold secrets."""
+        if holds_secrets(path):
+            raise WorkspaceError(f"{path!r} is a file that usually holds secrets; a chat does not read it")
+        found = (await self.read_files([path])).get(path)
+        return FileContent(found) if found is not None else None
+
+    async def past_commits(self, limit: int, until: str = "") -> tuple[PastCommit, ...]:
+        """Return the newest past commits of the checkout."""
+        return await self._sources.past_commits(limit, until)
 
 
 async def start_chat(session: SessionContext) -> None:
@@ -86,3 +137,27 @@ async def _readable(session: SessionContext, said: UserSaid) -> list[Chunk]:
         found = await retriever.search(context.files, query, most, complete=False)
     known = frozenset(await context.files.list_files())
     return [each for each in found if each.path in known and context.may_read(each.path)]
+
+
+async def execute_call(session: SessionContext, proposal: Proposal) -> None:
+    """Make an approved call and record its result. It changes no file of the repository."""
+    context = await chat_context(session)
+    session.publisher.show_activity(describe_activity(proposal))
+    await session.record(ActionStarted(proposal.id))
+    started = session.ports.clock.monotonic_seconds()
+    try:
+        outcome = await run_tool(session, context, proposal)
+    except REFUSALS as error:
+        outcome = ToolResult(error_text(error), ActionResult.REFUSED)
+    except StoppedByUser:
+        outcome = stopped_result(context, session.ports.clock.monotonic_seconds() - started)
+    for effect in outcome.effects:
+        await session.record(effect)
+    seconds = round(session.ports.clock.monotonic_seconds() - started, 3)
+    output, cut, shown = outcome.output, outcome.cut_bytes, outcome.shown
+    await session.record(ActionFinished(proposal.id, outcome.result, outcome.observation, seconds, output, cut, shown))
+
+
+async def recover_call(session: SessionContext, proposal: Proposal) -> None:
+    """Record that the result of an interrupted call is unknown; it is not made again."""
+    await session.record(ActionFinished(proposal.id, ActionResult.UNKNOWN, f"the workbench was stopped{WHILE_RUNNING}"))

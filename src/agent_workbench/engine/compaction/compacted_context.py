@@ -1,12 +1,14 @@
-"""Contents of a compaction: the summary, and the code, steps and results that stay beside it, up to a token budget."""
+"""Contents of a compaction: the summary, and code, change, steps and results within a token budget."""
 
 from asyncio import to_thread
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from math import ceil
 
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import (
     ActionProposed,
     Author,
@@ -19,13 +21,15 @@ from agent_workbench.core.events import (
     StepUndone,
     TestsFinished,
 )
+from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.patch.values import FileChange
+from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposals import SummaryEstimate
 from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import TaskRun
-from agent_workbench.engine.compaction.change_text import change_text
-from agent_workbench.engine.compaction.code_relocation import relocate_chunk
 from agent_workbench.engine.compaction.prompt_budget import MIN_CHARS, PromptBudget
 from agent_workbench.engine.prompt.parts import notes_of
 from agent_workbench.engine.prompt.prompt_size import template_tokens
@@ -44,6 +48,8 @@ LEAST_ABOUT_CHARS = 1
 """Limit of the repository's map and instructions where the steps need the room: only what they are is told."""
 MAX_CODE = 16
 """Number of chunks of code that are considered."""
+
+Cut = Callable[[str, int], Awaitable[str]]
 
 
 async def compact_context(context: ToolContext, summary: str, by: Author) -> ContextCompacted:
@@ -243,3 +249,71 @@ def _holds(chunks: Iterable[Chunk], piece: Chunk) -> bool:
     """Return True if one of the chunks shows all lines of the piece."""
     same = (chunk for chunk in chunks if chunk.path == piece.path)
     return any(chunk.first_line <= piece.first_line and piece.last_line <= chunk.last_line for chunk in same)
+
+
+async def change_text(context: ToolContext, cut: Cut, tokens: int, tree: str) -> str:
+    """Return the difference of `tree` to the base as a diff; if it is too long, a list of files and its newest part.
+
+    `cut(text, tokens)` returns a text in so many tokens.
+    """
+    changes = await context.workspace.changes(tree)
+    diff = await to_thread(render_changes, changes)
+    if await cut(diff, tokens) == diff:
+        return diff
+    files = await to_thread(lambda: "\n".join(map(_counted, changes)))
+    listed = await cut(files, tokens // 3)
+    newest = await cut(_newest(context, tree), tokens // 2)
+    rest = f"The newest part of it:\n{newest}" if newest else "It is too long to be shown."
+    return f"{listed}\n{rest}".lstrip("\n")
+
+
+def _counted(change: FileChange) -> str:
+    lines = render_changes((change,)).splitlines()
+    added = sum(line.startswith("+") and not line.startswith("+++ ") for line in lines)
+    taken = sum(line.startswith("-") and not line.startswith("--- ") for line in lines)
+    return f"{change.path}: {added} lines added, {taken} taken away"
+
+
+def _newest(context: ToolContext, tree: str) -> str:
+    """Return the diff that led to `tree`, else the newest applied one."""
+    standing = tuple(applied_diffs(context.run.history))
+    made = next((each for each in standing if each.tree == tree), next(iter(standing), None))
+    return made.proposal.diff if made is not None else ""
+
+
+async def relocate_chunk(workspace: Workspace, chunk: Chunk) -> Chunk | None:
+    """Return the chunk at its current position, None if its file is gone or holds nothing of it."""
+    try:
+        content = await workspace.read(chunk.path)
+    except WorkspaceError:
+        return None
+    if content is None:
+        return None
+    lines = content.data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    first, last = locate_lines(chunk.text.split("\n"), lines, chunk.first_line - 1)
+    if first >= last:
+        return None
+    return replace(chunk, first_line=first + 1, last_line=last, text="\n".join(lines[first:last]))
+
+
+def locate_lines(wanted: list[str], lines: list[str], was_at: int) -> tuple[int, int]:
+    """Return the range (from 0, end exclusive) of the wanted lines, possibly with changed lines between.
+
+    `was_at` is their former first line. It decides between equal matches, and is used if nothing matches.
+    """
+    if lines[was_at : was_at + len(wanted)] == wanted:
+        return was_at, was_at + len(wanted)
+    same = [place for place in range(len(lines)) if lines[place : place + len(wanted)] == wanted]
+    if same:
+        nearest = min(same, key=lambda place: abs(place - was_at))
+        return nearest, nearest + len(wanted)
+    blocks = SequenceMatcher(None, wanted, lines, autojunk=False).get_matching_blocks()[:-1]
+    if not any(line.strip() for block in blocks for line in wanted[block.a : block.a + block.size]):
+        return min(was_at, len(lines)), min(was_at + len(wanted), len(lines))
+    first = max(0, blocks[0].b - blocks[0].a)
+    last = min(len(lines), blocks[-1].b + len(wanted) - blocks[-1].a)
+    if last - first <= 2 * len(wanted):
+        return first, last
+    longest = max(blocks, key=lambda block: block.size)
+    first = max(0, longest.b - longest.a)
+    return first, min(len(lines), first + len(wanted))

@@ -1,4 +1,4 @@
-"""Consultation: gather the material, record the question, ask, and record the answer."""
+"""Consultation: gather the material and the code of a trace, record the question, ask, record the answer."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.background import uninterrupted
+from agent_workbench.core.checks.failure_tree import named_places
 from agent_workbench.core.consult.requests import (
     PROTOCOLS,
     TRAINER_WRITER,
@@ -37,7 +38,6 @@ from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.consult.endpoints import chain_of, model_label
 from agent_workbench.engine.consult.judged_files import JudgedFile, files_block, read_judged
 from agent_workbench.engine.consult.prompt import VERSION
-from agent_workbench.engine.consult.traced_code import read_traced
 from agent_workbench.engine.knowledge.search import find_knowledge, knowledge_text
 
 MOST_NOTES = 3
@@ -47,6 +47,8 @@ REVIEW_LOG = (
     "Review this session log. Identify what is novel or worth preserving as organizational knowledge. "
     "Provide structured insights."
 )
+
+MOST_FILES = 6
 
 
 class Material(Struct, frozen=True):
@@ -245,3 +247,30 @@ def _entries(context: ConsultContext, label: str) -> tuple[LogEntry, ...]:
 def _plain(text: str) -> str:
     """Return foreign text without the markers of chat templates and without half characters."""
     return without_chat_markers(text.encode("utf-8", "replace").decode())
+
+
+async def read_traced(context: ConsultContext, error: str, root: str) -> tuple[JudgedFile, ...]:
+    """Return the files that an error names, the last named first; those that are not shown to a model are left out."""
+    present = await context.files.list_files()
+    named: dict[str, list[int]] = {}
+    for place in reversed(list(named_places(error))):
+        path = _own(place.path, present, root)
+        if path and (path in named or len(named) < MOST_FILES):
+            named.setdefault(path, []).append(place.line)
+    found: list[JudgedFile] = []
+    for path, lines in named.items():
+        try:
+            (file,) = await read_judged(context, (path,))
+        except UsageError:
+            continue
+        found.append(replace(file, changed=tuple(lines)))
+    return tuple(found)
+
+
+def _own(path: str, present: tuple[str, ...], root: str) -> str:
+    """Return the path of a file of the repository, empty for any other; the end of a path is enough if it is unique."""
+    plain = path.removeprefix(f"{root.rstrip('/')}/").removeprefix("./")
+    if plain in present:
+        return plain
+    ends = [each for each in present if plain.endswith(f"/{each}") or each.endswith(f"/{plain}")]
+    return ends[0] if len(ends) == 1 else ""

@@ -1,12 +1,18 @@
-"""Endpoints of a consultation: the one that the call names, else the chain of its skill."""
+"""Endpoints of a consultation, named or by the skill's chain, and one question to a model."""
+
+from contextlib import aclosing
 
 from agent_workbench.core.consult.requests import ConsultRequest, consultant_named
 from agent_workbench.core.diagnostics.endpoints import endpoint_named
-from agent_workbench.core.errors import UsageError
-from agent_workbench.core.model import Purpose
+from agent_workbench.core.errors import ModelError, ModelUnavailable, UsageError
+from agent_workbench.core.model import AnswerEnd, ModelRequest, Purpose, StopCause, TextDelta
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import SHORT_FORM, Chain
 from agent_workbench.core.text.amounts import did_you_mean, quoted
+
+CUT = "\n\n(The answer was cut at the token limit.)"
+MOST_ENDPOINTS = 8
 
 
 def chain_of(settings: Settings, request: ConsultRequest) -> Chain:
@@ -41,3 +47,24 @@ def endpoint_called(settings: Settings, name: str) -> str:
         f"{quoted(name)} is no endpoint and no model of one{did_you_mean(name, known)}",
         advice=f"there are: {', '.join(known)}",
     )
+
+
+async def ask_once(model: Model, request: ModelRequest) -> tuple[str, str]:
+    """Return the answer and the model that gave it; an endpoint that fails is followed by the next of the chain.
+
+    Raises `ModelError` if none answers.
+    """
+    for _ in range(MOST_ENDPOINTS):
+        await model.observe(request.purpose)
+        text = ""
+        try:
+            async with aclosing(model.answer(request)) as items:
+                async for item in items:
+                    if isinstance(item, TextDelta):
+                        text += item.text
+                    elif isinstance(item, AnswerEnd):
+                        return text + (CUT if item.stop is StopCause.LENGTH else ""), item.model or item.endpoint
+        except ModelError as error:
+            if not error.another:
+                raise
+    raise ModelUnavailable("no endpoint gave an answer", advice="`agent model status` tells which ones answer")

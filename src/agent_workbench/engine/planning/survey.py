@@ -13,7 +13,7 @@ from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.state.planning import Planning
 from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.planning.plan_request import ANSWER_TOKENS
-from agent_workbench.engine.runtime.progress import show_index
+from agent_workbench.engine.runtime.publisher import show_index
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 FOUND_PIECES = 40

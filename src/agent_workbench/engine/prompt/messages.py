@@ -31,7 +31,7 @@ from agent_workbench.core.model import Message, Purpose, Role
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by, pieces_shown_by
 from agent_workbench.core.state.file_pieces import offered_pieces, offers_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.engine.prompt.attempts import AttemptCollector
+from agent_workbench.engine.prompt.attempts import AttemptCollector, reflexion_request
 from agent_workbench.engine.prompt.parts import (
     CODE,
     KNOWLEDGE,
@@ -54,7 +54,6 @@ from agent_workbench.engine.prompt.prompt_text import (
     rules,
     visible_notes,
 )
-from agent_workbench.engine.prompt.reflexion import reflexion_request
 from agent_workbench.engine.prompt.step_history import steps_of
 from agent_workbench.engine.prompt.task_text import skill_changes
 

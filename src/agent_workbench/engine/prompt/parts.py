@@ -42,10 +42,9 @@ from agent_workbench.engine.prompt.prompt_text import (
     summary_text,
     visible_notes,
 )
-from agent_workbench.engine.prompt.repo_text import instructions_texts, map_text
 from agent_workbench.engine.prompt.shortened_steps import shortened_steps
 from agent_workbench.engine.prompt.step_history import steps_of
-from agent_workbench.engine.prompt.task_text import assignment, skill_text
+from agent_workbench.engine.prompt.task_text import assignment, instructions_texts, map_text, skill_text
 from agent_workbench.engine.runtime.text_limits import clip
 
 CODE, PINNED, SKILL, KNOWLEDGE = "code", "pinned", "skill", "knowledge"

@@ -1,4 +1,4 @@
-"""Exact re-run: each prompt of a session is rebuilt from its journal alone, and its answer is parsed again."""
+"""Exact re-run: prompts and questions are rebuilt from the journal alone, and answers parsed again."""
 
 from collections.abc import Iterable, Iterator
 from difflib import unified_diff
@@ -10,6 +10,8 @@ from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
     ChatReplied,
+    ConsultantAnswered,
+    ConsultantAsked,
     ContextCompacted,
     ModelAnswered,
     ModelInterrupted,
@@ -32,10 +34,10 @@ from agent_workbench.engine.approval.proposals import REFLEXION_PREFIX
 from agent_workbench.engine.chat.chat_answer import Reply, read_chat_answer
 from agent_workbench.engine.chat.chat_prompt import chat_parts, most_calls
 from agent_workbench.engine.compaction.summary_request import parse_summary
+from agent_workbench.engine.consult.attempts import sent_messages
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.prompt.parts import Part
-from agent_workbench.engine.replay.consult_rerun import rerun_consultations
 
 SHOWN_LINES = 12
 SHOWN_CHARS = 160
@@ -274,3 +276,30 @@ def short_diff(then: list[str], now: list[str]) -> str:
     cut = [f"… {len(lines) - SHOWN_LINES} lines more"] if len(lines) > SHOWN_LINES else []
     shown = [line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…" for line in lines[:SHOWN_LINES]]
     return "\n".join([*shown, *cut])
+
+
+def rerun_consultations(events: Iterable[Recorded], first: int) -> Iterator[ReproducedPrompt]:
+    """Yield the question of each recorded attempt, numbered from `first`."""
+    asked: dict[int, tuple[int, ConsultantAsked]] = {}
+    number = first
+    for recorded in events:
+        event = recorded.event
+        if isinstance(event, ConsultantAsked):
+            asked[event.number] = recorded.seq, event
+        elif isinstance(event, ConsultantAnswered) and event.number in asked:
+            seq, question = asked[event.number]
+            for attempt, messages in zip(event.attempts, sent_messages(question, event.attempts), strict=True):
+                built = PromptBuilt(
+                    event.number,
+                    Purpose.CONSULTANT,
+                    len(messages),
+                    attempt.figures.prompt_tokens,
+                    attempt.sha,
+                    endpoint=attempt.endpoint,
+                    seed=attempt.seed,
+                    answer_tokens=question.answer_tokens,
+                )
+                same = not attempt.sha or prompt_sha(messages) == attempt.sha
+                difference = None if same else PromptDifference("the question is another one", question.skill)
+                yield ReproducedPrompt(number, seq, built, difference, compared=bool(attempt.sha))
+                number += 1

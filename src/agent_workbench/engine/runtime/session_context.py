@@ -12,12 +12,10 @@ from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.recorder import Recorder
-from agent_workbench.engine.runtime.background_task import BackgroundTask
 from agent_workbench.engine.runtime.event_hooks import EventHooks
 from agent_workbench.engine.runtime.file_names import FileNames
-from agent_workbench.engine.runtime.progress import OutputTail, show_index
-from agent_workbench.engine.runtime.publisher import UpdatePublisher
-from agent_workbench.engine.runtime.stoppable import StoppableCall
+from agent_workbench.engine.runtime.publisher import OutputTail, UpdatePublisher, show_index
+from agent_workbench.engine.runtime.stoppable import BackgroundTask, StoppableCall
 from agent_workbench.engine.runtime.tool import Tools
 from agent_workbench.engine.runtime.tool_context import Ports, ToolContext
 

@@ -1,10 +1,11 @@
-"""Stop of a running tool call by the user: the process of a check, a command or a source's tool."""
+"""Work that can be stopped: a running tool call by the user, a background task by a newer one."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from agent_workbench.core.background import in_background
 from agent_workbench.core.ids import ProposalId
 
 T = TypeVar("T")
@@ -61,3 +62,23 @@ def _is_cancelled_too() -> bool:
     """Return True if the session itself is being cancelled."""
     own = asyncio.current_task()
     return own is not None and own.cancelling() > 0
+
+
+class BackgroundTask:
+    """Runs at most one coroutine. An error in it is a defect and goes to the event loop's exception handler at once."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, doing: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Stop the task that runs, start this one and return it."""
+        await self.stop()
+        self._task = in_background(doing)
+        return self._task
+
+    async def stop(self) -> None:
+        """Cancel the task that runs and wait until it has ended."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})

@@ -33,7 +33,7 @@ from agent_workbench.core.state.file_pieces import may_rewrite, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.runtime.budget import seconds_left
-from agent_workbench.engine.runtime.progress import OutputTail
+from agent_workbench.engine.runtime.publisher import OutputTail
 from agent_workbench.engine.runtime.scope import TaskBounds
 from agent_workbench.engine.runtime.stoppable import StoppableCall
 

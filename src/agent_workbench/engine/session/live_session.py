@@ -1,11 +1,12 @@
-"""Attended session: it takes intents, lets the executor move, waits at gates, and ends cleanly whatever happens."""
+"""Attended session: it takes intents, lets the executor move, waits at gates, and always ends cleanly."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
 
 from agent_workbench.core.background import in_background, uninterrupted
 from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
-from agent_workbench.core.events import SessionLeft
+from agent_workbench.core.events import PlanAsked, SessionLeft
+from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     AbortTask,
     ApproveProposal,
@@ -26,8 +27,9 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus, is_queued
+from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.settings import ApprovalMode, Permission
+from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.approval.mode_change import leave_mode
@@ -50,18 +52,18 @@ from agent_workbench.engine.flow import (
     RunHook,
     next_move,
 )
+from agent_workbench.engine.planning.plan_prompt import VERSION
 from agent_workbench.engine.recorder import Recorder
-from agent_workbench.engine.runtime.background_task import BackgroundTask
-from agent_workbench.engine.runtime.progress import show_time
+from agent_workbench.engine.runtime.publisher import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.submission import Submission
+from agent_workbench.engine.runtime.stoppable import BackgroundTask
+from agent_workbench.engine.runtime.submission import Submission, submission
 from agent_workbench.engine.runtime.tool import REFUSALS
-from agent_workbench.engine.session.check_request import CheckedStart
 from agent_workbench.engine.session.intents import Question, carry_out, look_up
 from agent_workbench.engine.session.intents.gate import record_pending, watch_inbox
 from agent_workbench.engine.session.intents.queue import IntentQueue
-from agent_workbench.engine.session.trouble import trouble_event
-from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task
+from agent_workbench.engine.session.outcomes import trouble_event
+from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task, task_without_check
 from agent_workbench.engine.task.undo import why_not_undo
 
 STOPPED = "it was stopped before it was done"
@@ -347,3 +349,34 @@ def farewell_of(state: SessionState) -> str:
         worker = "a worker goes on with it, or " if state.parent is None else ""
         return f"session {state.session} is kept; {worker}`agent tui --session {state.session}`"
     return f"session {state.session} is kept; `agent replay {state.session}` shows it"
+
+
+class CheckedStart:
+    """Remembers the task that starts when the check which the model proposes for it is taken or left."""
+
+    def __init__(self) -> None:
+        self._task: TaskId | None = None
+
+    async def ask(self, session: SessionContext, wanted: TaskId | None) -> Accepted | None:
+        """Begin to ask for a check, None if the task can start without: once is enough for each task.
+
+        Raises `PlanError` for a task that cannot be started.
+        """
+        state = session.state
+        denied = state.config is not None and state.config.approvals.of(Permission.PLAN) is Approval.DENY
+        task = await task_without_check(session, wanted)
+        asked = state.planning.check_for if state.planning is not None else ""
+        if task is None or denied or asked == task.id:
+            return None
+        self._task = task.id
+        goal = "\n".join(filter(None, (task.description, task.goal, task.suggested_approach)))
+        await session.record(PlanAsked(goal, VERSION, check_for=task.id))
+        return Accepted(f"{task.id} has no check: the model proposes one first")
+
+    def resumed(self, state: SessionState) -> Submission | None:
+        """Return the start of the task after the decision about its check, None if the user stopped the question."""
+        task, self._task = self._task, None
+        planning = state.planning
+        decision = planning.decision if planning is not None and planning.check_for == task else None
+        goes_on = decision is not None and decision.verdict is not Verdict.ABORT
+        return submission(StartTask(task)) if task is not None and goes_on else None

@@ -1,11 +1,13 @@
-"""Outcomes of an unattended run: one for each task, summed up to an exit code and a sentence."""
+"""Outcomes of an unattended run: the trouble that stopped a move, one outcome a task, and the exit code."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.errors import ExitCode, JournalError, LockedError, ModelError, StorageError, WorkbenchError
+from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, TaskStatus
 from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
+from agent_workbench.engine.flow import Execute, Move, Recover
 
 # Their reasons were printed when they happened.
 _NAMES_ALONE = {TaskOutcomeKind.FAILED, TaskOutcomeKind.DONE}
@@ -16,6 +18,17 @@ OF_TASKS = {
     ExitCode.PARKED: TaskOutcomeKind.PARKED,
     ExitCode.LOCKED: TaskOutcomeKind.HELD,
 }
+
+LOCKED, JOURNAL, STORAGE, MODEL = "locked", "journal", "storage", "model"
+_SOURCES: tuple[tuple[type[WorkbenchError], str], ...] = (
+    (LockedError, LOCKED),  # is a JournalError too
+    (JournalError, JOURNAL),
+    (StorageError, STORAGE),
+    (ModelError, MODEL),
+)
+# Sources as journals spell them since 0.1.
+_MOVE_SOURCES: dict[type[Move], str] = {Execute: "carry", Recover: "settle"}
+_EXIT_CODES = {LOCKED: ExitCode.LOCKED, JOURNAL: ExitCode.JOURNAL, MODEL: ExitCode.MODEL}
 
 
 def outcome_of(task: TaskId, ending: SessionEnd, commit: str = "") -> TaskOutcome | None:
@@ -74,3 +87,15 @@ def _waiting(plan: Plan) -> tuple[TaskOutcome, ...]:
     return tuple(
         TaskOutcome(task, TaskOutcomeKind.WAITING, f"waits for {', '.join(waits)}") for task, waits in waiting if waits
     )
+
+
+def trouble_event(move: Move, error: WorkbenchError) -> TroubleMet:
+    """Return the event for `error`; the source of an error without a kind of its own is the move."""
+    named = _MOVE_SOURCES.get(type(move), type(move).__name__.lower())
+    source = next((source for kind, source in _SOURCES if isinstance(error, kind)), named)
+    return TroubleMet(source, str(error), error.advice, isinstance(error, ModelError) and error.lasting)
+
+
+def exit_code_of(trouble: TroubleMet) -> ExitCode:
+    """Return the exit code of an unattended run that ends in this trouble."""
+    return _EXIT_CODES.get(trouble.source, ExitCode.ENVIRONMENT)

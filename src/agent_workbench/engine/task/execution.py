@@ -24,7 +24,7 @@ from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal
 from agent_workbench.engine.knowledge.note_diff import moved_note
 from agent_workbench.engine.prompt.prompt_text import user_change_note
-from agent_workbench.engine.runtime.progress import TAIL_CHARS
+from agent_workbench.engine.runtime.publisher import TAIL_CHARS
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.text_limits import clip

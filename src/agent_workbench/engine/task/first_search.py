@@ -14,14 +14,14 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
-from agent_workbench.engine.compaction.code_relocation import relocate_chunk
+from agent_workbench.engine.compaction.compacted_context import relocate_chunk
 from agent_workbench.engine.knowledge.search import find_knowledge
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.task.code_lookup import pin_mentions
 from agent_workbench.engine.task.skill_choice import choose_skills
 from agent_workbench.engine.tools.check_runs import describe_checks
-from agent_workbench.engine.tools.failure_search import latest_failures
+from agent_workbench.engine.tools.check_tool import latest_failures
 
 MOST_OTHERS, MOST_TOKENS = 2, 1_200
 """Limits of the code in the first prompt: pieces of files that nothing names, and estimated tokens of all."""

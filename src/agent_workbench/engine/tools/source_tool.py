@@ -10,7 +10,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments, Choices
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.tools.strict_json import one_line
-from agent_workbench.engine.runtime.progress import TAIL_CHARS
+from agent_workbench.engine.runtime.publisher import TAIL_CHARS
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool import Draft, ToolResult

@@ -65,9 +65,8 @@ from agent_workbench.core.intents.plan import (
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase
-from agent_workbench.engine.approval.mode_change import change_mode
+from agent_workbench.engine.approval.mode_change import change_mode, change_rules
 from agent_workbench.engine.approval.proposals import decide, propose_merge
-from agent_workbench.engine.approval.rule_store import change_rules
 from agent_workbench.engine.chat.chat_intents import STOPPED
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -79,9 +78,8 @@ from agent_workbench.engine.session.intents.note import find_notes, handle_notes
 from agent_workbench.engine.session.intents.plan import handle_plan
 from agent_workbench.engine.session.intents.stop import handle_stop
 from agent_workbench.engine.task.code_lookup import find_code, open_file
-from agent_workbench.engine.task.custom_prompt import expand_words, list_prompts
 from agent_workbench.engine.task.skill_choice import takable_skills
-from agent_workbench.engine.task.task_draft import draft_task
+from agent_workbench.engine.task.task_draft import draft_task, expand_words, list_prompts
 from agent_workbench.engine.task.undo import ask_undo
 
 Question = (

@@ -6,7 +6,7 @@ from agent_workbench.core.tools.arguments import Argument, ArgumentKind
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
-from agent_workbench.engine.tools.failure_search import latest_failures
+from agent_workbench.engine.tools.check_tool import latest_failures
 
 MAX_CHUNKS = 5
 
