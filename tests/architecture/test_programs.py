@@ -14,13 +14,13 @@ pytestmark = pytest.mark.xdist_group("sources")
 # Who starts programs, and by which path.
 STARTERS = {
     "adapters.demo.sample_repo": "git, found on the cleaned PATH",
-    "adapters.desktop.notifications": "notify-send or osascript, found on the cleaned PATH",
+    "adapters.desktop": "notify-send or osascript, found on the cleaned PATH",
     "adapters.git.commands.detached_git": "the same git, in a repository of its own",
     "adapters.git.commands.plumbing": "git, found on the cleaned PATH outside the repo",
-    "adapters.project.folder_commands": "the machine's Python, found on the PATH outside the repo, asked for a module",
+    "adapters.project": "the machine's Python, found on the PATH outside the repo, asked for a module",
     "adapters.retrieval.worker_processes.process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
-    "adapters.machine.gpus": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
+    "adapters.machine.local_machine": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
     "adapters.mcp.connection": "our own Python",
     "adapters.signatures.ssh_keygen": "ssh-keygen, found on the cleaned PATH outside the repo",
     "adapters.tools.schema_checker": "our own Python",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.inbox import DatabaseInbox
-from agent_workbench.adapters.inbox.local_inbox import LocalInbox
+from agent_workbench.adapters.inbox import LocalInbox
 from agent_workbench.core.errors import DecisionRefused
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference

@@ -10,8 +10,8 @@ from typing import Protocol
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS as DATABASE_LEASE_SECONDS
+from agent_workbench.adapters.database.sessions.opening import LeasedJournal
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import JournalError, LockedError, UsageError

@@ -84,8 +84,8 @@ async def _with_database(invocation: Invocation) -> "tuple[RepoContext, Settings
 
 async def _server(repo: "RepoContext", settings: "Settings", project: str) -> DatabaseReport:
     """Return what the server tells, up to the first thing that is wrong."""
+    from agent_workbench.adapters.database.connection import server_facts
     from agent_workbench.adapters.database.migrations import check_schema, migrations
-    from agent_workbench.adapters.database.server_facts import server_facts
 
     database = shared_database(repo, settings.database)
     report = DatabaseReport(database.place)

@@ -9,7 +9,7 @@ from agent_workbench.bootstrap.skill_tools import hidden_files
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded with a session
-    from agent_workbench.adapters.hooks.hook_commands import HookCommands
+    from agent_workbench.adapters.hooks import HookCommands
     from agent_workbench.adapters.shell.shell import SandboxedShell
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.settings.hooks import HookSettings
@@ -28,7 +28,7 @@ def hook_commands(
     """
     from msgspec.structs import replace
 
-    from agent_workbench.adapters.hooks.hook_commands import HookCommand, HookCommands
+    from agent_workbench.adapters.hooks import HookCommand, HookCommands
     from agent_workbench.core.settings import SandboxSettings
 
     shells: dict[tuple[bool, bool], SandboxedShell] = {}  # hooks with the same grants share the test of the sandbox

@@ -31,7 +31,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
-    from agent_workbench.adapters.hooks.hook_commands import HookCommands
+    from agent_workbench.adapters.hooks import HookCommands
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
     from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
@@ -207,7 +207,7 @@ class RepoContext:
 
     def endpoint_models(self, settings: "Settings", say: Say) -> "EndpointModels":
         """Return the endpoints one by one; in the demo their answers are scripted."""
-        from agent_workbench.adapters.llama_cpp.routing.endpoint_models import RegisteredEndpoints
+        from agent_workbench.adapters.llama_cpp.routing.model_registry import RegisteredEndpoints
 
         return RegisteredEndpoints(lambda: self.endpoints(settings, say), self._scripted)
 

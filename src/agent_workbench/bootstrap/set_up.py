@@ -45,7 +45,7 @@ class RepoSetup:
     async def proposal(self, *, whole: bool = False) -> "SetupProposal":
         """Return what is missing, and what was found for it; `whole`: in a repo that is set up, too."""
         from agent_workbench.adapters.plans.starter_files import SETTINGS, missing_files
-        from agent_workbench.adapters.project.detection import detect_project
+        from agent_workbench.adapters.project import detect_project
         from agent_workbench.core.repo.absent_sources import unlinked
         from agent_workbench.core.repo_setup import SetupProposal
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
 
     from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
     from agent_workbench.adapters.journal.session_removal import SessionRemoval
-    from agent_workbench.adapters.journal.session_store import LocalSessionStore
-    from agent_workbench.adapters.journal.tombstones import Tombstones
+    from agent_workbench.adapters.journal.session_store import LocalSessionStore, Tombstones
     from agent_workbench.core.ids import SessionId
     from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.plan.estimates import TaskFigures
@@ -68,7 +67,7 @@ def session_removal(folder: Path) -> "SessionRemoval":
 
 def tombstones() -> "Tombstones":
     """Return the records of removed anchors and journals."""
-    from agent_workbench.adapters.journal.tombstones import Tombstones
+    from agent_workbench.adapters.journal.session_store import Tombstones
     from agent_workbench.system.user_dirs import state_dir
 
     return Tombstones(state_dir() / "tombstones")
@@ -77,7 +76,7 @@ def tombstones() -> "Tombstones":
 def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleStore":
     """Return the store of the rules in force in the repo at `root`."""
     from agent_workbench.adapters.journal.past_events import past_actions
-    from agent_workbench.adapters.rules.rule_files import RuleFiles
+    from agent_workbench.adapters.rules import RuleFiles
     from agent_workbench.config.settings_loader import load_settings
     from agent_workbench.config.trust.rule_trust import RuleTrust
     from agent_workbench.config.trust.trust_store import TrustStore
@@ -91,7 +90,7 @@ def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleS
 
 def local_inbox() -> "Inbox":
     """Return the decisions made outside the processes that hold the sessions."""
-    from agent_workbench.adapters.inbox.local_inbox import LocalInbox
+    from agent_workbench.adapters.inbox import LocalInbox
     from agent_workbench.system.user_dirs import state_dir
 
     return LocalInbox(state_dir() / "inbox")

@@ -1,7 +1,6 @@
 import pytest
 
-from agent_workbench.adapters.forge.gitea import CHANGED, GiteaForge
-from agent_workbench.adapters.forge.own_comments import split_key, with_key
+from agent_workbench.adapters.forge.gitea import CHANGED, GiteaForge, split_key, with_key
 from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.forge.issue_task import text_sha
 from agent_workbench.core.ids import CommitId

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.hooks.hook_commands import HookCommand, HookCommands
+from agent_workbench.adapters.hooks import HookCommand, HookCommands
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_answer
 from agent_workbench.core.settings import SandboxSettings

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.inbox import local_inbox
-from agent_workbench.adapters.inbox.local_inbox import LocalInbox
+from agent_workbench.adapters import inbox as local_inbox
+from agent_workbench.adapters.inbox import LocalInbox
 from agent_workbench.core.errors import DecisionRefused, StorageError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.system.atomic_files import make_directories

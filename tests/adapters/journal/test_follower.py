@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.follower import JournalFollower
+from agent_workbench.adapters.journal.reader import JournalFollower
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
 from tests.adapters.journal.journals import STORY, time_of, write_quickly

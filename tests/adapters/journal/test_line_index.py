@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.journal.line_index import LineIndex
+from agent_workbench.adapters.journal.reader import LineIndex
 
 
 @given(st.lists(st.sampled_from([b"\n", b"ab", b"{}", b"\r"])).map(b"".join))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.tombstones import MAX_BYTES, MOST_NAMED, Tombstones
+from agent_workbench.adapters.journal.session_store import MAX_BYTES, MOST_NAMED, Tombstones
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.history.leftovers import Tombstone
 from agent_workbench.core.ids import SessionId

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
-from agent_workbench.adapters.memory.note_files import MAX_BYTES
+from agent_workbench.adapters.memory.knowledge_folder import MAX_BYTES, KnowledgeFolder
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.knowledge.notes import KnowledgeNote
 from agent_workbench.core.repo.retrieval import SignalKind

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.playbooks.lint_output import KEPT, read_findings
+from agent_workbench.adapters.playbooks.ansible import KEPT, read_findings
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.playbooks.lint import REASONS, LintCategory, LintReport
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.project.detection import detect_project
+from agent_workbench.adapters.project import detect_project
 from agent_workbench.core.repo.project_commands import DetectedProject, command_of
 
 EVERYTHING = ("pytest", "ruff", "tox", "flake8", "python3", "go", "cargo", "cargo-clippy", "make", "just", "node")

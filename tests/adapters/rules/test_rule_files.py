@@ -9,8 +9,7 @@ import pytest
 from agent_workbench.adapters.journal.past_events import past_actions
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
-from agent_workbench.adapters.rules.rule_edits import rules_at, with_rule, without_rule
-from agent_workbench.adapters.rules.rule_files import REPO_KEYS, RuleFiles
+from agent_workbench.adapters.rules import REPO_KEYS, RuleFiles, rules_at, with_rule, without_rule
 from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.config.trust.rule_trust import RuleTrust
 from agent_workbench.config.trust.trust_question import trust_question, without_untrusted

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.inbox.local_inbox import LocalInbox
+from agent_workbench.adapters.inbox import LocalInbox
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.api.sessions.inbox import RepoInbox
 from agent_workbench.core import events as e

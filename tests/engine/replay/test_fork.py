@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.journal.fork_journal import ForkedJournal
 from agent_workbench.adapters.journal.reader import verify_journal
 from agent_workbench.adapters.journal.redaction import Redactor
+from agent_workbench.adapters.journal.session_store import ForkedJournal
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.fold import fold, fold_all

@@ -1,12 +1,15 @@
-"""Connections to the shared database, and what its errors mean."""
+"""Connections to the shared database, the facts of its server, and the meaning of its errors."""
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from time import perf_counter
 from typing import Self
 
 import psycopg
+from msgspec import Struct
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -208,3 +211,25 @@ def _place(url: str) -> str:
         str(parts.get(key) or other) for key, other in (("host", "local"), ("port", "5432"), ("dbname", ""))
     )
     return f"{host}:{port}/{name}"
+
+
+class ServerFacts(Struct, frozen=True):
+    """Version, time of one answer, and how far this machine's clock is ahead of the server's."""
+
+    version: str
+    milliseconds: float
+    clock_seconds: float
+
+
+async def server_facts(database: Database) -> ServerFacts:
+    """Ask the server; raise `DatabaseDownError`."""
+    async with database.connection() as connection:
+        began, sent = datetime.now(UTC), perf_counter()
+        found = await connection.execute("SELECT left(current_setting('server_version'), 100), clock_timestamp()")
+        row = await found.fetchone()
+        seconds = perf_counter() - sent
+    version, moment = row if row is not None else ("", began)
+    ahead = 0.0
+    if isinstance(moment, datetime):
+        ahead = (began - moment).total_seconds() + seconds / 2
+    return ServerFacts(str(version), seconds * 1000, ahead)

@@ -1,8 +1,11 @@
-"""Port `Forge` on Gitea and Forgejo."""
+"""Port `Forge` on Gitea and Forgejo: issues, the last change of a label, and the agent's own comments."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
+
+from msgspec import Struct
 
 from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.forge.gitea_answers import (
@@ -15,13 +18,15 @@ from agent_workbench.adapters.forge.gitea_answers import (
     GiteaStatus,
     GiteaUser,
 )
-from agent_workbench.adapters.forge.labelling import Labelling, last_labelling
-from agent_workbench.adapters.forge.own_comments import split_key, with_key
 from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.forge.issue_task import text_sha
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
 from agent_workbench.core.settings.worker import ForgeSettings
+
+_LABEL_TYPES = {"label", 7}
+"""Spellings of the event's type: older versions sent a number."""
+_ADDED = "1"
 
 PAGE = 50
 MOST_PAGES = 20
@@ -30,6 +35,28 @@ RECENT_PAGES = 4
 CHANGED = "it was changed after the label was set, so its text may not be what was labelled"
 
 Row = TypeVar("Row", bound=GiteaRow)
+
+_KEY = re.compile(r"<!-- agent-workbench ([A-Za-z0-9._:/@-]{1,200}) -->")
+
+
+class Labelling(Struct, frozen=True):
+    """A label that was added or removed: by whom and when."""
+
+    id: int
+    by: str
+    at: datetime
+    added: bool
+
+
+def last_labelling(events: Sequence[GiteaEvent], label: str) -> Labelling | None:
+    """Return the newest change of the label, None if these events have none; a ghost's or bot's has no author."""
+    found = [each for each in events if each.type in _LABEL_TYPES and each.label is not None]
+    named = [each for each in found if each.label is not None and each.label.name == label]
+    if not named:
+        return None
+    newest = max(named, key=lambda each: (each.created_at, each.id))
+    person = newest.user if newest.user is not None and newest.user.id > 0 else None
+    return Labelling(newest.id, person.login if person is not None else "", newest.created_at, newest.body == _ADDED)
 
 
 class GiteaForge:
@@ -185,3 +212,16 @@ def _login(user: GiteaUser | None) -> str:
 
 def _texts(pull: GiteaPull) -> tuple[str, str]:
     return pull.title, (pull.body or "").replace("\r\n", "\n").strip()
+
+
+def with_key(text: str, key: str) -> str:
+    """Return the comment's body: its text, and the key in a last line that is not displayed."""
+    return f"{text.strip()}\n\n<!-- agent-workbench {key} -->"
+
+
+def split_key(body: str) -> tuple[str, str]:
+    """Return text and key of a comment of the agent's account; only the last line can be a key."""
+    lines = body.replace("\r\n", "\n").strip()
+    text, _, last = lines.rpartition("\n")
+    match = _KEY.fullmatch(last.strip())
+    return (text.strip(), match[1]) if match else (lines, "")

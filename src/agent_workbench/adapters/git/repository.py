@@ -19,11 +19,10 @@ from agent_workbench.adapters.git.remote.local_refs import LocalRefs
 from agent_workbench.adapters.git.remote.session_refs import GitSessionRefs, RemoteTools
 from agent_workbench.adapters.git.remote.transport import Transport
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
-from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFiles
+from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFiles, RecordedTree
 from agent_workbench.adapters.git.user_checkout.checkout_records import CheckoutRecords, Standing
 from agent_workbench.adapters.git.user_checkout.merge import CheckoutMerge
 from agent_workbench.adapters.git.user_checkout.past_tree import PastTree, write_past_tree
-from agent_workbench.adapters.git.user_checkout.recorded_tree import RecordedTree
 from agent_workbench.adapters.git.worktree.leftovers import GitLeftovers
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
 from agent_workbench.adapters.git.worktree.orphans import HasBegun, Orphans, assume_begun

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.journal.blobs import Blobs
 from agent_workbench.adapters.journal.line_format import decode_line
-from agent_workbench.adapters.journal.line_index import LineIndex
-from agent_workbench.adapters.journal.reader import FIRST_KIND
+from agent_workbench.adapters.journal.reader import FIRST_KIND, LineIndex
 from agent_workbench.adapters.journal.session_files import JOURNAL
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.core.errors import JournalError

@@ -1,4 +1,4 @@
-"""The sessions of a repository as folders with journals, each written under a kernel lock.
+"""Sessions of a repository as folders with journals under a kernel lock: new, forked, and removed.
 
 A journal holds approvals, and a repository can bring a forged one. So only sessions begun on this machine by this user
 are opened: a registry outside of every repository names them. Any other session can be read and nothing more.
@@ -7,17 +7,17 @@ are opened: a registry outside of every repository names them. Any other session
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.audit_source import JournalSource
-from agent_workbench.adapters.journal.follower import JournalFollower
-from agent_workbench.adapters.journal.fork_journal import ForkedJournal
-from agent_workbench.adapters.journal.reader import read_journal, verify_journal
+from agent_workbench.adapters.journal.reader import JournalFollower, read_journal, verify_journal
 from agent_workbench.adapters.journal.redaction import Redactor
+from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, AppendOnlyFile
 from agent_workbench.adapters.journal.session_list import (
     find_session,
     names_branch,
@@ -25,19 +25,137 @@ from agent_workbench.adapters.journal.session_list import (
     session_folders,
     summarize_session,
 )
-from agent_workbench.adapters.journal.tombstones import Tombstones
-from agent_workbench.adapters.journal.writer import JournalWriter
+from agent_workbench.adapters.journal.writer import JournalWriter, LineComposer
 from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.errors import JournalError, LockedError, TrustError, UsageError
-from agent_workbench.core.events import Recorded
+from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport
+from agent_workbench.core.history.leftovers import Tombstone
 from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.ports.machine import Ids
 from agent_workbench.core.ports.stores import HeldSession
-from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, write_atomically
 from agent_workbench.system.command_bounds import check_record
+from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
+from agent_workbench.system.regular_files import read_regular
+
+MAX_BYTES = 1_000_000
+MOST_NAMED = 50
+
+UNFINISHED = ".fork-"
+"""Prefix of the hidden folder; no session's name begins with it."""
+
+
+class Tombstones:
+    """A file for each session in `folder`. Blocking."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def of(self, session: SessionId) -> Tombstone | None:
+        """Return the tombstone of a session, None if nothing of it was removed, or if the record is not readable."""
+        try:
+            data = read_regular(self._folder / session_id(session), MAX_BYTES)
+            found = msgspec.json.decode(data, type=Tombstone)
+        except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return found if found.session == session else None
+
+    def bury(self, stone: Tombstone) -> None:
+        """Add a record, durably, before what it names is removed; raise `StorageError`."""
+        before = self.of(stone.session)
+        if before is not None:
+            removed = dict.fromkeys((*before.removed, *stone.removed))
+            stone = replace(stone, removed=tuple(removed)[-MOST_NAMED:], journal=stone.journal or before.journal)
+        try:
+            make_directories(self._folder)
+        except OSError as error:
+            raise storage_error(f"{self._folder} cannot be created", error) from error
+        write_atomically(self._folder / session_id(stone.session), msgspec.json.encode(stone), mode=0o600)
+
+
+class ForkedJournal:
+    """`core.ports.stores.ForkJournal` of the session that will be at `directory`."""
+
+    def __init__(self, directory: Path, redactor: Redactor, register: Callable[[Path], None]) -> None:
+        """Prepare; nothing is touched yet. `register` is called with `directory` just before the session exists."""
+        self._directory = directory
+        self._hidden = directory.with_name(f"{UNFINISHED}{directory.name}")
+        self._lock = FileLock(self._hidden / LOCK, describe_holder())
+        self._redactor = redactor
+        self._lines = LineComposer(self._hidden, redactor)
+        self._register = register
+
+    async def write(self, events: Sequence[tuple[int, str, Event]]) -> Recorded:
+        """Write the first events (seq, time, event; one or more) durably and return the last.
+
+        Raises `JournalError`, `StorageError`.
+        """
+        return await asyncio.to_thread(self._write, events)
+
+    async def keep(self, seq: int, time: str, event: Event) -> None:
+        """Write one more event and make the whole a session, durably."""
+        await asyncio.to_thread(self._keep, seq, time, event)
+
+    async def drop(self) -> None:
+        """Remove everything that was written, unless it was kept."""
+        await asyncio.to_thread(self._drop)
+
+    def _write(self, events: Sequence[tuple[int, str, Event]]) -> Recorded:
+        remove_unfinished_forks(self._hidden.parent)
+        try:
+            make_directories(self._hidden)
+        except OSError as error:
+            raise storage_error(f"{self._hidden} could not be made", error) from error
+        self._lock.acquire()
+        lines = [self._next(*each) for each in events]
+        self._append(b"".join(line for line, _ in lines), fresh=True)
+        return lines[-1][1]
+
+    def _next(self, seq: int, time: str, event: Event) -> tuple[bytes, Recorded]:
+        line, recorded = self._lines.next(seq, time, event)
+        self._lines.advance(recorded)
+        return line, recorded
+
+    def _keep(self, seq: int, time: str, event: Event) -> None:
+        line, _ = self._next(seq, time, event)
+        self._append(line, fresh=False)
+        self._register(self._directory)
+        try:
+            self._hidden.rename(self._directory)
+            sync_directory(self._directory.parent)
+        except OSError as error:
+            raise storage_error(f"{self._directory} could not be made", error) from error
+        self._lock.release()
+
+    def _append(self, data: bytes, *, fresh: bool) -> None:
+        file = AppendOnlyFile(self._hidden / JOURNAL, fresh=fresh)
+        try:
+            file.append(data)
+        finally:
+            file.close()
+
+    def _drop(self) -> None:
+        self._lock.release()
+        _remove(self._hidden)
+
+
+def remove_unfinished_forks(sessions_dir: Path) -> None:
+    """Remove the hidden folders of forks whose process died."""
+    try:
+        left = [folder for folder in sessions_dir.iterdir() if folder.name.startswith(UNFINISHED)]
+    except OSError:
+        return  # no folder yet; one that cannot be read is reported when it is written to
+    for folder in left:
+        if not lock_holder(folder / LOCK):
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    check_record(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class LocalSessionStore:

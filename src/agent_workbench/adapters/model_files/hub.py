@@ -1,26 +1,45 @@
-"""Hub of models: the files of a revision, and their download."""
+"""Hub of models: files of a revision and their download, by the hub's library within bounds."""
 
 import hashlib
+import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import httpx2
-from huggingface_hub import HfApi, hf_hub_url
+from huggingface_hub import HfApi, constants, get_session, hf_hub_url
+from huggingface_hub import logging as hub_log
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 from huggingface_hub.file_download import http_get
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # its documented name
+from tqdm import tqdm
 
-from agent_workbench.adapters.model_files.hub_library import Progress, TooLong, progress_bar, set_up_library
-from agent_workbench.core.errors import ModelError, StorageError, UsageError, WorkbenchError
+from agent_workbench.core.errors import ConfigError, ModelError, StorageError, UsageError, WorkbenchError
 from agent_workbench.core.model_files import HubFile, HubName, HubRevision
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.locks import FileLock
+from agent_workbench.system.proxies import check_proxies
 from agent_workbench.system.regular_files import open_regular
+
+MOST_INFO_BYTES, MOST_INFO_SECONDS = 16 * 1024 * 1024, 60.0
+"""Bounds of what a hub says about a revision."""
+MOST_PAUSE_SECONDS = 300
+"""Longest pause between two requests of a download that a hub may ask for."""
+_PAUSE = re.compile(r"\bt=\s*(\d+)")
+_TRIED_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+_FILE_STATUS = frozenset({HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT})
+WRITE_BYTES = 1 << 20
+"""Bytes of a download that are written at once; those not yet written are lost when it is cut."""
+
+Progress = Callable[[int], None]
+"""Receiver of the number of bytes that were added."""
 
 SECONDS = 20.0
 """Longest wait for what a revision has."""
@@ -33,6 +52,102 @@ MOST_NAME_BYTES = 200
 PRIVATE = "check the name; a private or gated model needs your consent on the hub, and a token in HF_TOKEN"
 _BLOCK = 1 << 20
 _SHA256, _COMMIT = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
+
+
+class TooLong(ModelError):
+    """A download has more bytes than the hub states."""
+
+
+def progress_bar(progress: Progress, size: int) -> type[Any]:
+    """Return a silent progress bar for the hub's library; it calls `progress`, and ends a download beyond `size`."""
+    there = 0
+
+    def add(count: int) -> None:
+        nonlocal there
+        there += count
+        progress(count)
+        if there > size:
+            raise TooLong(f"the hub sends more than the {size:,} bytes that it states", advice="pull it again")
+
+    class Bar(tqdm):  # type: ignore[type-arg]  # the class takes no argument where the program runs
+        def __init__(self, *said: Any, **options: Any) -> None:
+            add(int(options.get("initial") or 0))
+            super().__init__(*said, **{**options, "disable": True})
+
+        def update(self, n: float | None = 1) -> bool | None:
+            add(int(n or 0))
+            return None
+
+    return Bar
+
+
+def set_up_library() -> None:
+    """Keep the hub's library from printing and from requests of its own, and bound the answers that it reads.
+
+    Raises `ConfigError` for variables of proxies and of certificates that its client cannot read.
+    """
+    check_proxies()
+    constants.HF_HUB_DISABLE_TELEMETRY = True  # else it asks the hub which programs start agents, and tells which did
+    constants.DOWNLOAD_CHUNK_SIZE = WRITE_BYTES
+    hub_log.set_verbosity(logging.CRITICAL)  # it prints what a server says as it is
+    try:
+        client = get_session()
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise ConfigError(
+            "the hub's client cannot read NO_PROXY", advice="set it to names of hosts with commas between them"
+        ) from error
+    except OSError as error:
+        raise ConfigError(
+            f"the hub's client cannot read its certificates: {error.strerror or error}",
+            advice="set SSL_CERT_FILE to a file with certificates, or unset it",
+        ) from error
+    client.headers["Accept-Encoding"] = "identity"
+    client.event_hooks["response"] = [_bound]
+
+
+def _bound(response: httpx2.Response) -> None:
+    """Bound the body of an answer that is read at once, and the pause that one asks for.
+
+    Raises `ModelError` for one that is packed.
+    """
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise ModelError("the hub packs what was asked for unpacked", advice="check the address in HF_ENDPOINT")
+    if (seconds := _pause_seconds(response)) > MOST_PAUSE_SECONDS:
+        raise httpx2.HTTPStatusError(
+            f"it wants a pause of {seconds:,} seconds", request=response.request, response=response
+        )
+    whole = response.url.path.startswith("/api/") or response.status_code not in _FILE_STATUS
+    if whole and isinstance(response.stream, httpx2.SyncByteStream):
+        response.stream = _BoundedStream(response.stream)
+
+
+def _pause_seconds(response: httpx2.Response) -> int:
+    """Return the seconds that the library would sleep after an answer because a header says so."""
+    if response.status_code not in _TRIED_AGAIN:
+        return 0
+    told = f"t={response.headers.get('Retry-After', '')} {response.headers.get('RateLimit', '')}"
+    return max((int(digits[:9]) for digits in _PAUSE.findall(told)), default=0)
+
+
+class _BoundedStream(httpx2.SyncByteStream):
+    """Body of an answer that ends with `ModelError` once it is too long, or takes too long."""
+
+    def __init__(self, stream: httpx2.SyncByteStream) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        left, until = MOST_INFO_BYTES, time.monotonic() + MOST_INFO_SECONDS
+        for piece in self._stream:
+            left -= len(piece)
+            if left < 0 or time.monotonic() > until:
+                raise ModelError(
+                    f"the hub's answer has more than {MOST_INFO_BYTES:,} bytes, or takes too long",
+                    advice="check the address in HF_ENDPOINT",
+                )
+            yield piece
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 def find_revision(name: HubName, revision: str = "main") -> HubRevision:

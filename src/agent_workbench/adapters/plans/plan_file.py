@@ -1,28 +1,48 @@
-"""Plan file: read strictly, changed as little as possible, never overwritten blindly."""
+"""Plan file: read strictly, changed in place or by a round trip, never overwritten blindly."""
 
 import asyncio
 import codecs
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from io import StringIO
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.plans import round_trip, task_spans, text_edits
-from agent_workbench.adapters.plans.missing_quotes import read_quoted
+from agent_workbench.adapters.plans import task_spans, text_edits
 from agent_workbench.adapters.plans.plan_parser import Compose, PlanText, check_skills, read_plan
-from agent_workbench.adapters.plans.plan_renderer import render_plan
+from agent_workbench.adapters.plans.plan_renderer import render_plan, render_quoted, render_tasks
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
 from agent_workbench.core.skills.entries import SkillEntry
 from agent_workbench.core.text.line_merge import merge_cleanly
-from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError, decode_document
+from agent_workbench.core.yaml_documents.nodes import (
+    MAX_BYTES,
+    DocumentError,
+    decode_document,
+    line_end,
+    lost_comment,
+    with_line_ends_of,
+)
 from agent_workbench.system.repo_files import change_inside, create_inside, read_inside
+
+if TYPE_CHECKING:
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
 
 # A byte order mark that an editor wrote is kept.
 BOM = codecs.BOM_UTF8
+
+MOST_QUOTED = 50
+"""Maximum number of values in a text that get quotes."""
+_WORDED = "description|goal|suggested_approach|blocked_because|source"
+_VALUE = re.compile(rf"(?P<key> *(?:- +)?(?:{_WORDED}): +|goal: +)(?P<value>[^\s\"'|>].*)", re.ASCII)
+_ITEM = re.compile(r"(?P<key> *- +)(?P<value>[^\s\"'|>].*)", re.ASCII)
+_KEY = re.compile(r"[a-z_]+:(?: |$)", re.ASCII)
 
 
 class PlanFile:
@@ -62,7 +82,7 @@ class PlanFile:
                     text = text_edits.with_reason(self._read_text(text), task, keys[key], key)
                 return text
 
-            ways = (in_place, lambda: round_trip.with_status(before.text, task, status, keys))
+            ways = (in_place, lambda: with_status(before.text, task, status, keys))
             return first_faithful(self._read_text, self._path, ways, wanted)
 
         await asyncio.to_thread(self._change, change)
@@ -71,7 +91,7 @@ class PlanFile:
         def change(before: PlanText) -> str:
             ways = (
                 lambda: text_edits.with_checks(before, task, commands),
-                lambda: round_trip.with_checks(before.text, task, commands),
+                lambda: with_checks(before.text, task, commands),
             )
             return first_faithful(self._read_text, self._path, ways, before.plan.with_checks(task, tuple(commands)))
 
@@ -82,7 +102,7 @@ class PlanFile:
             wanted = before.plan.moved(task, up=up)
             ways = (
                 lambda: task_spans.with_moved(before, task, up=up),
-                lambda: round_trip.with_order(before.text, [each.id for each in wanted.tasks]),
+                lambda: with_order(before.text, [each.id for each in wanted.tasks]),
             )
             return first_faithful(self._read_text, self._path, ways, wanted)
 
@@ -179,7 +199,7 @@ class PlanFile:
         )
 
     def _with_tasks(self, before: PlanText, tasks: Sequence[Task]) -> str:
-        ways = (lambda: text_edits.with_tasks(before, tasks), lambda: round_trip.with_tasks(before.text, tasks))
+        ways = (lambda: text_edits.with_tasks(before, tasks), lambda: with_tasks(before.text, tasks))
         return first_faithful(self._read_text, self._path, ways, Plan((*before.plan.tasks, *tasks), before.plan.goal))
 
     def _read(self) -> Plan:
@@ -255,3 +275,103 @@ def first_faithful(read: Callable[[str], PlanText], path: str, ways: Sequence[Ca
         f"{path} could not be changed" + (f": {fault}" if fault else ""),
         advice="edit the file by hand",
     ) from fault
+
+
+def read_quoted(text: str, name: str, compose: Compose) -> PlanText:
+    """Return the plan in a text, with quotes around words that lack them.
+
+    Raises `PlanError`, which tells the fault of the text as it is, if quotes do not mend it.
+    """
+    first: PlanError | None = None
+    for _ in range(MOST_QUOTED):
+        try:
+            return read_plan(text, name, compose)
+        except PlanError as fault:
+            first = first or fault
+            cause = fault.__cause__
+            quoted = with_quotes(text, cause.mark.line) if isinstance(cause, DocumentError) else None
+            if quoted is None:
+                raise first from cause
+            text = quoted
+    return read_plan(text, name, compose)
+
+
+def with_quotes(text: str, line: int) -> str | None:
+    """Return the text with quotes around the words on a line (from 1), None if that is no line of words without them.
+
+    Words are the value of a key that takes a sentence, or an item of a list such as a command.
+    """
+    start = end = 0
+    for _ in range(line):
+        start, end = end, line_end(text, end)
+    whole = text[start:end].rstrip()
+    match = _VALUE.fullmatch(whole) or _ITEM.fullmatch(whole)
+    if match is None or (match.re is _ITEM and _KEY.match(match["value"])):
+        return None
+    return text[:start] + match["key"] + render_quoted(match["value"]) + text[start + len(whole) :]
+
+
+def with_status(text: str, wanted: TaskId, status: TaskStatus, keys: Mapping[str, str]) -> str:
+    """Return the text with the status and other keys of a task set; raise `PlanError` if that fails."""
+
+    def change(tasks: "CommentedSeq") -> None:
+        for task in tasks:
+            if task["id"] == wanted:
+                task["status"] = str(status)
+                for key, said in keys.items():
+                    task.pop(key, None)
+                    if said:
+                        task[key] = said
+
+    return _rewrite(text, change)
+
+
+def with_checks(text: str, wanted: TaskId, commands: Sequence[str]) -> str:
+    """Return the text with the acceptance commands of a task set; raise `PlanError` if that fails."""
+
+    def change(tasks: "CommentedSeq") -> None:
+        for task in tasks:
+            if task["id"] == wanted:
+                task["accept_tests"] = list(commands)
+
+    return _rewrite(text, change)
+
+
+def with_tasks(text: str, added: Sequence[Task]) -> str:
+    """Return the text with tasks appended; raise `PlanError` if that fails."""
+
+    def change(tasks: "CommentedSeq") -> None:
+        from ruamel.yaml import YAML
+
+        tasks.extend(YAML(typ="rt").load(render_tasks(added, 0)))
+
+    return _rewrite(text, change)
+
+
+def with_order(text: str, wanted: Sequence[TaskId]) -> str:
+    """Return the text with its tasks in this order; raise `PlanError` if that fails."""
+
+    def change(tasks: "CommentedSeq") -> None:
+        tasks[:] = sorted(tasks, key=lambda task: wanted.index(task["id"]))
+
+    return _rewrite(text, change)
+
+
+def _rewrite(text: str, change: "Callable[[CommentedSeq], None]") -> str:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.comments import CommentedSeq
+    from ruamel.yaml.error import YAMLError
+
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes = True
+    yaml.width = 10_000
+    stream = StringIO()
+    try:
+        document: CommentedMap | CommentedSeq = yaml.load(text)
+        change(document if isinstance(document, CommentedSeq) else document.setdefault("tasks", CommentedSeq()))
+        yaml.dump(document, stream)
+    except YAMLError as error:
+        raise PlanError(f"this YAML cannot be rewritten: {error}", advice="edit the plan by hand") from error
+    if lost := lost_comment(text, stream.getvalue()):
+        raise PlanError(f"the comment {lost[:60]!r} would be lost", advice="edit the plan by hand")
+    return with_line_ends_of(text, stream.getvalue())

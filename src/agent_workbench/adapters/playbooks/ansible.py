@@ -1,4 +1,4 @@
-"""Implementation of the port `Playbooks` with ansible-runner, ansible-lint and Jinja2 of the bundled skill.
+"""Port `Playbooks` with the programs of the bundled skill: runs with the user's keys, lint, and templates.
 
 Only a run gets the network and the user's keys. Values for it go through standard input, so that no password is an
 argument or a variable of a process.
@@ -8,7 +8,9 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shlex
+import stat
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,25 +19,131 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.playbooks.lint_output import read_findings
 from agent_workbench.adapters.playbooks.search import TextVectors, list_playbooks, search_playbooks
-from agent_workbench.adapters.playbooks.user_keys import AGENT, UserKeys, named_access, user_keys
 from agent_workbench.core.errors import ConfigError, ShellError, StorageError, ToolError, error_text
 from agent_workbench.core.playbooks.access import PlaybookRequest, RunAccess
 from agent_workbench.core.playbooks.catalogue import PlaybookSearch
-from agent_workbench.core.playbooks.lint import LintReport
+from agent_workbench.core.playbooks.lint import REASONS, LintCategory, LintFinding, LintReport
 from agent_workbench.core.ports.workspace import Command, OnOutput, Shell, Sources
 from agent_workbench.core.repo.workspace import CommandOutcome
-from agent_workbench.core.settings.infrastructure import InfrastructureSettings
+from agent_workbench.core.settings.infrastructure import InfrastructureSettings, expand_home
 from agent_workbench.core.text.amounts import quoted
+from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.strict_json import JsonError, JsonValue, read_bounded_json
 from agent_workbench.system.folder_trees import remove_tree
 from agent_workbench.system.programs import clean_path
+
+AGENT = "SSH_AUTH_SOCK"
+KNOWN_EVERYWHERE = "/etc/ssh/ssh_known_hosts"
 
 SKILL = "ansible-playbooks"
 RENDER_SECONDS = 30.0
 _FOUND_SOMETHING = 2
 """Exit code of ansible-lint where it finds something."""
+
+MANY, KEPT = 100, 50
+"""Of more than `MANY` findings the first `KEPT` are kept, by severity."""
+_TEXT_CHARS, _PATH_CHARS = 200, 200
+_SEVERITIES = ("blocker", "critical", "major", "minor", "info")
+_RULE = re.compile(r"[a-z][a-z0-9-]{0,60}")
+_OF_TAG: tuple[tuple[str, LintCategory], ...] = (
+    ("idempotency", LintCategory.IDEMPOTENCY),
+    ("unpredictability", LintCategory.ERROR_HANDLING),
+    ("core", LintCategory.ERROR_HANDLING),
+    ("performance", LintCategory.PERFORMANCE),
+    ("formatting", LintCategory.STANDARDS),
+    ("metadata", LintCategory.STANDARDS),
+)
+
+
+class UserKeys(Struct, frozen=True):
+    """What a run gets: key files, the socket of the SSH agent, the file of known hosts, and passwords by their kind."""
+
+    files: tuple[str, ...] = ()
+    agent: str = ""
+    known_hosts: str = ""
+    passwords: Mapping[str, str] = {}
+
+    @property
+    def ssh_arguments(self) -> str:
+        """Options of `ssh`: these keys and known hosts, no settings of the user and no shared connections."""
+        options = [
+            *("-F", "/dev/null", "-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "BatchMode=yes"),
+            *(
+                "-o",
+                "StrictHostKeyChecking=yes",
+                "-o",
+                f"UserKnownHostsFile={_quoted(self.known_hosts or '/dev/null')}",
+            ),
+            *(
+                "-o",
+                f"GlobalKnownHostsFile={KNOWN_EVERYWHERE}",
+                "-o",
+                f"IdentityAgent={'SSH_AUTH_SOCK' if self.agent else 'none'}",
+            ),
+            *(word for file in self.files for word in ("-i", _quoted(file))),
+            *(("-o", "IdentitiesOnly=yes") if self.files and not self.agent else ()),
+        ]
+        return " ".join(options)
+
+
+def named_access(settings: InfrastructureSettings) -> RunAccess:
+    """Return the names of what the settings let a run use, as a gate shows them."""
+    named = (("the vault password", settings.vault_password_env), ("the become password", settings.become_password_env))
+    passwords = tuple(f"{what} in {variable}" for what, variable in named if variable)
+    return RunAccess(settings.ssh_keys, settings.ssh_agent, passwords)
+
+
+def user_keys(settings: InfrastructureSettings, environ: Mapping[str, str]) -> UserKeys:
+    """Return what the settings name; raise `ConfigError` for what is not there. Blocks."""
+    home = environ.get("HOME", "")
+    known = Path(expand_home(settings.known_hosts, home)) if settings.known_hosts else None
+    return UserKeys(
+        files=tuple(_key_file(each, home) for each in settings.ssh_keys),
+        agent=_agent(environ) if settings.ssh_agent else "",
+        known_hosts=str(known.resolve()) if known is not None and known.is_file() else "",
+        passwords={
+            name: _password(variable, environ)
+            for name, variable in (("vault", settings.vault_password_env), ("become", settings.become_password_env))
+            if variable
+        },
+    )
+
+
+def _key_file(said: str, home: str) -> str:
+    path = Path(expand_home(said, home))
+    if not path.is_absolute() or not path.is_file():
+        raise ConfigError(
+            f"infrastructure.ssh_keys: {said} is no file", advice="name the private key with an absolute path or `~/`"
+        )
+    return str(path.resolve())
+
+
+def _agent(environ: Mapping[str, str]) -> str:
+    path = environ.get(AGENT, "")
+    try:
+        there = bool(path) and stat.S_ISSOCK(os.stat(path).st_mode)  # noqa: PTH116 - the path may be of another user
+    except OSError:
+        there = False
+    if not there:
+        raise ConfigError(
+            f"infrastructure.ssh_agent is set, and {AGENT} names no socket", advice="start ssh-agent, or unset it"
+        )
+    return str(Path(path).resolve())
+
+
+def _password(variable: str, environ: Mapping[str, str]) -> str:
+    value = environ.get(variable, "")
+    if not value:
+        raise ConfigError(
+            f"the environment variable {variable} is empty", advice="set it, or remove its name from `infrastructure`"
+        )
+    return value
+
+
+def _quoted(path: str) -> str:
+    """Return a path for `ANSIBLE_SSH_ARGS`, which Ansible splits like a shell."""
+    return shlex.quote(path)
 
 
 class AnsiblePrograms(Struct, frozen=True):
@@ -218,3 +326,54 @@ def _temporary_folder() -> str:
 def _remove(folder: str) -> None:
     with contextlib.suppress(OSError):
         remove_tree(folder)
+
+
+def read_findings(output: str) -> LintReport:
+    """Return the findings in the JSON that ansible-lint printed; raise `ToolError` if it is not such a list."""
+    start = output.find("[")
+    try:
+        listed = read_bounded_json(output[start:].strip()) if start >= 0 else None
+    except JsonError as error:
+        raise ToolError(f"ansible-lint printed no JSON: {error}") from error
+    if not isinstance(listed, list):
+        raise ToolError("ansible-lint printed no list of findings", advice="its output is in the log of the run")
+    found = sorted((_finding(each) for each in listed if isinstance(each, dict)), key=_order)
+    kept = found[:KEPT] if len(found) > MANY else found
+    return LintReport(tuple(kept), len(found) - len(kept))
+
+
+def _order(finding: LintFinding) -> tuple[int, str, int, str]:
+    return _SEVERITIES.index(finding.severity), finding.path, finding.line, finding.rule
+
+
+def _finding(said: Mapping[str, JsonValue]) -> LintFinding:
+    rule = _text(said.get("check_name"), 80) or "unknown"
+    named = _RULE.match(rule)
+    described = _text(said.get("description")) or "no description"
+    tags = said.get("categories")
+    category, reason = REASONS.get(named[0] if named else "", (_by_tags(tags), described))
+    location = said.get("location")
+    place = location if isinstance(location, dict) else {}
+    severity = _text(said.get("severity"), 20)
+    known = severity if severity in _SEVERITIES else "minor"
+    return LintFinding(rule, _text(place.get("path"), _PATH_CHARS), _line(place), known, category, described, reason)
+
+
+def _by_tags(tags: JsonValue) -> LintCategory:
+    said = tags if isinstance(tags, list) else []
+    return next((category for tag, category in _OF_TAG if tag in said), LintCategory.BEST_PRACTICES)
+
+
+def _line(place: Mapping[str, JsonValue]) -> int:
+    """Return the line of a finding: under `lines` or `positions`, as a number or as an object. 0 if it has none."""
+    for name in ("lines", "positions"):
+        within = place.get(name)
+        begin = within.get("begin") if isinstance(within, dict) else None
+        line = begin.get("line") if isinstance(begin, dict) else begin
+        if isinstance(line, int) and not isinstance(line, bool) and 0 <= line < 10_000_000:
+            return line
+    return 0
+
+
+def _text(said: JsonValue, most: int = _TEXT_CHARS) -> str:
+    return sanitize_line(said, most) if isinstance(said, str) else ""

@@ -1,37 +1,49 @@
-"""Port `TaskQueue` on a folder of the user's repo: each file in it is a task, moved to `done/` or `failed/` at its end.
+"""Port `TaskQueue` on a folder of the user's repo: a file a task, under a lock, claimed with a lease.
 
 What a worker must be able to rely on is in records outside of the repo; the files are the user's side of the queue.
 An end is recorded first, and then the file is moved: after a crash in between nothing is done again.
+
+Claims are in the state folder. Workers with another one, such as in a second container, know nothing of them.
 """
 
 import asyncio
+import fcntl
+import os
+import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.queue.leases import QueueLeases
-from agent_workbench.adapters.queue.queue_files import QueueFiles
-from agent_workbench.adapters.queue.queue_names import (
+from agent_workbench.adapters.queue.queue_files import (
     SUFFIXES,
+    QueueFiles,
     name_problem,
     shown_name,
     stem_of,
     stored_name,
 )
-from agent_workbench.adapters.queue.queue_owner import QueueOwner
 from agent_workbench.adapters.queue.queue_records import QueueRecord, QueueRecords
 from agent_workbench.adapters.queue.waiting_tasks import ReadFacts, TrackedNames, WaitingTasks, has_no_file, is_draft
-from agent_workbench.core.errors import UsageError
+from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
+from agent_workbench.system.atomic_files import make_directories, storage_error, write_all, write_atomically
+from agent_workbench.system.regular_files import read_regular
 
 WRITING_SECONDS = 0.1
 """Time in which a file that is no task must not change before it is refused, or one that is gone not come back."""
 Result = TypeVar("Result")
+
+NAME = ".workers"
+MAX_BYTES = 100
+_TRIES = 10
 
 
 class FolderQueue:
@@ -271,3 +283,105 @@ def _checked(task: QueuedTask) -> bytes:
 
 def _unknown(task: str, path: str) -> UsageError:
     return UsageError(f"there is no task {task!r} in {path}", advice="`agent worker status` shows them")
+
+
+class QueueLeases:
+    """Leases of the claims in `records`."""
+
+    def __init__(self, records: QueueRecords, clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+
+    def leased(self, record: QueueRecord, lease_seconds: float) -> QueueRecord:
+        """Return the record of a claim with a lease from now on, held by this process."""
+        until_utc = datetime.fromisoformat(self._clock.now()) + timedelta(seconds=lease_seconds)
+        return replace(
+            record,
+            holder=self._records.hold(),
+            boot=self._records.boot,
+            until=self._clock.monotonic_seconds() + lease_seconds,
+            until_utc=until_utc.isoformat(),
+        )
+
+    def is_over(self, record: QueueRecord) -> bool:
+        """Return True if a claim ran out, or its process is known to be dead."""
+        return record.state is QueueState.CLAIMED and (self._is_late(record) or self._records.is_dead(record))
+
+    def _is_late(self, record: QueueRecord) -> bool:
+        if record.boot == self._records.boot:
+            return record.until <= self._clock.monotonic_seconds()
+        return datetime.fromisoformat(record.until_utc) <= datetime.fromisoformat(self._clock.now())
+
+    def checked(self, claim: TaskClaim) -> QueueRecord:
+        """Return the record of a claim; raise `LockedError` if the claim counts no more."""
+        record = self._records.find(claim.task.id)
+        held = record is not None and (record.state, record.worker, record.fence) == (
+            QueueState.CLAIMED,
+            claim.worker,
+            claim.fence,
+        )
+        if record is None or not held or self._is_late(record):
+            holder = record.worker if record is not None else ""
+            raise LockedError(f"{claim.task.id} is not {claim.worker}'s any more", holder=holder)
+        return record
+
+
+class QueueOwner:
+    """Shared lock on a file in the queue folder that names the state folder `state` by a random id. Calls block."""
+
+    def __init__(self, files: QueueFiles, state: Path) -> None:
+        self._files = files
+        self._state = state
+        self._descriptor = -1
+
+    def hold(self) -> None:
+        """Hold the lock until `release`; raise `LockedError` while a worker with another state folder lives."""
+        if self._descriptor >= 0 or not self._files.exists():
+            return
+        own = self._own_id()
+        descriptor = self._files.open_lock(NAME)
+        try:
+            for _ in range(_TRIES):
+                if _lock(descriptor, fcntl.LOCK_EX):
+                    os.ftruncate(descriptor, 0)
+                    os.lseek(descriptor, 0, os.SEEK_SET)
+                    write_all(descriptor, own)
+                # Another worker may come in between; then the name is its own.
+                if _lock(descriptor, fcntl.LOCK_SH) and os.pread(descriptor, MAX_BYTES, 0) == own:
+                    self._descriptor, descriptor = descriptor, -1
+                    return
+        except OSError as error:
+            raise storage_error(f"{self._files.shown}/{NAME} could not be locked", error) from error
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+        raise LockedError(
+            f"a worker with another state folder works on {self._files.shown}",
+            advice="workers of one queue share a state folder (XDG_STATE_HOME, in containers the volume /state)",
+        )
+
+    def release(self) -> None:
+        """Release the lock, if it is held."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def _own_id(self) -> bytes:
+        path = self._state / "id"
+        try:
+            make_directories(self._state)
+            return read_regular(path, MAX_BYTES)
+        except FileNotFoundError:
+            write_atomically(path, secrets.token_hex(16).encode(), mode=0o600)
+            return read_regular(path, MAX_BYTES)
+        except OSError as error:
+            raise storage_error(f"{path} could not be read", error) from error
+
+
+def _lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Files of a queue in the user's checkout: the queued ones, and the ended ones in `done/` and `failed/`.
+"""Files of a queue in the user's checkout and their names: queued ones, and ended ones in their folders.
 
 No link is followed, no name replaced.
 """
@@ -6,11 +6,12 @@ No link is followed, no name replaced.
 import errno
 import os
 import secrets
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path, PurePath
 
-from agent_workbench.adapters.queue.queue_names import SUFFIXES
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.queue.result import RESULT_SUFFIX
 from agent_workbench.system.atomic_files import storage_error, sync_file, write_all
@@ -22,6 +23,9 @@ MAX_NAMES = 1000
 IGNORE, IGNORE_ALL = ".gitignore", b"# Written by `agent worker`: queued tasks are no part of the repository.\n*\n"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV, errno.EISDIR}
+
+MAX_NAME_BYTES = 200
+SUFFIXES = (".yaml", ".yml")
 
 
 class UnreadableFile(Exception):
@@ -288,3 +292,45 @@ def _move(folder: int, name: str, target: int, stored: str) -> None:
     # Its writer may have put another file in its place meanwhile.
     if _is_same(folder, name, target, stored):
         os.unlink(name, dir_fd=folder)
+
+
+def stem_of(name: str) -> str:
+    """Return a name without its suffix."""
+    return PurePath(name).stem
+
+
+def key_of(name: str) -> str:
+    """Return what two names of one task have in common."""
+    return folded(stem_of(name) if name.endswith(SUFFIXES) else name)
+
+
+def folded(name: str) -> str:
+    """Return a name as a file system that ignores case and Unicode form compares it."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def name_problem(name: str) -> str:
+    """Return why a queued file cannot have this name, empty if it can; it completes "the name …"."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        return "is not UTF-8"
+    if size > MAX_NAME_BYTES:
+        return f"has more than {MAX_NAME_BYTES} bytes"
+    if "/" in name or name.startswith("."):
+        return "begins with a dot or has a slash"
+    return "" if name.isprintable() else "has characters that cannot be printed"
+
+
+def shown_name(name: str) -> str:
+    """Return a name for a message and a document."""
+    return "".join(each if each.isprintable() else "?" for each in name)[:MAX_NAME_BYTES]
+
+
+def stored_name(name: str) -> str:
+    """Return the name that a refused file gets: its own, unless that is odd."""
+    if not name_problem(name):
+        return name
+    digest = sha256(os.fsencode(name)).hexdigest()[:8]
+    plain = "".join(each if each.isascii() and each.isprintable() and each != "/" else "_" for each in stem_of(name))
+    return f"{plain.lstrip('.')[:40]}-{digest}{PurePath(name).suffix}"

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from agent_workbench.adapters.queue.queue_names import stem_of
+from agent_workbench.adapters.queue.queue_files import stem_of
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin

@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.queue.queue_files import QueueFiles, UnreadableFile
-from agent_workbench.adapters.queue.queue_names import folded, key_of, name_problem, stem_of
+from agent_workbench.adapters.queue.queue_files import QueueFiles, UnreadableFile, folded, key_of, name_problem, stem_of
 from agent_workbench.adapters.queue.queue_records import QueueRecord, QueueRecords
 from agent_workbench.core.errors import PlanError, error_text
 from agent_workbench.core.plan import TaskOrigin

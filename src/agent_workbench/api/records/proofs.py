@@ -15,7 +15,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.git.repository import Repository
-    from agent_workbench.adapters.journal.tombstones import Tombstones
+    from agent_workbench.adapters.journal.session_store import Tombstones
     from agent_workbench.api.records.signed_anchors import SignedAnchors
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.anchors import Anchor, FoundAnchors

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.database.sessions import copier as copier_module
-from agent_workbench.adapters.database.sessions.batches import NAMES_GIT, ready_lines
-from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
+from agent_workbench.adapters.database.sessions.journal_rows import NAMES_GIT, ready_lines
+from agent_workbench.adapters.database.sessions.opening import LeasedJournal
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DatabaseDownError, LockedError, StorageError
 from agent_workbench.core.events import Recorded

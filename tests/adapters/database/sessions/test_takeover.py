@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS
+from agent_workbench.adapters.database.sessions.opening import LeasedJournal
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError
 from agent_workbench.core.history.session_choice import SessionQuery

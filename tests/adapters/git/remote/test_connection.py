@@ -9,7 +9,12 @@ import pytest
 from agent_workbench.adapters.git.commands.detached_git import DetachedGit
 from agent_workbench.adapters.git.commands.discovery import discover
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.remote.address import RemoteAddress, remote_address, remote_settings, remote_variables
+from agent_workbench.adapters.git.remote.transport import (
+    RemoteAddress,
+    remote_address,
+    remote_settings,
+    remote_variables,
+)
 from tests.adapters.git.user import User
 
 

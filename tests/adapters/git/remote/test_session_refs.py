@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.git.remote.address import RemoteAddress
-from agent_workbench.adapters.git.remote.transport import Transport
+from agent_workbench.adapters.git.remote.transport import RemoteAddress, Transport
 from agent_workbench.core.errors import LockedError, StorageError, WorkspaceError
 from agent_workbench.core.events import TaskRolledBack
 from agent_workbench.core.history.leftovers import SessionFacts

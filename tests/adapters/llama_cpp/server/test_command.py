@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from agent_workbench.adapters.llama_cpp.server.command import ServerCommand, server_command
+from agent_workbench.adapters.llama_cpp.server.embedded import ServerCommand, server_command
 from agent_workbench.core.local_models.server_options import ServerOptions
 from agent_workbench.core.settings.models import CacheType
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.server.exit_reason import exit_error
+from agent_workbench.adapters.llama_cpp.server.embedded import exit_error
 
 
 @pytest.mark.parametrize(

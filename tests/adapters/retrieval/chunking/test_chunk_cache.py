@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
+from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk
 
 CHUNKS = (IndexedChunk(1, 3, "f", {"read": 2, "größe": 1}, {"f": 1}, {}), IndexedChunk(5, 5, "", {}, {}, {"note": 1}))
 

@@ -5,8 +5,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.retrieval.chunking.chunker import chunk_text, markdown_outline
-from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN, Definition, Outline
+from agent_workbench.adapters.retrieval.chunking.chunker import (
+    CHARS_PER_TOKEN,
+    Definition,
+    Outline,
+    chunk_text,
+    markdown_outline,
+)
 
 LINES = st.lists(st.text("ab_X \t#=`\r\x0c\u2028é", max_size=30), max_size=40)
 

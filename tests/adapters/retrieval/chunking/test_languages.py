@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.chunking import syntax
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.chunking.chunker import chunk_text
-from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk, Outline
+from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk, Outline, chunk_text
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of, parsed_languages
 from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser

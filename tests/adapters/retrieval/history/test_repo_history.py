@@ -8,8 +8,7 @@ import pytest
 
 from agent_workbench.adapters.retrieval.history import commit_words as counted_commits
 from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
-from agent_workbench.adapters.retrieval.history.history_file import load_commits
-from agent_workbench.adapters.retrieval.history.repo_history import RepoHistory
+from agent_workbench.adapters.retrieval.history.folder_histories import RepoHistory, load_commits
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.repo.retrieval import PastCommit
 from agent_workbench.ranking.stems import count_stems

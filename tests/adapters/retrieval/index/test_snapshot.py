@@ -54,9 +54,9 @@ def test_an_empty_index_comes_back(tmp_path: Path) -> None:
 def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     # In a process of its own: what waits for a writer would wait for ever, and the tests with it.
-    code = "import sys, pathlib; from agent_workbench.adapters.retrieval.index.snapshot import load_snapshot as load"
+    code = "import sys, pathlib; from agent_workbench.adapters.retrieval.index.workspace_index import load_snapshot"
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}; load(pathlib.Path(sys.argv[1]))", str(tmp_path / "pipe")],
+        [sys.executable, "-c", f"{code}; load_snapshot(pathlib.Path(sys.argv[1]))", str(tmp_path / "pipe")],
         capture_output=True,
         text=True,
         timeout=60,
@@ -163,7 +163,7 @@ import sys
 from pathlib import Path
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
-from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
+from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk
 from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFile
 
 path, mine = Path(sys.argv[1]), sys.argv[2]

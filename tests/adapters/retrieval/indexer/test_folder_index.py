@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-from agent_workbench.adapters.retrieval.indexer.likely_files import LikelyFiles
+from agent_workbench.adapters.retrieval.indexer.folder_index import LikelyFiles
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.repo.retrieval import CodeQuery
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
@@ -299,7 +299,7 @@ async def test_the_first_search_of_a_large_folder_waits_for_the_files_with_its_w
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_workbench.adapters.retrieval.indexer.folder_index._MANY_FILES", 100)
-    monkeypatch.setattr("agent_workbench.adapters.retrieval.indexer.likely_files.MAX_FILES", 1)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.indexer.folder_index.MAX_FILES", 1)
     monkeypatch.setattr("agent_workbench.adapters.retrieval.indexer.changes._BATCH_FILES", 20)
     folder = HeldFolder(filled(tmp_path / "large", FILES))
     retriever = CodeRetriever(RetrievalSettings(embeddings=NO_VECTORS), tmp_path / "cache")

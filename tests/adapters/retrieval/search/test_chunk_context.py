@@ -5,7 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.retrieval.search.chunk_context import context_of
+from agent_workbench.adapters.retrieval.search.passages import context_of
 
 SOURCE = """import os
 from shop.prices import (

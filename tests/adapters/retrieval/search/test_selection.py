@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.adapters.retrieval.search.selection import MAX_PER_FILE, select
+from agent_workbench.adapters.retrieval.search.scoring import MAX_PER_FILE, select
 from tests.adapters.retrieval.index.test_workspace_index import file, index_of
 
 

@@ -1,35 +1,37 @@
-"""Port `TaskQueue` on the shared database.
+"""Port `TaskQueue` on the shared database: claims, tasks that do not count, and news by LISTEN and NOTIFY.
 
 The table `agent_tasks` says what is queued, who has it and how it ended; every change checks the claim's fence. A
 Procrastinate job takes a task to the worker that was chosen for it, and wakes that worker.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Protocol
 
 import msgspec
-from psycopg.sql import SQL
+from msgspec import Struct
+from psycopg.sql import SQL, Identifier
 
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.migrations import check_schema, migrations
 from agent_workbench.adapters.database.queue import job_connector as jobs
 from agent_workbench.adapters.database.queue.dispatch import Request
 from agent_workbench.adapters.database.queue.queue_context import QueueContext, end_job, stored
-from agent_workbench.adapters.database.queue.refused_tasks import RefusedTasks
 from agent_workbench.adapters.database.queue.signed_tasks import TaskSigner
 from agent_workbench.adapters.database.queue.task_body import MAX_BODY_BYTES, TaskBody, encode_body, encode_needs
 from agent_workbench.adapters.database.queue.task_claims import TaskClaims
 from agent_workbench.adapters.database.queue.task_ends import TaskEnds
 from agent_workbench.adapters.database.queue.task_rows import COLUMNS, NEXT_FENCE, TaskRow, select
-from agent_workbench.adapters.database.queue.wake_up import WakeUp
-from agent_workbench.core.errors import SigningError, StorageError, UsageError
+from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import LockedError, SigningError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId, task_id
+from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
-from agent_workbench.core.queue.result import TaskResult, encode_result
+from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
 from agent_workbench.core.queue.routing import RoutingDecision
 
 MOST_LISTED_BYTES = 64_000_000
@@ -267,3 +269,98 @@ def _decision(row: TaskRow) -> RoutingDecision | None:
         return msgspec.json.decode(row.routing, type=RoutingDecision) if row.routing else None
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
+
+
+class _Refusal(Struct, frozen=True):
+    """A claim of a task that may not run, and why; `elsewhere`: it may on a machine that knows other keys."""
+
+    claim: TaskClaim
+    reason: str
+    elsewhere: bool
+
+
+class Finish(Protocol):
+    """Ends a claim with a result."""
+
+    def __call__(self, claim: TaskClaim, state: QueueState, reason: str, result: TaskResult) -> Awaitable[None]:
+        """See `TaskQueue.finish`."""
+
+
+class PassOn(Protocol):
+    """Gives a claim back, so that another worker gets the task."""
+
+    def __call__(self, claim: TaskClaim, reason: str) -> Awaitable[None]:
+        """Count an attempt, and give the reason."""
+
+
+class RefusedTasks:
+    """The refused tasks of one process. None ends before `take` has reported it."""
+
+    def __init__(self) -> None:
+        self._new: list[_Refusal] = []
+        self._reported: list[_Refusal] = []
+
+    def add(self, claim: TaskClaim, problem: str, *, elsewhere: bool) -> None:
+        """Note a claimed task that may not run, and why."""
+        here = f" for {claim.worker}" if elsewhere else ""
+        self._new.append(_Refusal(claim, f"it does not count{here}: {problem}", elsewhere))
+
+    def take(self) -> tuple[tuple[str, str], ...]:
+        """Return the ids of those since the last call, each with the reason."""
+        found, self._new = self._new, []
+        self._reported += found
+        return tuple((each.claim.task.id, each.reason) for each in found)
+
+    async def end(self, finish: Finish, pass_on: PassOn) -> None:
+        """End the reported ones as failed, or pass them on if they may count elsewhere."""
+        while self._reported:
+            refusal = self._reported[-1]
+            claim, reason = refusal.claim, refusal.reason
+            with suppress(LockedError):
+                if refusal.elsewhere:
+                    await pass_on(claim, reason)
+                else:
+                    result = no_task(claim.task.id, reason, "", TaskOrigin.DATABASE)
+                    await finish(claim, QueueState.FAILED, reason, result)
+            self._reported.pop()
+
+
+class WakeUp:
+    """Listens in the background, again after an outage; `news` is set and `count` grows with each notification."""
+
+    def __init__(self, database: Database, poll_seconds: float) -> None:
+        self._database = database
+        self._poll_seconds = poll_seconds
+        self._listening: asyncio.Task[None] | None = None
+        self.news = asyncio.Event()
+        self.count = 0
+
+    def listen(self, channels: list[str]) -> None:
+        """Begin to listen; further calls change nothing."""
+        if self._listening is None:
+            self._listening = in_background(self._listen(channels), expected=(Exception,))
+
+    async def close(self) -> None:
+        """Stop listening."""
+        task, self._listening = self._listening, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _listen(self, channels: list[str]) -> None:
+        first, *others = channels
+        while True:
+            with suppress(StorageError):
+                async with self._database.listener(first) as connection:
+                    for each in others:
+                        await connection.execute(SQL("LISTEN {}").format(Identifier(each)))
+                    self.tell()  # what came before is not told again
+                    async for _ in connection.notifies():
+                        self.tell()
+            await asyncio.sleep(self._poll_seconds)
+
+    def tell(self) -> None:
+        """Say that a look is worth it."""
+        self.count += 1
+        self.news.set()

@@ -6,10 +6,15 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.sessions.batches import BATCH_BYTES, follows_push, ready_lines, waiting_lines
 from agent_workbench.adapters.database.sessions.copy_states import CopyState
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
-from agent_workbench.adapters.database.sessions.journal_rows import lease_lost
+from agent_workbench.adapters.database.sessions.journal_rows import (
+    BATCH_BYTES,
+    follows_push,
+    lease_lost,
+    ready_lines,
+    waiting_lines,
+)
 from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS, RENEW_SECONDS
 from agent_workbench.core.background import in_background
 from agent_workbench.core.database_report import Backlog

@@ -1,4 +1,4 @@
-"""Opening of shared sessions: a lease, what other machines added, and the copier of what is written from then on."""
+"""Opening of shared sessions: the local journal under a lease, what other machines added, and its copier."""
 
 import asyncio
 from contextlib import suppress
@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from agent_workbench.adapters.database.sessions.copier import SessionCopier
 from agent_workbench.adapters.database.sessions.copy_states import CopyState
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
-from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
 from agent_workbench.core.errors import ConfigError, DatabaseDownError, JournalError, StorageError, WorkbenchError
+from agent_workbench.core.events import ActionStarted, Event, Recorded
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SessionId
@@ -167,3 +167,40 @@ def _require_event(held: HeldSession, seq: int, digest: str, who: str) -> None:
 def _at(state: CopyState, line: StoredLine, fence: int) -> CopyState:
     """Return the state of a session that is copied up to a line, and leased anew."""
     return replace(state, fence=fence, seq=line.seq, hash=line.hash, offset=line.end, cause="", fenced=False)
+
+
+class LeasedJournal:
+    """`core.ports.stores.Journal`: an event is durable in the local journal first, then copied in the background.
+
+    The start of an action waits for its copy while the database answers: no other machine then takes the action for
+    one that was not begun.
+    """
+
+    def __init__(self, held: HeldSession, copier: SessionCopier) -> None:
+        self.held = held
+        """The session of the local store."""
+        self.copier = copier
+        self.closed = False
+
+    async def append(self, seq: int, time: str, event: Event) -> Recorded:
+        """Write the event durably here; raise `LockedError` if another machine took the session over."""
+        await self.copier.require_lease()
+        recorded = await self.held.journal.append(seq, time, event)
+        self.copier.tell(recorded.seq)
+        if isinstance(event, ActionStarted):
+            await self.copier.copied(recorded.seq)
+        return recorded
+
+    async def close(self) -> None:
+        """Copy what is left while the database answers, and give lease and lock back."""
+        self.closed = True
+        try:
+            await asyncio.shield(asyncio.ensure_future(self.copier.finish()))
+        finally:
+            await self.held.journal.close()
+
+    async def abandon(self) -> None:
+        """Close the journal without copying more."""
+        self.closed = True
+        await self.copier.stop()
+        await self.held.journal.close()

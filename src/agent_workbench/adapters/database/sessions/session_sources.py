@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
-from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
 from agent_workbench.adapters.database.sessions.mirror import Mirror
+from agent_workbench.adapters.database.sessions.opening import LeasedJournal
 from agent_workbench.core.errors import DatabaseDownError, JournalError
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.history.summaries import SessionSummary

@@ -1,30 +1,34 @@
-"""The sessions of a repository on all machines: the local ones, copied to a database, and those of other machines."""
+"""Sessions of a repository on all machines: local ones, copied and compared with their rows, and others."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 
 from msgspec.structs import replace
 
+from agent_workbench.adapters.database.sessions.copier import FIRST_PAUSE, LONGEST_PAUSE, SessionCopier
+from agent_workbench.adapters.database.sessions.copy_states import CopyState
 from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
-from agent_workbench.adapters.database.sessions.leased_journal import LeasedJournal
+from agent_workbench.adapters.database.sessions.journal_rows import BATCH_BYTES
 from agent_workbench.adapters.database.sessions.mirror import Mirror
-from agent_workbench.adapters.database.sessions.opening import SessionOpening
-from agent_workbench.adapters.database.sessions.rest_copier import RestCopier
-from agent_workbench.adapters.database.sessions.row_checks import row_problems
+from agent_workbench.adapters.database.sessions.opening import LeasedJournal, SessionOpening
 from agent_workbench.adapters.database.sessions.session_sources import ANOTHER, SessionSources
+from agent_workbench.core.background import in_background
 from agent_workbench.core.database_report import Backlog, summed
-from agent_workbench.core.errors import DatabaseDownError, LockedError, UsageError, WorkbenchError
+from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError, UsageError, WorkbenchError
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.history.journal_proof import VerifyReport
+from agent_workbench.core.history.journal_proof import Problem, VerifyReport
 from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
+from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.ports.journal_copies import NO_LINE
+from agent_workbench.core.ports.journal_copies import NO_LINE, JournalCopies, StoredLine, require_blob
 from agent_workbench.core.ports.stores import ForkJournal, HeldSession, SessionStore
 
 POLL_SECONDS = 1.0
 _MOST_TRIES = 10
+
+_ADVICE = "somebody changed the database; the journal here is as it was copied"
 
 
 class SharedSessionStore:
@@ -242,3 +246,103 @@ async def _until(events: AsyncGenerator[Recorded], end: "asyncio.Future[None]") 
 
 def _has_name(session: SessionId, wanted: str) -> bool:
     return session.startswith(wanted) or session.rpartition("-")[2].startswith(wanted)
+
+
+class RestCopier:
+    """Copies the rest of all sessions but the `journals` that are open in this process, in the background."""
+
+    def __init__(self, tools: CopyTools, journals: Mapping[SessionId, LeasedJournal]) -> None:
+        self._tools = tools
+        self._journals = journals
+        self._working: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Look for a rest, and copy it until nothing is left; one look at a time."""
+        if self._working is None or self._working.done():
+            self._working = in_background(self._work())
+
+    async def stop(self) -> None:
+        """End without copying more."""
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
+
+    async def copy_once(self) -> None:
+        """Try once to copy what is left."""
+        await self._copy(await self._left())
+
+    async def _work(self) -> None:
+        pause = FIRST_PAUSE
+        while left := await self._left():
+            await self._copy(left)
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
+
+    async def _left(self) -> tuple[SessionId, ...]:
+        behind = await asyncio.to_thread(self._tools.states.behind, self._tools.copies)
+        return tuple(each for each in behind if each not in self._journals or self._journals[each].closed)
+
+    async def _copy(self, sessions: Iterable[SessionId]) -> None:
+        for session in sessions:
+            with suppress(WorkbenchError):  # it is open again, or damaged: who opens it is told
+                await _copy_one(self._tools, session)
+
+
+async def _copy_one(tools: CopyTools, session: SessionId) -> None:
+    """Copy what a process that ended left of a session of this machine; raise `LockedError` if it is open again."""
+    release = await asyncio.to_thread(tools.copies.lock, session)
+    try:
+        state = await asyncio.to_thread(tools.states.of, session) or CopyState()
+        end = await asyncio.to_thread(tools.copies.end, session)
+        copier = SessionCopier(session, tools, state, None)
+        copier.tell(end.seq)
+        copier.start()
+        with suppress(LockedError):  # noted in its state
+            await copier.copied(end.seq)
+        await copier.finish()
+    finally:
+        release()
+
+
+async def row_problems(
+    tools: CopyTools, copies: JournalCopies, session: SessionId, known: int = NO_LINE
+) -> tuple[Problem, ...]:
+    """Return what the database has of a session and should not have, or lacks; none if it does not answer.
+
+    `copies` has the journal, of which the database had everything up to event `known` once.
+    """
+    try:
+        head = await tools.rows.newest_head(session)
+        if head is None:
+            said = f"the database does not have the session any more, of which event {known} was copied"
+            return (Problem(0, said, _ADVICE),) if known >= 0 else ()
+        return tuple([each async for each in _problems(tools, copies, head, known)])
+    except DatabaseDownError:
+        return ()
+    except JournalError as error:
+        return (Problem(0, str(error), error.advice),)
+
+
+async def _problems(tools: CopyTools, copies: JournalCopies, head: SignedHead, known: int) -> AsyncGenerator[Problem]:
+    await tools.require_signed(head)
+    if head.seq < known:
+        yield Problem(0, f"the database has events up to {head.seq}, and {known} was copied", _ADVICE)
+    here = _lines(copies, head.session)
+    async for data in tools.rows.lines(head.session, NO_LINE, head.seq):
+        line = await anext(here, None)
+        if line is None or line.data != data:
+            number = line.seq if line is not None else head.seq
+            yield Problem(number + 1, f"the database has another line of event {number} than was copied", _ADVICE)
+            return
+        for name in line.blobs:
+            require_blob(name, await tools.rows.blob(name))
+        if line.seq == head.seq and line.hash != head.hash:
+            yield Problem(head.seq + 1, f"the signed head of the database has {head.hash[:12]} for event {head.seq}")
+
+
+async def _lines(copies: JournalCopies, session: SessionId) -> AsyncGenerator[StoredLine]:
+    offset = 0
+    while batch := await asyncio.to_thread(copies.lines, session, offset, BATCH_BYTES):
+        for each in batch:
+            yield each
+        offset = batch[-1].end

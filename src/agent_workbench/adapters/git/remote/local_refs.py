@@ -9,7 +9,7 @@ from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX, branch_refs
 from agent_workbench.adapters.git.commands.stored_commits import read_commit
 from agent_workbench.adapters.git.file_access.content import FolderContent
-from agent_workbench.adapters.git.file_access.links import linked_names
+from agent_workbench.adapters.git.file_access.folders import linked_names
 from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
 from agent_workbench.adapters.git.remote.audit_commits import audit_ref
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout

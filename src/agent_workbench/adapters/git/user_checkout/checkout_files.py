@@ -1,4 +1,4 @@
-"""Files and commits of the user's checkout, as the code search reads them."""
+"""Files of the user's checkout for the code search, and of a recorded tree without a worktree."""
 
 import asyncio
 import os
@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from agent_workbench.adapters.git.commands.commit_log import past_commits
-from agent_workbench.adapters.git.commands.objects import GITLINK, paths_in
-from agent_workbench.adapters.git.file_access.folders import read_files, status_below
-from agent_workbench.adapters.git.file_access.links import linkable_names
+from agent_workbench.adapters.git.commands.objects import GITLINK, GitObjects, paths_in
+from agent_workbench.adapters.git.file_access.folders import check_inside, linkable_names, read_files, status_below
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
+from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.patch.values import FileContent
 from agent_workbench.core.repo.absent_sources import ignored_sources
 from agent_workbench.core.repo.retrieval import PastCommit
 from agent_workbench.core.repo.workspace import OwnGit
@@ -76,3 +78,26 @@ class CheckoutFiles:
 
     def _past(self, limit: int, until: str) -> tuple[PastCommit, ...]:
         return past_commits(self._checkout().plumbing, None, limit, until)
+
+
+class RecordedTree:
+    """Files of `tree`, readable as `engine.runtime.scope.TaskFiles`. The constructor blocks."""
+
+    def __init__(self, objects: GitObjects, tree: str) -> None:
+        self._objects = objects
+        self._entries = objects.entries(objects.tree_of(tree))
+
+    async def list_files(self) -> tuple[str, ...]:
+        """Return all files and links, sorted, as a worktree of this tree would list them."""
+        return tuple(sorted(path for path, entry in self._entries.items() if entry.mode != GITLINK))
+
+    async def read(self, path: str) -> FileContent | None:
+        """Return the content of a regular file, None if there is none; raise `WorkspaceError` for a link."""
+        check_inside(path)
+        entry = self._entries.get(path)
+        if entry is None:
+            return None
+        content = (await asyncio.to_thread(self._objects.files, [entry])).get(entry)
+        if content is None:
+            raise WorkspaceError(f"{shown(path)} is not a regular file of at most 200 MB")
+        return content

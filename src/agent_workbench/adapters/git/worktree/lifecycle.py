@@ -13,8 +13,7 @@ from agent_workbench.adapters.git.commands.discovery import RepoPaths
 from agent_workbench.adapters.git.commands.objects import GitObjects
 from agent_workbench.adapters.git.commands.plumbing import Plumbing, failure
 from agent_workbench.adapters.git.commands.refs import Refs
-from agent_workbench.adapters.git.file_access.folders import remove_tree
-from agent_workbench.adapters.git.file_access.links import linkable_names, make_links
+from agent_workbench.adapters.git.file_access.folders import linkable_names, make_links, remove_tree
 from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
 from agent_workbench.adapters.git.file_access.write_transaction import WriteTransaction
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths, WorktreeRecord

@@ -1,6 +1,7 @@
-"""Reader of a streamed chat completion: bytes in, items of an answer out."""
+"""Reader of a streamed chat completion: bytes in; thoughts, text and other items of an answer out."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Generator, Iterator
 
 from agent_workbench.adapters.llama_cpp.http_client.json_values import (
     JsonObject,
@@ -12,8 +13,6 @@ from agent_workbench.adapters.llama_cpp.http_client.json_values import (
     text_at,
 )
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error, overflow, server_error_in
-from agent_workbench.adapters.llama_cpp.http_client.surrogates import SurrogateJoiner
-from agent_workbench.adapters.llama_cpp.http_client.thought_splitter import Piece, ThoughtSplitter
 from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_START
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import (
@@ -26,12 +25,76 @@ from agent_workbench.core.model import (
     ThoughtDelta,
 )
 
+Piece = TextDelta | ThoughtDelta
+
 # Size limits of a stream: a fixed part and one per token, whose event has about 300 bytes.
 _FIXED_BYTES = 2_000_000
 _BYTES_PER_TOKEN = 4_000
 # Most pieces are one token; a server may also send the characters of a token one by one.
 _FIXED_PIECES = 1_000
 _PIECES_PER_TOKEN = 8
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class ThoughtSplitter:
+    """Splits one streamed text. With `opened` it starts inside a thought, because the prompt ended with the mark."""
+
+    def __init__(self, *, opened: bool = False) -> None:
+        self._thinking = opened
+        self._settled = opened
+        self._waiting = ""
+
+    def feed(self, text: str) -> Iterator[Piece]:
+        """Yield all pieces that are decided and were not yielded yet."""
+        text, self._waiting = self._waiting + text, ""
+        while text:
+            if not self._settled:
+                text = self._begun(text)
+            elif self._thinking:
+                text = yield from self._thought(text)
+            else:
+                yield TextDelta(text)
+                text = ""
+
+    def rest(self) -> Iterator[Piece]:
+        """Yield the text that waited for the end of a mark; no mark follows."""
+        waiting, self._waiting = self._waiting, ""
+        if waiting:
+            yield ThoughtDelta(waiting) if self._thinking else TextDelta(waiting)
+
+    def settle(self) -> None:
+        """Treat all further text as the answer: the server separates thoughts itself."""
+        self._settled, self._thinking = True, False
+
+    def _begun(self, text: str) -> str:
+        """Decide if the text starts with a thought; return the text that is left."""
+        begins = text.lstrip()
+        if begins.startswith(THOUGHT_START):
+            self._settled = self._thinking = True
+            return begins.removeprefix(THOUGHT_START)
+        if THOUGHT_START.startswith(begins):
+            self._waiting = text
+            return ""
+        self._settled = True
+        return text
+
+    def _thought(self, text: str) -> Generator[Piece, None, str]:
+        thought, mark, after = text.partition(THOUGHT_END)
+        if mark:
+            self._thinking = False
+        else:
+            thought = text[: len(text) - _begun_mark(text)]
+            self._waiting = text[len(thought) :]
+        if thought:
+            yield ThoughtDelta(thought)
+        return after
+
+
+def _begun_mark(text: str) -> int:
+    """Return the number of letters at the end of `text` that may start the closing mark."""
+    most = min(len(text), len(THOUGHT_END) - 1)
+    return next((length for length in range(most, 0, -1) if THOUGHT_END.startswith(text[-length:])), 0)
 
 
 class AnswerReader:
@@ -238,3 +301,28 @@ def _figures(event: JsonObject, before: AnswerFigures) -> AnswerFigures:
             answer_seconds=before.answer_seconds,
         )
     return before
+
+
+class SurrogateJoiner:
+    """Joins surrogate pairs that arrive in two pieces; an unpaired surrogate becomes U+FFFD."""
+
+    def __init__(self) -> None:
+        self._waiting = ""
+
+    def feed(self, text: str) -> str:
+        """Return all complete text that was not returned yet."""
+        text = self._waiting + text
+        self._waiting = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
+        whole = text.removesuffix(self._waiting) if self._waiting else text
+        return _joined(whole)
+
+    def rest(self) -> str:
+        """Return what still waits for its second half."""
+        waiting, self._waiting = self._waiting, ""
+        return _joined(waiting)
+
+
+def _joined(text: str) -> str:
+    if not _LONE_SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

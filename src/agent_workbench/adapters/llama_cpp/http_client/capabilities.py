@@ -10,7 +10,6 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.backoff import Backoff, OnStatus
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, Reply
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking
 from agent_workbench.adapters.llama_cpp.http_client.json_values import (
@@ -21,12 +20,13 @@ from agent_workbench.adapters.llama_cpp.http_client.json_values import (
     text_at,
 )
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error
-from agent_workbench.adapters.llama_cpp.http_client.tokenize_routes import (
+from agent_workbench.adapters.llama_cpp.http_client.token_counts import (
     LLAMA_CPP,
     LLAMA_CPP_PYTHON,
     Tokenizer,
     find_tokenizer,
 )
+from agent_workbench.adapters.llama_cpp.http_client.turns import Backoff, OnStatus
 from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_START
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import ModelFacts

@@ -1,35 +1,49 @@
-"""HTTP client of one model endpoint: a llama.cpp server, or any other with OpenAI's chat completions."""
+"""HTTP client of one endpoint with OpenAI's chat completions: a body that it supports, and what it lacks."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Collection, Sequence
+import re
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from http import HTTPStatus
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.answer_stream import AnswerReader
-from agent_workbench.adapters.llama_cpp.http_client.backoff import Backoff, OnStatus
 from agent_workbench.adapters.llama_cpp.http_client.capabilities import ServerCapabilities, detect_capabilities
-from agent_workbench.adapters.llama_cpp.http_client.deadline import Deadline
-from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, StreamedReply
-from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking
-from agent_workbench.adapters.llama_cpp.http_client.missing_features import with_missing_features
-from agent_workbench.adapters.llama_cpp.http_client.request_body import (
-    GRAMMAR,
-    is_grammar_error,
-    refused_field,
-    request_body,
-)
+from agent_workbench.adapters.llama_cpp.http_client.endpoint import Deadline, Endpoint, StreamedReply
+from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking, with_thought
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token, TokenCounts
-from agent_workbench.adapters.llama_cpp.http_client.turns import ServerTurns
+from agent_workbench.adapters.llama_cpp.http_client.turns import Backoff, OnStatus, ServerTurns
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, PromptProgress, Purpose
 from agent_workbench.core.plan.estimates import Complexity
 
 _ROUTE = "/v1/chat/completions"
 READY_SECONDS = 600.0
+
+GRAMMAR = "grammar"
+THINKING_BUDGET = "thinking_budget_tokens"
+_LONGER_NAME = "max_completion_tokens"
+# Fields that a request can do without, in the order in which an error message is searched for them.
+_OPTIONAL = (
+    GRAMMAR,
+    "cache_prompt",
+    "return_progress",
+    THINKING_BUDGET,
+    "min_p",
+    "top_k",
+    "top_p",
+    "temperature",
+    "seed",
+    "stream_options",
+    "max_tokens",
+    _LONGER_NAME,
+)
+_THIS_GRAMMAR = re.compile(
+    r"(pars|initiali[sz]|compil|invalid|too (large|long|many|complex)).{0,60}grammar", re.IGNORECASE
+)
 
 
 def say_nothing(_: str) -> None:
@@ -208,3 +222,60 @@ async def _read(reply: StreamedReply, reader: AnswerReader, deadline: Deadline) 
             yield item
     for item in reader.end():
         yield item
+
+
+def with_missing_features(facts: ModelFacts) -> ModelFacts:
+    """Return the facts with `off` set to the features that are missing."""
+    return replace(facts, off=tuple(_lacks(facts)))
+
+
+def _lacks(facts: ModelFacts) -> Iterator[str]:
+    if not facts.takes_grammar:
+        yield "answers cannot be held to a grammar; they are still checked"
+    if not facts.counts_tokens:
+        yield "tokens are not counted"
+    if not facts.context_tokens:
+        yield "the context size is unknown"
+    if not facts.tells_cache:
+        yield "the share of the prompt that came from the cache is unknown"
+
+
+def request_body(
+    request: ModelRequest, known: ServerCapabilities, most_tokens: int, without: Collection[str]
+) -> dict[str, object]:
+    """Return the body of a chat completion, streamed, without the fields `without`."""
+    sampling = request.sampling
+    body: dict[str, object] = {
+        "messages": [{"role": message.role.value, "content": message.text} for message in request.messages],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "seed": request.seed,
+        _LONGER_NAME if "max_tokens" in without else "max_tokens": most_tokens,
+    }
+    if known.model_name:
+        body["model"] = known.model_name
+    chosen: dict[str, object] = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    own: dict[str, object] = {
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        # Of the tokens that an answer may have, its thought gets half at most.
+        THINKING_BUDGET: None
+        if sampling.thinking_budget_tokens is None
+        else min(sampling.thinking_budget_tokens, request.answer_tokens),
+        "cache_prompt": not request.exact,
+        "return_progress": True,
+        GRAMMAR: with_thought(request.grammar, known.thinking) if request.grammar else None,
+    }
+    chosen |= {name: value for name, value in own.items() if name in known.fields}
+    body |= {name: value for name, value in chosen.items() if value is not None}
+    return {name: value for name, value in body.items() if name not in without}
+
+
+def refused_field(fault: ServerError, body: Collection[str]) -> str:
+    """Return the optional field that the server refuses by name; empty if it names none."""
+    return next((field for field in _OPTIONAL if field in body and fault.blames(field)), "")
+
+
+def is_grammar_error(fault: ServerError) -> bool:
+    """Return True if the server supports grammars and cannot read this one."""
+    return bool(_THIS_GRAMMAR.search(fault.message))

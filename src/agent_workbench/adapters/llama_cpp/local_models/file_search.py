@@ -8,8 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.llama_cpp.local_models.gguf_header import HeaderError, read_gguf_facts
-from agent_workbench.adapters.llama_cpp.local_models.model_file import PART, parts_of
+from agent_workbench.adapters.llama_cpp.local_models.gguf_header import PART, HeaderError, parts_of, read_gguf_facts
 from agent_workbench.core.local_models.found_models import FoundFile
 from agent_workbench.core.local_models.server_options import server_options
 from agent_workbench.core.queue.workers import MachineResources

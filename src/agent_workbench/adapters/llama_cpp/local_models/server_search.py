@@ -131,8 +131,7 @@ def _model(entry: "JsonObject") -> ListedModel | None:
 
 async def _get(endpoint: "Endpoint", path: str, deadline: float) -> "Reply":
     """Return the reply to a request, of its body so much as a list of models may have."""
-    from agent_workbench.adapters.llama_cpp.http_client.deadline import FixedDeadline
-    from agent_workbench.adapters.llama_cpp.http_client.endpoint import Reply
+    from agent_workbench.adapters.llama_cpp.http_client.endpoint import FixedDeadline, Reply
 
     async with endpoint.stream("GET", path, None, FixedDeadline(deadline)) as streamed:
         body = bytearray()

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
+from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
 from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, NotReady
 from agent_workbench.adapters.llama_cpp.routing.endpoint_order import EndpointOrder, Quota, order_links
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable

@@ -4,7 +4,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
+from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
 from agent_workbench.adapters.llama_cpp.routing.priced_model import CostCapExceeded, worst_case
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelError, ModelUnavailable, WorkbenchError

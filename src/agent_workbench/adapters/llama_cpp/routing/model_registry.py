@@ -1,11 +1,11 @@
-"""Registry of model endpoints by role: one client for each endpoint, one server for each model file."""
+"""Registry of model endpoints by role, made when the first is asked for: one server a model file."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
-from agent_workbench.adapters.llama_cpp.local_models.model_file import read_model_file
+from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
+from agent_workbench.adapters.llama_cpp.local_models.gguf_header import read_model_file
 from agent_workbench.adapters.llama_cpp.routing.chain import ChainedModel
 from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, StatusRelay
 from agent_workbench.adapters.llama_cpp.routing.endpoint_order import quota_of
@@ -162,3 +162,28 @@ def _as_model(endpoint: EndpointSettings, context_tokens: int | None) -> ModelSe
         cache_type=endpoint.cache_type,
         api_key_env=endpoint.api_key_env,
     )
+
+
+class RegisteredEndpoints:
+    """Implements `core.ports.model.EndpointModels`; `wrap` is applied to each model."""
+
+    def __init__(self, registry: Callable[[], ModelRegistry], wrap: Callable[[Model], Model]) -> None:
+        self._make = registry
+        self._wrap = wrap
+        self._registry: ModelRegistry | None = None
+        self._models: dict[str, Model] = {}
+        self._turn = asyncio.Lock()
+
+    async def named(self, name: str) -> Model:
+        async with self._turn:
+            if name not in self._models:
+                self._models[name] = await asyncio.to_thread(self._made, name)
+            return self._models[name]
+
+    def _made(self, name: str) -> Model:
+        if self._registry is None:
+            self._registry = self._make()
+        return self._wrap(self._registry.for_one(name))
+
+    async def close(self) -> None:
+        await asyncio.gather(*(model.close() for model in self._models.values()))

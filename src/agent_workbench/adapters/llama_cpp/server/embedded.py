@@ -1,21 +1,24 @@
-"""llama.cpp server that the workbench starts at the first request, and stops when it ends."""
+"""llama.cpp server of the workbench: its command line, start at the first request, and reason of its end."""
 
 import asyncio
 import contextlib
+import os
 import re
 import secrets
+import signal
+import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel, say_nothing
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
-from agent_workbench.adapters.llama_cpp.local_models.model_file import read_model_file
-from agent_workbench.adapters.llama_cpp.server.command import ServerCommand, server_command
-from agent_workbench.adapters.llama_cpp.server.exit_reason import exit_error
+from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
+from agent_workbench.adapters.llama_cpp.local_models.gguf_header import read_model_file
 from agent_workbench.adapters.llama_cpp.server.log import ServerLog
+from agent_workbench.adapters.llama_cpp.server.xllamacpp_server import API_KEY_VARIABLE
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelUnavailable, ShellError
 from agent_workbench.core.local_models.server_options import ServerOptions, server_options
@@ -23,8 +26,24 @@ from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelR
 from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.machine import Machine
 from agent_workbench.core.queue.workers import MachineResources
-from agent_workbench.core.settings.models import ServingSettings
+from agent_workbench.core.settings.models import CacheType, ServingSettings
 from agent_workbench.system.processes import SupervisedProcess, spawn
+from agent_workbench.system.programs import child_environment, find_program
+
+# Variables that select and configure graphics cards.
+_OF_DEVICES = (
+    "GGML_",
+    "LLAMA_ARG_",
+    "CUDA_",
+    "NVIDIA_",
+    "HIP_",
+    "HSA_",
+    "ROCR_",
+    "VK_",
+    "OMP_",
+    "GOMP_",
+)
+_PACKAGE_FOLDER = Path(__file__).resolve().parents[4]
 
 # How builds of llama.cpp, old and new, say where they listen.
 _ADDRESS = re.compile(r"listening on (http://[^\s,]+)|listening, hostname: (?P<host>[^,\s]+), port: (?P<port>\d+)")
@@ -34,6 +53,78 @@ _STATUS_SECONDS = 1.0
 _LAST_LINES = 5
 _READ_BYTES = 65536
 _ENDED_SECONDS = 2.0
+
+_OWN_SERVER = "set model.server to a llama-server of your own, or model.url to the address of one that runs"
+_KNOWN = (
+    (r"libgomp", "install the OpenMP runtime, on Debian and Ubuntu with: apt-get install libgomp1"),
+    (r"No module named '?xllamacpp", f"there is no built-in llama.cpp for this machine: {_OWN_SERVER}"),
+    (r"failed to allocate|unable to allocate|out of memory|bad_alloc", "take a smaller model or context"),
+    (
+        r"unknown (model )?architecture|failed to load model|error loading model",
+        "the GGUF file may not be whole, or too new for this llama.cpp",
+    ),
+    (r"invalid argument|unrecognized", "set model.server to a llama-server; this program has other options"),
+)
+
+
+class ServerCommand(Struct, frozen=True):
+    """A command line without secrets, and the environment with the API key."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def server_command(
+    model: Path,
+    *,
+    options: ServerOptions,
+    server: str,
+    api_key: str,
+    environ: Mapping[str, str],
+    embeddings: bool = False,
+) -> ServerCommand:
+    """Return how to serve `model` on a free port of 127.0.0.1, by the binary `server` or (empty) by what we bring.
+
+    With `embeddings` it serves vectors of texts that have at most as many tokens as the context, in place of answers.
+    Raises `ModelUnavailable` when there is no such binary.
+    """
+    # Threads that wait for each other sleep at once. Where others want the cores too, one that spins takes its turn
+    # from the thread it waits for. The user's own variable wins.
+    environment = {"OMP_WAIT_POLICY": "passive"} | child_environment(environ, *_OF_DEVICES)
+    environment[API_KEY_VARIABLE] = api_key
+    # Else a server that aborts has itself looked at by a debugger first, for seconds and a hundred lines.
+    environment["GGML_NO_BACKTRACE"] = "1"
+    context, cache = str(options.context_tokens), str(options.cache_type)
+    if server:
+        binary = _binary(server, environ)
+        argv = [binary, "-m", str(model), "--host", "127.0.0.1", "--port", "0", "-np", "1", "-c", context]
+        # Without an alias the model's name is its whole path, which would get into journals.
+        argv += ["--alias", model.name]
+        argv += ["-t", str(options.threads)] if options.threads else []
+        argv += ["-ngl", str(options.gpu_layers)] if options.gpu_layers is not None else []
+        argv += ["-ctk", cache, "-ctv", cache] if options.cache_type is not CacheType.F16 else []
+        # A text is embedded in one batch. After each batch of a prompt the server says how much it has read; it
+        # computes no more than its default of `-ub` at once anyway.
+        argv += ["--embeddings", "-b", context, "-ub", context] if embeddings else ["-b", "512"]
+    else:
+        # `-P`: modules in the current folder must not replace ours.
+        argv = [sys.executable, "-P", "-m", "agent_workbench.adapters.llama_cpp.server.xllamacpp_server", str(model)]
+        argv += ["--context-tokens", context, "--threads", str(options.threads), "--alias", model.name]
+        argv += ["--cache-type", cache, "--cache-megabytes", str(options.prompt_cache_bytes >> 20)]
+        argv += ["--gpu-layers", str(options.gpu_layers)] if options.gpu_layers is not None else []
+        argv += ["--embeddings"] if embeddings else []
+        environment |= {"PYTHONPATH": str(_PACKAGE_FOLDER), "PYTHONDONTWRITEBYTECODE": "1"}
+    return ServerCommand(tuple(argv), environment)
+
+
+def _binary(server: str, environ: Mapping[str, str]) -> str:
+    found = find_program(os.path.expanduser(server), environ.get("PATH", ""))  # noqa: PTH111 - a bare name is no path
+    if not found:
+        raise ModelUnavailable(
+            f"the program {server} was not found",
+            advice="set model.server (or LLAMA_SERVER) to a llama-server; without it the built-in one is used",
+        )
+    return found
 
 
 class EmbeddedServer:
@@ -238,3 +329,29 @@ class EmbeddedModel:
         """Return why the server ended, if it did; a broken connection alone does not tell."""
         death = await self._server.death()
         return ModelUnavailable(str(death), advice=death.advice, partial=lost.partial) if death else lost
+
+
+def exit_error(returncode: int, last_lines: Sequence[str], log: Path) -> ModelUnavailable:
+    """Return the error for a server that ended with `returncode` (negative: a signal) after it wrote `last_lines`."""
+    said = "\n".join(last_lines)
+    how = f"by signal {-returncode} ({_name(-returncode)})" if returncode < 0 else f"with exit code {returncode}"
+    what = f"the model server ended {how}" + (f"; its last lines:\n{said}" if said else "")
+    return ModelUnavailable(what, advice=f"{_advice(returncode, said)} (its log: {log})")
+
+
+def _advice(returncode: int, said: str) -> str:
+    if returncode == -signal.SIGILL:
+        return f"this CPU lacks AVX2 or FMA, which the built-in llama.cpp needs: {_OWN_SERVER}"
+    for pattern, advice in _KNOWN:
+        if re.search(pattern, said, re.IGNORECASE):
+            return advice
+    if returncode == -signal.SIGKILL:
+        return "the machine may have run out of memory: take a smaller model, or lower model.context_tokens"
+    return "the next request starts it again"
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"

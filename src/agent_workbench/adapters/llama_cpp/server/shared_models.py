@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
 
-from agent_workbench.adapters.llama_cpp.http_client.backoff import OnStatus
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
-from agent_workbench.adapters.llama_cpp.http_client.turns import ServerTurns
+from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus, ServerTurns
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity

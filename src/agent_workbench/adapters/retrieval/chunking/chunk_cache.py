@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
+from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk
 
 # Raise it whenever parsing, chunking or the form of an entry changes; it is part of the file's name.
 FORMAT = 2

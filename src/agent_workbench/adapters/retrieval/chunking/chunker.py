@@ -1,15 +1,16 @@
-"""Division of a file into chunks: at definitions or headings, else into windows of lines."""
+"""Chunks of a file with their symbols and words: at definitions or headings, else windows of lines."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.chunks import CHARS_PER_TOKEN, Definition, IndexedChunk, Outline
 from agent_workbench.adapters.retrieval.chunking.definition_names import LONGEST_NAME
 from agent_workbench.ranking.stems import count_stems
+
+CHARS_PER_TOKEN = 4
 
 # A definition with fewer lines stays in the chunk around it.
 _MIN_LINES = 2
@@ -19,6 +20,48 @@ _NAMES_SHOWN = 3
 _HEADING = re.compile(r" {0,3}#{1,6}\s+(.*)")
 _LETTER = re.compile(r"[^\W_]")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
+
+
+class IndexedChunk(Struct, frozen=True):
+    """Chunk with the lines `first_line` to `last_line` (from 1, inclusive).
+
+    Stems are counted in all its text (`body`), in the `names` of the definitions it contains or belongs to, and in its
+    `comments` and docstrings.
+    """
+
+    first_line: int
+    last_line: int
+    symbol: str
+    body: Mapping[str, int]
+    names: Mapping[str, int]
+    comments: Mapping[str, int]
+
+
+class Definition(Struct, frozen=True):
+    """Definition in rows `first` to `last` (from 0, inclusive), with its comments and decorators.
+
+    `signature` is the row of its name. `inside` are the definitions it contains, in order.
+    """
+
+    name: str
+    first: int
+    last: int
+    signature: int
+    inside: tuple["Definition", ...] = ()
+
+
+class Comment(Struct, frozen=True):
+    """Comment or docstring, and its first row."""
+
+    row: int
+    text: str
+
+
+class Outline(Struct, frozen=True):
+    """Outline of a file: its definitions, nested and in order, and its comments."""
+
+    definitions: tuple[Definition, ...] = ()
+    comments: tuple[Comment, ...] = ()
 
 
 class _Span(Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.chunks import Comment, Definition, Outline
+from agent_workbench.adapters.retrieval.chunking.chunker import Comment, Definition, Outline
 from agent_workbench.adapters.retrieval.chunking.definition_names import name_of, text_of
 from agent_workbench.adapters.retrieval.chunking.languages import Language, find_language
 

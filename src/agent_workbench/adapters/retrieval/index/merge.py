@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from agent_workbench.adapters.retrieval.index.packed_arrays import PackedStrings
 from agent_workbench.adapters.retrieval.index.segments import (
     FIELDS,
     FIELDS_OF_CHUNKS,
@@ -11,7 +12,6 @@ from agent_workbench.adapters.retrieval.index.segments import (
     Segment,
     SegmentFiles,
 )
-from agent_workbench.adapters.retrieval.index.strings import PackedStrings
 from agent_workbench.ranking.postings import MergeInput
 from agent_workbench.ranking.postings import merge as merge_postings
 

@@ -1,9 +1,12 @@
-"""Binary format of named arrays: one run of bytes with a checksum, read back without copying."""
+"""Binary format of named arrays with a checksum, read without copying, and strings in two of them."""
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import StorageError
 
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.generic]
+
 
 # The last digits are the version. Raise it whenever the stored content changes, so that older files are refused.
 _MAGIC = b"AWINDX01"
@@ -91,3 +95,50 @@ def _rows(header: bytes) -> list[tuple[str, str, int]]:
             case _:
                 raise ValueError("a part without name, kind or length")
     return found
+
+
+class PackedStrings(Struct, frozen=True):
+    """String `n` is bytes `starts[n]` to `starts[n + 1]` of `letters` in UTF-8; lone surrogates are allowed."""
+
+    letters: "NDArray[np.uint8]"
+    starts: "NDArray[np.int32]"
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "PackedStrings":
+        """Return an array of these strings."""
+        import numpy as np
+
+        some = [text.encode("utf-8", "surrogatepass") for text in texts]
+        starts = np.fromiter(accumulate(map(len, some), initial=0), np.int32, len(some) + 1)
+        return cls(np.frombuffer(b"".join(some), np.uint8), starts)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[PackedStrings]", kept: "Sequence[NDArray[np.bool_]]") -> "PackedStrings":
+        """Return the strings of all parts in order, filtered by the mask of each."""
+        import numpy as np
+
+        sizes = [np.diff(part.starts) for part in parts]
+        letters = [
+            part.letters if mask.all() else part.letters[np.repeat(mask, size)]
+            for part, mask, size in zip(parts, kept, sizes, strict=True)
+        ]
+        kept_sizes = np.concatenate([size[mask] for size, mask in zip(sizes, kept, strict=True)])
+        starts = np.zeros(len(kept_sizes) + 1, np.int32)
+        np.cumsum(kept_sizes, out=starts[1:])
+        return cls(np.concatenate(letters), starts)
+
+    def __len__(self) -> int:
+        """Return the number of strings."""
+        return len(self.starts) - 1
+
+    def __getitem__(self, number: int) -> str:
+        """Return string `number` (from 0)."""
+        start, end = int(self.starts[number]), int(self.starts[number + 1])
+        return self.letters[start:end].tobytes().decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all strings in order."""
+        letters, start = self.letters.tobytes(), 0
+        for end in self.starts[1:].tolist():
+            yield letters[start:end].decode("utf-8", "surrogatepass")
+            start = end

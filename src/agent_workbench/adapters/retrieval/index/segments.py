@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk
+from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
-from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack, take_array, unpack
-from agent_workbench.adapters.retrieval.index.strings import PackedStrings
+from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, PackedStrings, pack, take_array, unpack
 from agent_workbench.ranking.postings import Postings, build, grouped
 from agent_workbench.ranking.stems import count_stems
 from agent_workbench.ranking.vocabulary import IndexVocabulary

@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.chunking.chunker import chunk_text, markdown_outline
-from agent_workbench.adapters.retrieval.chunking.chunks import IndexedChunk, Outline
+from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk, Outline, chunk_text, markdown_outline
 from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
 from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
 from agent_workbench.adapters.retrieval.index.file_kinds import kind_of

@@ -11,8 +11,7 @@ from agent_workbench.adapters.retrieval.index.merge import merge
 from agent_workbench.adapters.retrieval.index.packed_arrays import pack
 from agent_workbench.adapters.retrieval.index.segments import Segment
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser, ParsedBatch
-from agent_workbench.adapters.retrieval.worker_processes.frames import Part
-from agent_workbench.adapters.retrieval.worker_processes.request_loop import serve
+from agent_workbench.adapters.retrieval.worker_processes.frames import Part, serve
 
 # A batch that takes longer hangs; the session continues with another process, file by file.
 BATCH_SECONDS = 120

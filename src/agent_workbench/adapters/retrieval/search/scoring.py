@@ -1,8 +1,8 @@
-"""Ranking of one search: weighted features of files, selected chunks, and their signals."""
+"""Ranking of one search: weighted features of files, the best chunks of the best, and their signals."""
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from agent_workbench.adapters.retrieval.search.explanation import MatchExplanati
 from agent_workbench.adapters.retrieval.search.features import KIND_OF, PART_SHARES, Evidence, Feature, compute_features
 from agent_workbench.adapters.retrieval.search.layout import layout_of
 from agent_workbench.adapters.retrieval.search.query import MentionedPlace, ParsedQuery, read_query
-from agent_workbench.adapters.retrieval.search.selection import SelectedChunk, select
 from agent_workbench.core.repo.retrieval import CodeQuery, Signal, SignalKind
 
 if TYPE_CHECKING:
@@ -25,6 +24,13 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float64]
     Kinds = NDArray[np.int8]
+
+
+MAX_PER_FILE = 3
+# A second chunk of a file is less informative than the first chunk of another.
+_NEXT_CHUNK_SHARE = 0.7
+# Share of the results for mentioned places if the query mentions more than are shown.
+_NAMED_SHARE = 0.8
 
 # A generated file is found only if the query names it.
 KIND_SHARES = {
@@ -42,6 +48,76 @@ _MAX_EXPLAINED = 20
 # glibc returns freed memory to the system and gets it back page by page, until a block of this size was freed: then it
 # keeps twice as much. That was half the time of a search.
 _BLOCK_BYTES = 8_000_000
+
+
+class SelectedChunk(Struct, frozen=True):
+    """Selected chunk by its number, and its final score."""
+
+    chunk: int
+    score: float
+
+
+def select(
+    view: IndexView,
+    files: "Scores",
+    chunks: "Scores",
+    named: Sequence[int],
+    limit: int,
+    defining: Collection[int] = (),
+) -> list[SelectedChunk]:
+    """Return at most `limit` chunks, best first: those of `named`, then by the score of their file and their own.
+
+    Within a file, chunks that are `defining` a symbol of the query come first.
+    """
+    final = {
+        number: score for file in _best(files, limit) for number, score in _few(view, file, files, chunks, defining)
+    }
+    top = max(final.values(), default=0.0) + 1.0
+    for chunk in named:
+        final.setdefault(chunk, float(files[view.file_of[chunk]]))
+    most = limit if len(set(named)) < limit else max(1, int(limit * _NAMED_SHARE))
+    first = sorted(set(named), key=lambda chunk: (-final[chunk], chunk))[:most]
+    for chunk in first:
+        final[chunk] += top
+    taken: dict[int, int] = {}
+    chosen: list[SelectedChunk] = []
+    for chunk in sorted(final, key=lambda chunk: (-final[chunk], chunk)):
+        file = int(view.file_of[chunk])
+        taken[file] = taken.get(file, 0) + 1
+        if (taken[file] <= MAX_PER_FILE or chunk in first) and len(chosen) < limit:
+            chosen.append(SelectedChunk(chunk, final[chunk]))
+    return chosen
+
+
+def _best(files: "Scores", limit: int) -> list[int]:
+    """Return the files with a score above 0, best first."""
+    import numpy as np
+
+    hits = np.flatnonzero(files > 0)
+    if len(hits) > limit:
+        # Ties at the boundary are in order of their numbers, as everywhere.
+        edge = np.partition(files[hits], len(hits) - limit)[len(hits) - limit]
+        hits = hits[files[hits] >= edge]
+    best: list[int] = hits[np.lexsort((hits, -files[hits]))][:limit].tolist()
+    return best
+
+
+def _few(
+    view: IndexView, file: int, files: "Scores", chunks: "Scores", defining: Collection[int]
+) -> list[tuple[int, float]]:
+    """Return the best chunks of a file with their scores; the first has the file's own."""
+    held = view.chunks_of(file)
+    if not held:
+        return []
+    scores = chunks[held.start : held.stop].astype(float)
+    best, whole = float(scores.max()) or 1.0, float(files[file])
+    # Above all other chunks, in their former order.
+    for chunk in defining:
+        if chunk in held:
+            scores[chunk - held.start] += 2 * best
+    first, *others = (-scores).argsort(kind="stable")[:MAX_PER_FILE].tolist()
+    shares = [(held[each], min(float(scores[each]) / best, 1.0)) for each in others if scores[each] > 0]
+    return [(held[first], whole), *((chunk, whole * _NEXT_CHUNK_SHARE * share) for chunk, share in shares)]
 
 
 class FoundChunk(Struct, frozen=True):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from agent_workbench.adapters.retrieval.worker_processes.frames import MAX_BYTES, InvalidFrame
+from agent_workbench.adapters.retrieval.worker_processes.frames import MAX_BYTES, InvalidFrame, serve
 from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess
-from agent_workbench.adapters.retrieval.worker_processes.request_loop import serve
 from agent_workbench.system.atomic_files import system_message
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""Hooks: command lines of the settings, run in the sandbox with what their entry grants."""

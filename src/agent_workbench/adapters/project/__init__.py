@@ -1,1 +1,0 @@
-"""Project in a repository: the commands of its tests and linters, read from the files of its tools."""
