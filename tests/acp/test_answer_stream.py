@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_workbench.acp.answer_stream import AnswerStream
 from agent_workbench.acp.editor import Update
+from agent_workbench.acp.event_updates import AnswerStream
 from agent_workbench.core.events import ModelAnswered, PromptBuilt
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import AnswerFigures, Purpose

@@ -17,8 +17,8 @@ from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
 from agent_workbench.adapters.tools.schema_checker import SchemaChecker
-from agent_workbench.api.sessions.update_feed import UpdateFeed
-from agent_workbench.bootstrap.custom_prompts import custom_prompts
+from agent_workbench.api.sessions.event_feed import UpdateFeed
+from agent_workbench.bootstrap.skill_tools import custom_prompts
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionResumed, SessionStarted
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId

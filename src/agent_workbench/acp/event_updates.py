@@ -1,10 +1,10 @@
-"""Recorded events as updates of the protocol; events that an editor has no use for have none."""
+"""Updates of the protocol: recorded events, and the model's answer in pieces while it arrives."""
 
 from collections.abc import Collection, Iterator
 
 from acp import schema as wire
+from msgspec import Struct
 
-from agent_workbench.acp.answer_stream import AnswerStream
 from agent_workbench.acp.editor import Update, message, thought, user_message
 from agent_workbench.acp.tool_calls import (
     AS_DIFFS,
@@ -25,6 +25,10 @@ from agent_workbench.core.events import (
     ActionProposed,
     ActionRejected,
     ActionResult,
+    Event,
+    ModelAnswered,
+    ModelInterrupted,
+    PromptBuilt,
     ProposalReplaced,
     Recorded,
     TaskCommitted,
@@ -37,15 +41,19 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.ids import ProposalId, TaskId
+from agent_workbench.core.live import Streaming
+from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.chat_form import split_chat_answer, split_streamed
 from agent_workbench.core.text.markdown import literal
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.core.tools.spec import FINISH
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
 from agent_workbench.views.plan import task_state
+from agent_workbench.views.transcript.answer_parts import split_answer
 
 MAX_PLAN_ENTRIES = 50
 MAX_REASON_CHARS = 2_000
@@ -56,6 +64,10 @@ STATUSES: dict[WorkState, wire.PlanEntryStatus] = {
     WorkState.DONE: "completed",
 }
 """The protocol has no word for any other state: such a task is pending, and its text says which."""
+
+SHOWN = frozenset({Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.CHAT})
+ACTION = "Action:"
+LABELS = ("Thought:", ACTION, "Answer:", "Reflexion:")
 
 
 class EventUpdates:
@@ -191,3 +203,79 @@ def _progress(
         content=content or None,
         raw_output=output,
     )
+
+
+class _Parts(Struct, frozen=True):
+    thought: str
+    reply: str = ""
+
+
+class AnswerStream:
+    """Part of the arriving answer that was sent. Pieces are sent only as long as the whole begins with them."""
+
+    def __init__(self) -> None:
+        self._purpose = Purpose.EXECUTOR
+        self._sent = _Parts("")
+        self._ended = True
+
+    def streamed(self, streaming: Streaming | None) -> list[Update]:
+        """Return what is new of an answer that arrives."""
+        if streaming is None or self._ended or self._purpose not in SHOWN:
+            return []
+        return self._added(_parts(self._purpose, streaming.thought, streaming.text, whole=False))
+
+    def recorded(self, event: Event) -> list[Update]:
+        """Return what an event adds to the answer: its end brings what was not sent."""
+        match event:
+            case PromptBuilt():
+                self._purpose, self._sent, self._ended = event.purpose, _Parts(""), False
+            case ModelAnswered() if self._purpose in SHOWN and not self._ended:
+                self._ended = True
+                return self._added(_parts(self._purpose, event.reasoning, event.text, whole=True), last=True)
+            case ModelInterrupted() if self._purpose in SHOWN and not self._ended:
+                self._ended = True
+                return self._added(_parts(self._purpose, event.reasoning, event.partial, whole=True), last=True)
+            case _:
+                pass
+        return []
+
+    def _added(self, parts: _Parts, *, last: bool = False) -> list[Update]:
+        before = self._sent
+        grows = parts.thought.startswith(before.thought) and parts.reply.startswith(before.reply)
+        if not grows and not last:
+            return []
+        self._sent = parts
+        end = "\n\n" if last else ""
+        found: list[Update] = []
+        if (said := _rest(before.thought, parts.thought, end)) and parts.thought:
+            found.append(thought(said))
+        if (said := _rest(before.reply, parts.reply, end)) and parts.reply:
+            found.append(message(said))
+        return found
+
+
+def _rest(sent: str, whole: str, end: str) -> str:
+    """Return what follows the part that was sent; all of it where that was another text."""
+    rest = whole[len(sent) :] if whole.startswith(sent) else f"\n\n{whole}"
+    return f"{rest}{end}"
+
+
+def _parts(purpose: Purpose, reasoning: str, text: str, *, whole: bool) -> _Parts:
+    """Return the thoughts and the reply of an answer; of one that arrives without what may become a label."""
+    kept = text if whole else _without_open_label(text)
+    if purpose is not Purpose.CHAT:
+        return _Parts(_joined(reasoning, split_answer(kept).thought))
+    form = split_chat_answer(kept) if whole else split_streamed(kept)
+    # Space at the end is sent with what follows it, because the whole has none there.
+    return _Parts(_joined(reasoning, form.thought), sanitize(form.reply or "").strip())
+
+
+def _joined(reasoning: str, said: str) -> str:
+    return "\n\n".join(filter(None, (sanitize(reasoning).strip(), sanitize(said).strip())))
+
+
+def _without_open_label(text: str) -> str:
+    """Return the text without a last line that is the beginning of a label, or an action that is not whole."""
+    head, _, last = text.rpartition("\n")
+    opens = last.startswith(ACTION) or any(label.startswith(last) for label in LABELS)
+    return head if last and opens else text

@@ -1,31 +1,47 @@
-"""The protocol's methods, answered from the threads of the editor and the recorded sessions."""
+"""The agent over standard input and output: the protocol's methods, answered from threads and records."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from acp import RequestError
 from acp import schema as wire
+from acp.agent.connection import AgentSideConnection
 from msgspec.structs import replace
 
 from agent_workbench.acp.editor import Editor, decider_name
-from agent_workbench.acp.modes import OPTION
 from agent_workbench.acp.prompt_words import Block, prompt_words
-from agent_workbench.acp.session_list import listed_sessions
-from agent_workbench.acp.thread import EditorThread, spellings
+from agent_workbench.acp.thread import OPTION, EditorThread, spellings
+from agent_workbench.acp.transport import ClientPipe
 from agent_workbench.acp.turn import Turn
 from agent_workbench.api.sessions.session_host import LocalSessionHost, new_session_id
+from agent_workbench.api.trusted_repo import check_person
 from agent_workbench.core.background import in_background
-from agent_workbench.core.errors import WorkbenchError, error_text
+from agent_workbench.core.errors import ExitCode, WorkbenchError, error_text
+from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.text.amounts import quoted
+from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.version import __version__
+from agent_workbench.server_process.client_pipe import log_to_stderr, take_pipe
+from agent_workbench.server_process.process_end import end_process, first_end
+
+if TYPE_CHECKING:
+    from acp.interfaces import Agent
+
 
 NAME, TITLE = "agent-workbench", "Agent Workbench"
 PROTOCOL = 1
 MAX_THREADS = 50
+
+PAGE = 50
+
+LEAVE_SECONDS = 0.8
+"""Time for sessions to record that they were left; what they run ends with this process."""
 
 
 class ProtocolAgent:
@@ -225,3 +241,52 @@ def _as_protocol_errors() -> Iterator[None]:
 
 def _invalid(why: str) -> RequestError:
     return RequestError(-32602, why)
+
+
+async def listed_sessions(host: LocalSessionHost, cwd: str, cursor: str | None) -> wire.ListSessionsResponse:
+    """Return a page of the sessions that can be loaded; the cursor is the name of the last one before it."""
+    from agent_workbench.api.records.session_queries import session_summaries
+
+    found = [each for each in await session_summaries(host.invocation) if each.events and not each.problem]
+    begin = 0
+    if cursor is not None:
+        begin = next((number for number, each in enumerate(found, 1) if each.id == cursor), 0)
+        if not begin:
+            raise RequestError(-32602, "that cursor names no session")
+    page = found[begin : begin + PAGE]
+    more = begin + PAGE < len(found)
+    return wire.ListSessionsResponse(
+        sessions=[_info(each, cwd) for each in page], next_cursor=page[-1].id if more else None
+    )
+
+
+def _info(summary: SessionSummary, cwd: str) -> wire.SessionInfo:
+    held = f"open in {summary.holder}" if summary.holder else ""
+    state = "" if held and summary.state is WorkState.OPEN else summary.state
+    title = sanitize_line(" · ".join(filter(None, (summary.subject, state, held))), 200)
+    return wire.SessionInfo(session_id=summary.id, cwd=cwd, title=title, updated_at=summary.last or None)
+
+
+def serve_stdio(invocation: Invocation, parent: int) -> None:
+    """Serve until the client closes the pipe or is gone; ends the process.
+
+    Raises `TrustError` before that in a process that a command of the agent started: it would decide.
+    """
+    asyncio.run(_serve(invocation, parent))
+
+
+async def _serve(invocation: Invocation, parent: int) -> None:
+    await check_person()
+    log_to_stderr()
+    pipe = ClientPipe(*take_pipe())
+    editor = Editor(pipe)
+    agent = ProtocolAgent(invocation, editor)
+    # The agent has the methods that it advertises; the SDK answers the others with "method not found". It calls
+    # `close` and `resume`, which protocol 1 has by now, unstable.
+    served = cast("Agent", agent)
+    connection = AgentSideConnection(served, pipe, listening=False, use_unstable_protocol=True)
+    editor.connected(connection)
+    await first_end(connection.listen(), parent)
+    leaving = asyncio.ensure_future(agent.close())
+    await asyncio.wait({leaving}, timeout=LEAVE_SECONDS)
+    end_process(ExitCode.DONE)

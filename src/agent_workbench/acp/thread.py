@@ -1,4 +1,4 @@
-"""Thread of an editor: one session of the workbench, opened by the first prompt, and shown while it is open."""
+"""Thread of an editor: one session, opened by the first prompt, with approval modes or a chat as modes."""
 
 import asyncio
 import os
@@ -6,7 +6,6 @@ from contextlib import aclosing
 
 from agent_workbench.acp.editor import Editor, Update
 from agent_workbench.acp.event_updates import EventUpdates, plan_update
-from agent_workbench.acp.modes import CHAT, mode_option, mode_state, offered
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.core.background import in_background
 from agent_workbench.core.custom_prompts import CustomPrompt
@@ -19,6 +18,7 @@ from agent_workbench.core.intents.outcomes import PromptsListed, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.ports.session_host import SessionHandle
+from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.state.session_state import SessionState
@@ -30,6 +30,15 @@ from acp import schema as wire  # isort: skip
 
 ABORT = wire.AvailableCommand(name="abort", description="Abort the task: its workspace goes back to its beginning")
 MAX_COMMANDS = 100
+
+CHAT = "chat"
+OPTION = "mode"
+DESCRIPTIONS = {
+    ApprovalMode.ASK: "A prompt becomes a task; you are asked before anything happens",
+    ApprovalMode.ACCEPT_EDITS: "Diffs are applied without a question; checks, commands and commits ask",
+    ApprovalMode.ACCEPT_UNTIL_DONE: "Diffs, checks, summaries and the commit need no question until the task is over",
+}
+CHAT_DESCRIPTION = "A prompt is a question about the repository; nothing is changed"
 
 
 class EditorThread:
@@ -213,3 +222,35 @@ def spellings(root: str, folder: str) -> tuple[str, ...]:
     here = os.path.normpath(folder)
     other = here if below == os.curdir else here.removesuffix(f"{os.sep}{below}")
     return tuple(dict.fromkeys((root, other))) if below == os.curdir or other != here else (root,)
+
+
+def offered(*, chat: bool, begun: bool) -> tuple[str, ...]:
+    """Return the modes that can be chosen: a thread that has `begun` stays a chat, or stays none."""
+    if begun and chat:
+        return (CHAT,)
+    modes = tuple(str(mode) for mode in ApprovalMode)
+    return modes if begun else (*modes, CHAT)
+
+
+def mode_state(modes: tuple[str, ...], current: str) -> wire.SessionModeState:
+    """Return the modes as the client lists them."""
+    available = [wire.SessionMode(id=mode, name=_name(mode), description=_description(mode)) for mode in modes]
+    return wire.SessionModeState(current_mode_id=current, available_modes=available)
+
+
+def mode_option(modes: tuple[str, ...], current: str) -> wire.SessionConfigOptionSelect:
+    """Return the modes as an option of the thread."""
+    options = [
+        wire.SessionConfigSelectOption(value=mode, name=_name(mode), description=_description(mode)) for mode in modes
+    ]
+    return wire.SessionConfigOptionSelect(
+        type="select", id=OPTION, name="Mode", category="mode", current_value=current, options=options
+    )
+
+
+def _name(mode: str) -> str:
+    return "Chat" if mode == CHAT else mode_label(ApprovalMode(mode)).capitalize()
+
+
+def _description(mode: str) -> str:
+    return CHAT_DESCRIPTION if mode == CHAT else DESCRIPTIONS[ApprovalMode(mode)]

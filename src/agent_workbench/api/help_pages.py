@@ -3,7 +3,7 @@
 
 def page_address(name: str) -> str:
     """Return the address of a page by its name, such as `how-to/trust.md`; empty if it is not there. Blocks."""
-    from agent_workbench.system.package_files import packaged_folder
+    from agent_workbench.system.user_dirs import packaged_folder
 
     folder = packaged_folder("docs") if name else None
     page = folder / name if folder is not None else None

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import require_trust, settings_to_check, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
-from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.bootstrap.skill_tools import custom_prompts, skill_folders
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.invocation import Invocation
@@ -126,7 +126,7 @@ async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "Ta
     """
     from msgspec.structs import replace
 
-    from agent_workbench.api.sessions.start_conditions import check_run_start
+    from agent_workbench.api.sessions.session_opening import check_run_start
 
     draft = await draft_in_words(invocation, words, say)
     repo, settings = await trusted_repo(invocation)
@@ -136,7 +136,6 @@ async def add_task_in_words(invocation: Invocation, words: str, say: Say) -> "Ta
 
 async def called_words(invocation: Invocation, words: str) -> str:
     """Return the text of the user's own prompt that the words call, or the words; raise `UsageError`, `TrustError`."""
-    from agent_workbench.bootstrap.custom_prompts import custom_prompts
     from agent_workbench.engine.task.task_draft import expand_words
 
     repo, settings = await trusted_repo(invocation)

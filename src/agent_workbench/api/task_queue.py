@@ -1,4 +1,4 @@
-"""Queue of tasks for workers: put a task into it, and check a queue file."""
+"""Queue of tasks for workers: put a task into it, check a queue file, and see to its fleet."""
 
 import asyncio
 import re
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.api.fleet import needs_problem
 from agent_workbench.api.plans import draft_in_words
-from agent_workbench.api.trusted_repo import settings_to_check, trusted_repo
+from agent_workbench.api.trusted_repo import database_advice, settings_to_check, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
-from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.bootstrap.skill_tools import skill_folders
 from agent_workbench.bootstrap.task_queue import (
     DEFAULT_PROJECT,
     check_unplanned,
@@ -22,17 +21,25 @@ from agent_workbench.bootstrap.task_queue import (
     read_definition,
     render_definition,
 )
+from agent_workbench.bootstrap.worker import worker_registry
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Task, TaskOrigin
+from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.repo_files import Plans
 from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask, QueueState
+from agent_workbench.core.queue.routing import unmet_needs
+from agent_workbench.core.queue.workers import Fleet
 from agent_workbench.core.skills.selection import choosable
 from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
 from agent_workbench.views.reports.worker_report import known_text
 
 if TYPE_CHECKING:
     from agent_workbench.adapters.plans.queued_task import QueueFile
+    from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.ports.shared_state import WorkerRegistry
+    from agent_workbench.core.settings import Settings
+
 
 MAX_BYTES = 1_000_000
 MOST_NAMES = 1000
@@ -181,3 +188,49 @@ async def _known(queue: ProjectQueue, task: Task, text: str) -> QueuedTask:
         advice = "give this one another `id`"
         raise UsageError(f"{known_text(found)}, with another definition than this one", advice=advice)
     return found
+
+
+async def registered_fleet(invocation: Invocation, project: str) -> Fleet:
+    """Return the registered workers of a project; raise `UsageError` without a database, `StorageError`."""
+    async with _registry(invocation, project) as registry:
+        return await registry.fleet()
+
+
+async def drain_worker(invocation: Invocation, project: str, name: str, *, draining: bool) -> None:
+    """Order a worker to take nothing new, or to take tasks again; raise `UsageError`, `TrustError`, `StorageError`."""
+    async with _registry(invocation, project) as registry:
+        await registry.drain(name, draining=draining)
+
+
+async def remove_worker(invocation: Invocation, project: str, name: str) -> None:
+    """Remove an offline worker; raise `UsageError`, `LockedError` for a living one, `TrustError`, `StorageError`."""
+    async with _registry(invocation, project) as registry:
+        await registry.remove(name)
+
+
+async def needs_problem(repo: "RepoContext", settings: "Settings", project: str, needs: Needs) -> str:
+    """Return why no registered worker meets the needs of a task; empty if one does, or if there are none.
+
+    Where it cannot be known, because no database is set or it is away, that is said too.
+    """
+    if needs == Needs():
+        return ""
+    if not settings.database.active:
+        return "its needs count for workers that share a database, and none is set (database.url_env)"
+    try:
+        fleet = await (await worker_registry(repo, settings, project or DEFAULT_PROJECT)).fleet()
+    except StorageError as error:
+        return f"its needs could not be compared with the workers: {error}"
+    return unmet_needs(needs, fleet.workers)
+
+
+@asynccontextmanager
+async def _registry(invocation: Invocation, project: str) -> "AsyncIterator[WorkerRegistry]":
+    repo, settings = await trusted_repo(invocation)
+    if not settings.database.active:
+        advice = "set database.url_env; `agent worker status` shows the workers of this machine"
+        raise UsageError("no database is set, so no workers are registered", advice=await database_advice(repo, advice))
+    try:
+        yield await worker_registry(repo, settings, project or DEFAULT_PROJECT)
+    finally:
+        await repo.shared.close()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell
-from agent_workbench.bootstrap.custom_prompts import custom_prompts
 from agent_workbench.bootstrap.database import share_tasks, shared_spending
 from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.inbox import repo_decisions
@@ -16,8 +15,7 @@ from agent_workbench.bootstrap.machine import local_machine
 from agent_workbench.bootstrap.playbooks import playbooks
 from agent_workbench.bootstrap.set_up import RepoSetup
 from agent_workbench.bootstrap.shared_resources import SharedResources
-from agent_workbench.bootstrap.skill_folders import skill_folders
-from agent_workbench.bootstrap.skill_tools import skill_tools
+from agent_workbench.bootstrap.skill_tools import custom_prompts, skill_folders, skill_tools, tool_servers
 from agent_workbench.bootstrap.stores import (
     audit_index,
     past_figures,
@@ -26,7 +24,6 @@ from agent_workbench.bootstrap.stores import (
     session_store,
     system_clock,
 )
-from agent_workbench.bootstrap.tool_servers import tool_servers
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
@@ -141,7 +138,7 @@ class RepoContext:
 
     def hooks(self, settings: "Settings") -> "HookCommands":
         """Return the hooks; one of the user's counts instead of one of the repo's with its name. Blocks."""
-        from agent_workbench.config.hook_entries import hook_names
+        from agent_workbench.config.role_chains import hook_names
 
         layers = self.load().layers
         of_repo = frozenset(hook_names(layers.repo)) - frozenset(hook_names(layers.own))

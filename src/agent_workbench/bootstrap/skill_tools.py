@@ -1,19 +1,25 @@
-"""Wiring of the tools of skills, and of the set-up of skills' environments."""
+"""Wiring of what the user adds: skills with their tools and environments, prompts, and MCP servers."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap.commands import signing_keys
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.settings import SkillSettings
 
-if TYPE_CHECKING:  # loaded when a session, a chat or a set-up needs them
+if TYPE_CHECKING:
+    from agent_workbench.adapters.mcp.tool_source import McpServer
+    from agent_workbench.adapters.memory.prompt_files import PromptFiles
     from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
     from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
     from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
+    from agent_workbench.adapters.skills.folders import SkillFolders
     from agent_workbench.core.ports.skills import Skills
     from agent_workbench.core.ports.workspace import Shell
     from agent_workbench.core.settings import Settings
+
 
 _SECRETS = (".env", ".env.local")
 
@@ -59,3 +65,42 @@ def environment_setup(
     from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
 
     return EnvironmentSetup(environments or skill_environments(root), invocation.environ, root)
+
+
+def skill_folders(root: Path, settings: SkillSettings) -> "SkillFolders":
+    """Return the folders of skills of the repo at `root`, of the user and of the package."""
+    from agent_workbench.adapters.skills.folders import SkillFolders
+    from agent_workbench.core.settings import SHARED_SKILL_FOLDERS
+    from agent_workbench.system.user_dirs import config_dir
+
+    shared = (Path.home() / folder for folder in SHARED_SKILL_FOLDERS)
+    return SkillFolders(root, settings, (config_dir() / "skills", *shared))
+
+
+def custom_prompts(root: Path, memory_dir: str, is_trusted: Callable[[str], bool]) -> "PromptFiles":
+    """Return the prompts of the repo at `root`, which count while their folder is trusted, and those of the user."""
+    from agent_workbench.adapters.memory.prompt_files import PromptFiles, PromptFolder
+    from agent_workbench.core.custom_prompts import FOLDER, prompt_folder
+    from agent_workbench.system.user_dirs import config_dir
+
+    of_repo, of_user = prompt_folder(memory_dir), config_dir() / FOLDER
+    # A user's own files may be links to anywhere, as those of dotfiles are.
+    anywhere = Path(of_user.anchor)
+    return PromptFiles(
+        PromptFolder(root, of_repo, of_repo),
+        PromptFolder(anywhere, str(of_user.relative_to(anywhere)), str(of_user)),
+        lambda: is_trusted(of_repo),
+    )
+
+
+def tool_servers(settings: "Settings", root: Path, environ: Mapping[str, str]) -> "tuple[McpServer, ...]":
+    """Return a source of tools for each MCP server; none is started yet. Blocks while modules are loaded."""
+    if not settings.mcp_servers:
+        return ()
+    from agent_workbench.adapters.mcp.tool_source import McpServer
+    from agent_workbench.adapters.shell.server_processes import SandboxedServers
+    from agent_workbench.system.user_dirs import cache_dir, config_dir, state_dir
+
+    own = tuple(str(each) for each in (state_dir(), config_dir(), cache_dir()))
+    servers = SandboxedServers(str(root), environ, own, signing_keys(settings))
+    return tuple(McpServer(name, entry, servers, environ) for name, entry in settings.mcp_servers)

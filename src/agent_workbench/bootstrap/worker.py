@@ -1,16 +1,28 @@
-"""Wiring of what workers of a queue share: their states, and the results that are still to be reported."""
+"""Wiring of workers: their states and results, the forge, and the fleet that shares their queue."""
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # loaded by the verbs that need them
-    from collections.abc import Awaitable, Callable
+from agent_workbench.bootstrap.database import repository_key, shared_database
+from agent_workbench.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
 
     from agent_workbench.adapters.llama_cpp.routing.spending_ledger import SpendingLedger
     from agent_workbench.adapters.queue.report_outbox import ReportOutbox
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
     from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.events import ModelAnswered
     from agent_workbench.core.ids import TaskId
+    from agent_workbench.core.ports.forge import Forge, ForgeRemote
+    from agent_workbench.core.ports.shared_state import WorkerRegistry
     from agent_workbench.core.settings import Settings
+    from agent_workbench.core.settings.worker import ForgeSettings
+    from agent_workbench.system.locks import FileLock
+
+
+EMBEDDED = "embedded llama.cpp"
+"""Endpoint that answers of our own server for a model file have."""
 
 
 def worker_files(repo: "RepoContext", project: str) -> "WorkerFiles":
@@ -42,3 +54,53 @@ def task_commits(repo: "RepoContext", settings: "Settings") -> "Callable[[TaskId
     from agent_workbench.bootstrap.database import session_refs
 
     return session_refs(repo, settings).task_commit if settings.database.remote else None
+
+
+def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, ForgeRemote]":
+    """Return the forge and its git repository; raise `ConfigError` if the token is missing. No request is sent."""
+    from agent_workbench.adapters.forge.api_client import ForgeApi
+    from agent_workbench.adapters.forge.gitea import GiteaForge
+    from agent_workbench.adapters.git.commands.forge_push import ForgePush
+
+    token = repo.invocation.environ.get(settings.token_env, "").strip()
+    if not token:
+        raise ConfigError(
+            f"the forge's token is missing: the variable {settings.token_env} is empty",
+            advice="put the token into it, or name another variable in forge.token_env",
+        )
+    api = ForgeApi(settings.url, token, plain_http=settings.plain_http)
+    address = f"{settings.url.rstrip('/')}/{settings.repo}.git"
+    return GiteaForge(api, settings), ForgePush(repo.root, address, token)
+
+
+def forge_lock(repo: "RepoContext") -> "FileLock":
+    """Return the lock of whoever talks to the forge for this repository: one at a time. Blocks."""
+    from agent_workbench.system.atomic_files import make_directories
+    from agent_workbench.system.locks import FileLock, describe_holder
+    from agent_workbench.system.user_dirs import repo_key, state_dir
+
+    folder = state_dir() / "forge"
+    make_directories(folder)
+    return FileLock(folder / f"{repo_key(str(repo.root))}.lock", describe_holder())
+
+
+async def worker_registry(repo: "RepoContext", settings: "Settings", project: str) -> "WorkerRegistry":
+    """Return the registered workers of a project's queue in the shared database; raise `ConfigError`, `RepoError`."""
+    from agent_workbench.adapters.database.registry import DatabaseRegistry
+
+    return DatabaseRegistry(shared_database(repo, settings.database), await repository_key(repo), project)
+
+
+async def worker_names(repo: "RepoContext", project: str) -> "WorkerFiles":
+    """Return the names that living workers of this machine have in a project's queue, of whichever clone they are."""
+    from agent_workbench.adapters.queue.worker_files import WorkerFiles
+    from agent_workbench.system.user_dirs import state_dir
+
+    return WorkerFiles(state_dir() / "workers" / await repository_key(repo) / project)
+
+
+def recorded_answers(repo: "RepoContext", settings: "Settings") -> "Sequence[ModelAnswered]":
+    """Return the answers of models in this repository's newest sessions, the oldest first. Blocks."""
+    from agent_workbench.adapters.journal.past_events import past_answers
+
+    return tuple(past_answers(repo.sessions_dir(settings)))[::-1]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from agent_workbench.config.hook_entries import HOOKS, hook_entry, hook_names
 from agent_workbench.config.layers import Layer
+from agent_workbench.config.role_chains import HOOKS, hook_entry, hook_names
 from agent_workbench.config.tool_servers import GROUP, flat, server_entry, server_names
 from agent_workbench.system.regular_files import read_regular
 

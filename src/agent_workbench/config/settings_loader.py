@@ -7,7 +7,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agent_workbench.config.env_file import EnvFile, read_env_file
-from agent_workbench.config.hook_entries import check_hooks, hook_names, without_hooks
 from agent_workbench.config.layers import (
     Layer,
     SourcedValue,
@@ -21,8 +20,11 @@ from agent_workbench.config.own_settings import OWN_FILE, own_layer, without_rep
 from agent_workbench.config.role_chains import (
     chain_names,
     check_chains,
+    check_hooks,
     endpoint_names,
+    hook_names,
     role_chains,
+    without_hooks,
     without_unknown_endpoints,
 )
 from agent_workbench.config.schema import ANY, build, known_key, setting_keys

@@ -1,10 +1,10 @@
-"""The protocol's requests, answered from the tables of tools, resources and prompts."""
+"""The protocol's requests, answered from the served repository's tools, resources, prompts and tasks."""
 
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import mcp_types as wire
@@ -13,13 +13,16 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from agent_workbench.api.sessions.task_runs import TaskRuns
+from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import UsageError, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.core.version import __version__
 from agent_workbench.mcp.prompts import listed_prompts, prompt_text
-from agent_workbench.mcp.resources import Resources, UnknownResource
+from agent_workbench.mcp.resources import Resources, UnknownResource, session_resources
+from agent_workbench.mcp.tools.knowledge_tools import note_resources
 from agent_workbench.mcp.tools.served_tool import (
     BadArguments,
     FailedCall,
@@ -28,6 +31,8 @@ from agent_workbench.mcp.tools.served_tool import (
     by_name,
     check_arguments,
 )
+from agent_workbench.mcp.tools.served_tools import served_tools
+from agent_workbench.server_process.client_pipe import log_to_stderr
 
 NAME = "agent-workbench"
 TITLE = "Agent Workbench"
@@ -47,6 +52,9 @@ DEFECT = "this is a defect of the workbench; its standard error has the tracebac
 Context = ServerRequestContext[Any]
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
+
+STOP_SECONDS = 0.5
+"""Time for started tasks to record that they were left; what they run ends with this process."""
 
 
 class ProtocolServer:
@@ -221,3 +229,21 @@ def _chars(value: JsonValue) -> int:
 def _whole(text: str) -> str:
     """Return the text without half characters, which no client can read."""
     return text.encode("utf-8", "replace").decode()
+
+
+@asynccontextmanager
+async def served_repo(invocation: Invocation) -> "AsyncIterator[Server[Any]]":
+    """Yield the SDK's server for the repository around `invocation`, and stop what clients started at the end.
+
+    Raises `RepoError` where there is no repository.
+    """
+    await trusted_repo(invocation)
+    log_to_stderr()
+    runs = TaskRuns(invocation)
+    try:
+        tools = served_tools(invocation, runs)
+        resources = Resources(invocation, (session_resources(invocation), note_resources(invocation)))
+        yield ProtocolServer(invocation, tools, resources).sdk
+    finally:
+        stopping = asyncio.ensure_future(runs.stop())
+        await asyncio.wait({stopping}, timeout=STOP_SECONDS)

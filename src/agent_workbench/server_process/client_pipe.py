@@ -1,13 +1,19 @@
-"""The client's pipe: standard input and output, taken away from everything else in this process."""
+"""The client's pipe, taken away from all else in this process, and the inert log on standard error."""
 
+import contextlib
 import io
+import logging
 import os
 import sys
 from typing import IO
 
+from agent_workbench.core.text.sanitizer import sanitize
+
 MAX_MESSAGE_CHARS = 4 * 1024 * 1024
 MAX_HEAD_CHARS = 200
 """Characters kept of a message that is too long."""
+
+MAX_ENTRY_CHARS = 20_000
 
 
 def take_pipe() -> tuple[IO[str], IO[str]]:
@@ -39,3 +45,19 @@ def bounded_line(stream: IO[str]) -> tuple[str, bool]:
     while (rest := stream.readline(MAX_MESSAGE_CHARS)) and not rest.endswith("\n"):
         continue
     return line[:MAX_HEAD_CHARS], False
+
+
+class InertHandler(logging.Handler):
+    """Handler that writes to standard error, with control characters made visible and long entries cut."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write an entry; a reader that has gone is no error."""
+        text = sanitize(self.format(record), limit_chars=MAX_ENTRY_CHARS)
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+
+
+def log_to_stderr() -> None:
+    """Send warnings and errors of this process, and of the SDK, to standard error."""
+    logging.basicConfig(level=logging.WARNING, handlers=[InertHandler()], force=True)

@@ -1,8 +1,9 @@
-"""The user of this machine: name, and folders for state, cache and configuration with a repository's name in them."""
+"""Folders of the user for state, cache and configuration, folders of the package, and the user's name."""
 
 import os
 import re
 from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 
 APPLICATION = "agent-workbench"
@@ -60,3 +61,19 @@ def _platform_dirs() -> tuple[Path, Path, Path, Path]:
 
     places = PlatformDirs(APPLICATION, appauthor=False)
     return places.user_state_path, places.user_cache_path, places.user_config_path, places.user_data_path
+
+
+def packaged_folder(name: str) -> Path | None:
+    """Return the folder of that name, None if there is none (in a zip file). Blocks.
+
+    It is in the package, or beside the source in a checkout.
+    """
+    package = resources.files("agent_workbench")
+    if not isinstance(package, Path):
+        return None
+    built_in = package / "_data" / name
+    if built_in.is_dir():
+        return built_in
+    checkout = package.parent.parent
+    beside = checkout / name
+    return beside if (checkout / "pyproject.toml").is_file() and beside.is_dir() else None

@@ -11,8 +11,8 @@ from agent_workbench.adapters.queue.queue_files import QueueFiles
 from agent_workbench.adapters.queue.queue_records import QueueRecords
 from agent_workbench.adapters.queue.report_outbox import ReportOutbox
 from agent_workbench.adapters.queue.worker_files import WorkerFiles
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.api.worker.task_reports import TaskReports
-from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.bootstrap.task_queue import definition_facts
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem

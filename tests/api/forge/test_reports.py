@@ -13,8 +13,8 @@ from agent_workbench.api.forge.reports import Reports, repo_reports
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
 from agent_workbench.api.worker.outages import Outages, Pauses
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.api.worker.task_reports import TaskReports
-from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import SessionId, TaskId

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from agent_workbench.adapters.llama_cpp.server.embedded import ENDPOINT
-from agent_workbench.api.worker.fleet_entry import worker_endpoints
 from agent_workbench.api.worker.served_models import WorkerEndpoint
+from agent_workbench.api.worker.worker_run import worker_endpoints
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
 

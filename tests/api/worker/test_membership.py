@@ -12,8 +12,8 @@ from agent_workbench.adapters.database.migrations import migrate, migrations
 from agent_workbench.adapters.database.registry import DatabaseRegistry
 from agent_workbench.api.worker.membership import Membership, MembershipParts
 from agent_workbench.api.worker.outages import Pauses
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.api.worker.served_models import ServedModels
-from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core.errors import DatabaseDownError
 from agent_workbench.core.events import ModelAnswered
 from agent_workbench.core.model import AnswerFigures, ModelFacts

@@ -7,8 +7,7 @@ from msgspec import Struct, field
 
 from agent_workbench.api.worker.dispatcher import TAKEN, Dispatcher
 from agent_workbench.api.worker.outages import Outages, Pauses, pause_seconds
-from agent_workbench.api.worker.refused_files import RefusedFiles
-from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.api.worker.refused_files import RefusedFiles, WorkerLog
 from agent_workbench.api.worker.worker_loop import EMPTY, LoopParts, WorkerLoop, sum_up
 from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.ids import SessionId

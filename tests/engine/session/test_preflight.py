@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agent_workbench.api.sessions.event_feed import EventFeed
+from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
-from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.core.errors import ConfigError, RepoError, StorageError, WorkbenchError
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import AnswerQuestion, ApproveProposal, Intent, Leave, StartTask

@@ -17,8 +17,8 @@ from agent_workbench.core.skills.selection import ANY_LANGUAGE, WILD, check_name
 from agent_workbench.core.text.sanitizer import sanitize_whole, without_chat_markers
 from agent_workbench.ranking.small_collection import SmallCollection
 from agent_workbench.ranking.stems import count_stems
-from agent_workbench.system.package_files import packaged_folder
 from agent_workbench.system.repo_files import read_inside, resolve_inside
+from agent_workbench.system.user_dirs import packaged_folder
 
 MAX_BYTES = 2 * 1024 * 1024
 MOST_FOLDERS = 1_000

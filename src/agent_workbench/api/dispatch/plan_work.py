@@ -1,33 +1,133 @@
-"""The plan's tasks in the queue: dispatch of exactly what was approved, progress, and cancellation."""
+"""The plan's tasks in the queue: dispatch of exactly what was approved, progress, costs, cancellation."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.dispatch.plan_queue import PlanQueue
+from agent_workbench.api.dispatch.approvals import PlanApprovals
 from agent_workbench.api.trusted_repo import require_trust, say_nothing, trusted_repo
+from agent_workbench.bootstrap.database import machine_name
+from agent_workbench.bootstrap.machine import local_machine
+from agent_workbench.bootstrap.signatures import shared_signatures
 from agent_workbench.bootstrap.stores import user_name
-from agent_workbench.bootstrap.task_queue import dispatched_definition, project_queue
-from agent_workbench.core.dispatch.preparation import Dispatch, PlanApproval, TaskRemark, prepare
-from agent_workbench.core.dispatch.progress import Cancelled, PlanProgress, ProgressFacts, plan_progress
-from agent_workbench.core.errors import PlanError, StorageError, error_text
-from agent_workbench.core.ids import TaskId
+from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, dispatched_definition, project_queue
+from agent_workbench.bootstrap.worker import worker_files, worker_registry
+from agent_workbench.core.dispatch.preparation import STATUS, Dispatch, PlanApproval, TaskRemark, prepare
+from agent_workbench.core.dispatch.progress import Cancelled, PlanProgress, ProgressFacts, TaskCost, plan_progress
+from agent_workbench.core.errors import JournalError, PlanError, StorageError, UsageError, error_text
+from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan.needs import Needs
-from agent_workbench.core.ports.task_queue import QueuedTask
+from agent_workbench.core.ports.stores import SessionStore
+from agent_workbench.core.ports.task_queue import ENDED, QueuedTask, QueueState
 from agent_workbench.core.queue.routing import unmet_needs
+from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
+from agent_workbench.core.text.sanitizer import sanitize_line
 
-if TYPE_CHECKING:  # adapters are loaded by the calls that need them
+if TYPE_CHECKING:
+    from agent_workbench.api.sessions.inbox import RepoInbox
+    from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import PlanEvent
+    from agent_workbench.core.ports.repo_files import Plans
+    from agent_workbench.core.ports.shared_state import WorkerRegistry
+    from agent_workbench.core.ports.task_queue import ProjectQueue
+    from agent_workbench.core.settings import Settings
+
+
+WHY_CHARS = 300
 
 CHANGED = "the plan or the queue changed after this was shown, so nothing was queued"
 LABEL = "plan dispatch"
 REPLACED = "what it waited for was queued again, and so was it"
 MOST_DEFINITION_BYTES = 1_000_000
+
+SECONDS_A_MINUTE = 60.0
+
+
+class PlanQueue:
+    """A plan and the queue of its tasks: rows, workers, costs, approvals, and the proposals that wait."""
+
+    def __init__(self, repo: "RepoContext", settings: "Settings", store: "SessionStore", queue: "ProjectQueue") -> None:
+        self.repo = repo
+        self.settings = settings
+        self.queue = queue
+        self.store = store
+        self._registry: WorkerRegistry | None = None
+        self._inbox: RepoInbox | None = None
+        self._proved: set[QueuedTask] = set()
+        self.plans: Plans = repo.plans(settings)
+        self.approvals = PlanApprovals(
+            store, shared_signatures(repo, settings.database) if settings.database.active else None
+        )
+        self.costs = SessionCosts(store)
+
+    @property
+    def place(self) -> str:
+        """Place of the queue."""
+        return self.queue.path
+
+    async def rows(self) -> dict[str, QueuedTask]:
+        """Return the tasks of the queue by name; those of the plan with the `problem` of their end."""
+        named = {task.queued_as for task in (await self.plans.read()).tasks}
+        rows = {each.id: each for each in await self.queue.tasks()}
+        for name in named & rows.keys():
+            row = rows[name]
+            if row not in self._proved:
+                problem = await self.queue.end_problem(row)
+                rows[name] = replace(row, problem=problem)
+                self._proved |= {row} if row.state in ENDED and not problem else set()
+        return rows
+
+    async def fleet(self) -> Fleet:
+        """Return the workers that are registered for the queue, none for a folder."""
+        if not self.settings.database.active:
+            return Fleet()
+        if self._registry is None:
+            self._registry = await worker_registry(self.repo, self.settings, DEFAULT_PROJECT)
+        return await self._registry.fleet()
+
+    async def capable(self) -> tuple[WorkerRecord, ...]:
+        """Return the workers whose abilities count: the registered ones, or for a folder this machine."""
+        if self.settings.database.active:
+            return (await self.fleet()).workers
+        machine = local_machine(self.repo.invocation.environ, self.repo.root)
+        await asyncio.to_thread(machine.find_gpus)
+        resources = await asyncio.to_thread(machine.resources)
+        return (WorkerRecord(machine_name(self.settings), tags=self.settings.worker.tags, resources=resources),)
+
+    async def workers(self, fleet: Fleet) -> int:
+        """Return the number of living workers."""
+        if self.settings.database.active:
+            return sum(each.presence(fleet.now) is not WorkerPresence.OFFLINE for each in fleet.workers)
+        return len(await asyncio.to_thread(worker_files(self.repo, DEFAULT_PROJECT).living))
+
+    async def synced(self, rows: Mapping[str, QueuedTask]) -> Plan:
+        """Return the plan after what ended in the queue was written to it."""
+        plan = await self.plans.read()
+        for task in plan.tasks:
+            row = rows.get(task.queued_as)
+            if task.status is TaskStatus.QUEUED and row is not None and row.state in ENDED and not row.problem:
+                # Nobody signs a withdrawal, and whoever wrote the row chose its reason.
+                reason = sanitize_line(row.reason, WHY_CHARS) if row.state is QueueState.WITHDRAWN else ""
+                await self.plans.set_status(task.id, STATUS[row.state], reason)
+                plan = plan.with_status(task.id, STATUS[row.state], reason)
+        return plan
+
+    async def items(self, sessions: set[SessionId]) -> dict[SessionId, tuple[str, str]]:
+        """Return what waits in these sessions: the id in the inbox, and its effect."""
+        from agent_workbench.api.sessions.inbox import repo_inbox
+        from agent_workbench.views.inbox import view_inbox
+
+        if self._inbox is None:
+            self._inbox = await repo_inbox(self.repo.invocation, self.repo.shared)
+        inbox = self._inbox
+        waiting = [each for each in await inbox.items(InboxFilter()) if each.session in sessions]
+        return {row.item.session: (row.id, f"{row.kind}: {row.effect}") for row in view_inbox(waiting, inbox.now())}
 
 
 @asynccontextmanager
@@ -201,3 +301,34 @@ class LocalPlanWork:
 
 def _no_facts() -> ProgressFacts:
     return ProgressFacts({}, {}, {}, {}, answered=False)
+
+
+class SessionCosts:
+    """Costs of the newest task of each session."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self._store = store
+        self._known: dict[SessionId, tuple[int, TaskCost | None]] = {}
+
+    async def of(self, sessions: Iterable[SessionId]) -> dict[SessionId, TaskCost]:
+        """Return the cost for each session that is known here and has begun its task."""
+        found = {}
+        for session in sessions:
+            try:
+                events = (await self._store.summary(session)).events
+                if self._known.get(session, (-1, None))[0] != events:
+                    self._known[session] = (events, await self._cost(session))
+            except (JournalError, StorageError, UsageError):
+                continue  # it is on another machine, or damaged: then nothing is known of its cost
+            if (cost := self._known[session][1]) is not None:
+                found[session] = cost
+        return found
+
+    async def _cost(self, session: SessionId) -> TaskCost | None:
+        from agent_workbench.core.fold import fold_all
+
+        events = await self._store.read(session)
+        run = (await asyncio.to_thread(fold_all, events)).run
+        if run is None:
+            return None
+        return TaskCost(run.step, run.tokens, round(run.working_seconds / SECONDS_A_MINUTE, 3), run.dollars)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.api.trusted_repo import repo_or_folder
 from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
-from agent_workbench.bootstrap.skill_folders import skill_folders
-from agent_workbench.bootstrap.skill_tools import environment_setup, skill_tools
+from agent_workbench.bootstrap.skill_tools import environment_setup, skill_folders, skill_tools
 from agent_workbench.core.errors import LockedError, ToolError
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.history.session_choice import SessionQuery

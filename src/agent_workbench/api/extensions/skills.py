@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing, settings_to_check
 from agent_workbench.bootstrap.repo_context import Say, find_repo
-from agent_workbench.bootstrap.skill_folders import skill_folders
+from agent_workbench.bootstrap.skill_tools import skill_folders
 from agent_workbench.core.errors import RepoError, SkillError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.skills.entries import SkillEntry, SkillPlace

@@ -43,7 +43,7 @@ async def run_server_tests(invocation: Invocation, names: Sequence[str], say: Sa
     Raises `UsageError` for an unknown name, or one without trust.
     """
     from agent_workbench.adapters.tools.schema_checker import SchemaChecker
-    from agent_workbench.bootstrap.tool_servers import tool_servers
+    from agent_workbench.bootstrap.skill_tools import tool_servers
 
     repo, settings = await repo_or_folder(invocation, say)
     known = [name for name, _ in settings.mcp_servers]

@@ -69,7 +69,7 @@ class Reports:
         """Report a proposal that waits for a person, in full, with the reference that decides it."""
 
         async def report(link: "ForgeLink", issue: int) -> str:
-            from agent_workbench.api.forge.proposals import show_proposal
+            from agent_workbench.api.forge.link import show_proposal
 
             state = await link.state(session)
             # What was decided or replaced meanwhile must not be shown under this reference.

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Protocol
 
-from agent_workbench.api.sessions.event_feed import EventFeed
-from agent_workbench.api.sessions.update_feed import UpdateFeed
+from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 from agent_workbench.core.events import Recorded

@@ -7,10 +7,9 @@ from contextlib import aclosing
 from pathlib import Path
 
 from agent_workbench.api.screen_services import tell_parked
-from agent_workbench.api.sessions.event_feed import EventFeed
+from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_opening import AttendedRepo, open_session, replayed_session
-from agent_workbench.api.sessions.update_feed import UpdateFeed
 from agent_workbench.api.trusted_repo import require_trust, trusted_repo
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources

@@ -1,4 +1,4 @@
-"""Opening of a session: ports, journal and recorder are made, and given back if one of them fails."""
+"""Opening of a session, undone if a part fails, and the conditions for unattended work."""
 
 import asyncio
 import gc
@@ -8,25 +8,26 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.sessions.event_feed import EventFeed
+from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
-from agent_workbench.api.sessions.start_conditions import check_confined
-from agent_workbench.api.sessions.update_feed import UpdateFeed
+from agent_workbench.bootstrap.commands import command_shell, held_credentials
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.bootstrap.task_queue import check_unplanned, session_plans, withdraw_tasks
+from agent_workbench.core.errors import SandboxError
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import is_queued
 from agent_workbench.core.proposals import USER
+from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.version import __version__
 
-if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
+if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_workbench.core.events import Recorded, SessionConfigured
     from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.ports.repo_files import Plans, Setup, Trust
     from agent_workbench.core.ports.stores import HeldSession
-    from agent_workbench.core.repo.workspace import SandboxFacts
     from agent_workbench.core.rules.matching import StoredRule
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.state.session_state import SessionState
@@ -34,6 +35,10 @@ if TYPE_CHECKING:  # engine and adapters are loaded behind the first screen
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
     from agent_workbench.engine.runtime.session_context import SessionContext
     from agent_workbench.engine.session.live_session import LiveSession
+
+
+UNCONFINED = "install bubblewrap, or say --unconfined to run tests and commands without a sandbox"
+MOST_NAMES = 5
 
 
 class AttendedRepo:
@@ -192,3 +197,44 @@ async def replayed_session(recorded: "Sequence[Recorded]", *, at: int = 0) -> Lo
     events.begin(len(recorded) - 1, read)
     events.end()
     return LocalSession(playback, updates, events)
+
+
+def check_confined(sandbox: SandboxFacts, invocation: Invocation, settings: "Settings") -> None:
+    """Raise `SandboxError` if no sandbox holds and neither flag nor setting says to go on without one."""
+    if not (sandbox.holds or invocation.unconfined or settings.sandbox.unconfined):
+        raise SandboxError(f"nobody watches and nothing confines commands here: {sandbox.why}", advice=UNCONFINED)
+
+
+async def check_run_start(repo: "RepoContext", settings: "Settings") -> None:
+    """Raise `SandboxError` where no unattended task may run; `settings` are those with trust."""
+    shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
+    check_confined(await shell.observe(), repo.invocation, settings)
+
+
+async def check_worker_start(repo: "RepoContext", settings: "Settings", jobs: int = 1) -> SandboxFacts:
+    """Return the confinement of a worker's commands; `settings` are those with trust.
+
+    Raises `SandboxError` where a worker must not start: without a sandbox and without being told so, or where its
+    commands run as its own user while it holds credentials, which they could read in `/proc`. Where they run as another
+    user, also for more `jobs` than one at the same time: that user could change the files of each of them.
+    """
+    shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
+    sandbox = await shell.observe()
+    if settings.sandbox.user and not (sandbox.holds or sandbox.kind == "user"):
+        raise SandboxError(f"sandbox.user is {settings.sandbox.user}, but {sandbox.why}", advice=UNCONFINED)
+    check_confined(sandbox, repo.invocation, settings)
+    held = await asyncio.to_thread(held_credentials, settings, repo.invocation) if sandbox.kind == "none" else ()
+    if held:
+        more = len(held) - MOST_NAMES
+        named = ", ".join(held[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+        raise SandboxError(
+            f"this worker holds credentials that its unconfined commands could read in /proc: {named}",
+            advice="make a sandbox work; or start it as root with AGENT_SANDBOX__USER=NAME, another user for commands; "
+            "or start it without them (`agent worker pull` as another user holds the forge's token)",
+        )
+    if sandbox.kind == "user" and jobs > 1:
+        raise SandboxError(
+            f"{jobs} tasks at the same time would share the user {settings.sandbox.user}, and their files",
+            advice="say --jobs 1, and start a further worker with a user of its own",
+        )
+    return sandbox

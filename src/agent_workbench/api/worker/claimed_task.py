@@ -11,6 +11,7 @@ from agent_workbench.api.records.audit import share_audit
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.dispatcher import LEASE_SECONDS, TAKEN
 from agent_workbench.api.worker.outages import Cause, Outages
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.api.worker.session_records import (
     MissingSession,
     check_not_done,
@@ -20,7 +21,6 @@ from agent_workbench.api.worker.session_records import (
     task_state,
 )
 from agent_workbench.api.worker.task_reports import TaskReports
-from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.bootstrap.task_queue import queued_plan, read_definition
 from agent_workbench.core.errors import (
     ConfigError,

@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.api.worker.outages import Pauses, pause_seconds
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.api.worker.served_models import ServedModels
-from agent_workbench.api.worker.worker_log import WorkerLog
 from agent_workbench.core.errors import StorageError, error_text
 from agent_workbench.core.events import ModelAnswered
 from agent_workbench.core.ports.machine import Machine

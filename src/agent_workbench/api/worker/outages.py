@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from msgspec import Struct, field
 
-from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.core.errors import DatabaseDownError, SigningError, StorageError, error_text
 
 FIRST_SECONDS = 1.0

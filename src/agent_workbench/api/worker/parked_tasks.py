@@ -3,7 +3,7 @@
 import asyncio
 
 from agent_workbench.api.sessions.inbox import RepoInbox
-from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.core.errors import JournalError, UsageError
 from agent_workbench.core.events import SessionConfigured
 from agent_workbench.core.fold import fold_all

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.worker.outages import Cause, Outages
-from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.core.errors import (
     ConfigError,
     ExitCode,

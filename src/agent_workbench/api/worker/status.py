@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from agent_workbench.api.sessions.inbox import repo_inbox
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.api.worker.worker_run import DEFAULT_PROJECT, check_exists
-from agent_workbench.bootstrap.fleet import worker_registry
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.bootstrap.task_queue import in_database, project_queue, queue_folder
-from agent_workbench.bootstrap.worker import spending, worker_files
+from agent_workbench.bootstrap.worker import spending, worker_files, worker_registry
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.invocation import Invocation

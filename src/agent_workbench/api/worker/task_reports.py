@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.core.errors import StorageError, error_text
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem

@@ -9,8 +9,7 @@ from msgspec import Struct
 from agent_workbench.api.worker.dispatcher import Dispatcher
 from agent_workbench.api.worker.outages import Cause, Outages, Pauses, cause_of
 from agent_workbench.api.worker.parked_tasks import ParkedTasks
-from agent_workbench.api.worker.refused_files import RefusedFiles
-from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.api.worker.refused_files import RefusedFiles, WorkerLog
 from agent_workbench.core.errors import ExitCode, SigningError, StorageError, error_text
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.queue.schedule import Schedule

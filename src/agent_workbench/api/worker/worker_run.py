@@ -1,10 +1,11 @@
-"""A worker on one queue: it claims tasks and does each in a session of its own."""
+"""A worker on one queue: it joins the fleet, claims tasks, and does each in a session of its own."""
 
 import asyncio
 import contextlib
 import os
 import secrets
 import socket
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -14,22 +15,25 @@ from msgspec import Struct
 
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.trusted_repo import redactor_of, require_trust
+from agent_workbench.api.worker.membership import Membership, MembershipParts
 from agent_workbench.api.worker.outages import Pauses, Sleep
-from agent_workbench.api.worker.worker_log import WorkerLog, WriteLine
+from agent_workbench.api.worker.refused_files import RefusedFiles, WorkerLog, WriteLine
+from agent_workbench.api.worker.served_models import ServedModels, WorkerEndpoint
 from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.stores import system_clock
+from agent_workbench.core.diagnostics.endpoints import endpoint_lines
 from agent_workbench.core.errors import ExitCode, StorageError, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.queue.schedule import Schedule
-from agent_workbench.core.queue.workers import WorkerState
+from agent_workbench.core.queue.workers import WorkerRecord, WorkerState
 from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.settings.models import SHORT_FORM
 
-if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+if TYPE_CHECKING:
     from agent_workbench.adapters.queue.worker_files import WorkerFiles
     from agent_workbench.api.forge.reports import Reports
     from agent_workbench.api.forge.watch import ForgeWatch
     from agent_workbench.api.worker.dispatcher import Dispatcher
-    from agent_workbench.api.worker.membership import Membership
     from agent_workbench.api.worker.parked_tasks import ParkedTasks
     from agent_workbench.api.worker.refused_files import RefusedFiles
     from agent_workbench.api.worker.worker_loop import WorkerLoop
@@ -38,6 +42,7 @@ if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.task_queue import ProjectQueue
     from agent_workbench.core.settings import Settings
+
 
 DEFAULT_PROJECT = "default"
 
@@ -97,7 +102,7 @@ class WorkerRun:
         Raises `TrustError`, `ShellError` without a sandbox, `StorageError` without the queue's folder, and whatever
         else keeps any task from being worked on.
         """
-        from agent_workbench.api.sessions.start_conditions import check_worker_start
+        from agent_workbench.api.sessions.session_opening import check_worker_start
         from agent_workbench.bootstrap.task_queue import in_database, project_queue
 
         repo = await self._host.repo()
@@ -125,7 +130,6 @@ class WorkerRun:
 
     async def _work(self, repo: "RepoContext", settings: "Settings", queue: "ProjectQueue") -> SessionEnd:
         from agent_workbench.api.forge.watch import beside
-        from agent_workbench.api.worker.fleet_entry import FleetEntry, enter_fleet
         from agent_workbench.bootstrap.worker import worker_files
 
         self._files = await asyncio.to_thread(worker_files, repo, self._project)
@@ -174,7 +178,6 @@ class WorkerRun:
         from agent_workbench.api.worker.dispatcher import LEASE_SECONDS, MORE_BEGUN, SHARED_LEASE_SECONDS, Dispatcher
         from agent_workbench.api.worker.outages import Outages
         from agent_workbench.api.worker.parked_tasks import ParkedTasks
-        from agent_workbench.api.worker.refused_files import RefusedFiles
         from agent_workbench.api.worker.task_reports import TaskReports
         from agent_workbench.api.worker.worker_loop import THOROUGH_SECONDS, LoopParts, WorkerLoop
         from agent_workbench.bootstrap.worker import report_outbox, task_commits
@@ -275,3 +278,53 @@ async def _tell_hooks(repo: "RepoContext", settings: "Settings", name: str, reas
 
 def _jobs_words(most_jobs: int) -> str:
     return "" if most_jobs == 1 else f", {most_jobs} tasks at the same time"
+
+
+class FleetEntry(Struct, frozen=True):
+    """Parts of a worker that enters a fleet. `instance` is another text for each process."""
+
+    instance: str
+    most_jobs: int
+    pauses: Pauses
+    log: WorkerLog
+
+
+async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, entry: FleetEntry) -> Membership:
+    """Register a worker and return its membership; raise `ConfigError`, `RepoError`.
+
+    A database that is away does not keep it from starting.
+    """
+    from agent_workbench.bootstrap.database import machine_name
+    from agent_workbench.bootstrap.machine import local_machine
+    from agent_workbench.bootstrap.worker import recorded_answers, worker_names, worker_registry
+
+    names = await worker_names(repo, project)
+    name = await asyncio.to_thread(names.take_name, machine_name(settings))
+    worker = WorkerRecord(name, instance=entry.instance, tags=settings.worker.tags, most_jobs=entry.most_jobs)
+    endpoints = await asyncio.to_thread(repo.endpoints, settings, lambda _: None)
+    known = await asyncio.to_thread(lambda: tuple(worker_endpoints(settings, repo.invocation.environ)))
+    past = partial(recorded_answers, repo, settings)
+    models = ServedModels(known, endpoints.looked_at, endpoints.close, past)
+    registry = await worker_registry(repo, settings, project)
+    machine = local_machine(repo.invocation.environ, repo.root)
+    parts = MembershipParts(registry, machine, models, settings.worker, entry.pauses, entry.log, names.end)
+    membership = Membership(parts, worker)
+    await membership.begin()
+    return membership
+
+
+def worker_endpoints(settings: "Settings", environ: Mapping[str, str]) -> Iterator[WorkerEndpoint]:
+    """Yield the endpoints of all roles that this machine could use; those without their key or file are left out."""
+    from agent_workbench.bootstrap.worker import EMBEDDED
+
+    for line in {each.name: each for each in endpoint_lines(settings, environ)}.values():
+        is_file = not line.where.startswith(("http://", "https://"))
+        if (line.key_variable and not line.key_set) or not line.where:
+            continue
+        if not line.price.is_free:
+            yield WorkerEndpoint(line.name, model=line.name)
+        elif not is_file:
+            yield WorkerEndpoint(line.name)
+        elif Path(line.where).expanduser().is_file():
+            label = EMBEDDED if line.name == SHORT_FORM else f"{line.name} ({EMBEDDED})"
+            yield WorkerEndpoint(line.name, label, Path(line.where).name)

@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from agent_workbench.config.hook_entries import HOOKS, hook_entry
 from agent_workbench.config.named_files import named_files
+from agent_workbench.config.role_chains import HOOKS, hook_entry
 from agent_workbench.config.settings_loader import LoadedSettings
 from agent_workbench.config.trust.trust_question import (
     SKILL_FILES,

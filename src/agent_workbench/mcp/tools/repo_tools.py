@@ -108,7 +108,7 @@ async def _plan_new(invocation: Invocation, arguments: Arguments) -> JsonObject:
 
 
 async def _search_code(invocation: Invocation, turn: asyncio.Lock, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.search.code_search import Searched, search_checkout
+    from agent_workbench.api.code_search import Searched, search_checkout
 
     found: list[Searched] = []
     query = CodeQuery(arguments.text("query").strip())

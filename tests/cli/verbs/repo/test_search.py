@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.api.search.code_search import Searched
+from agent_workbench.api.code_search import Searched
 from agent_workbench.cli.main import execute
 from agent_workbench.cli.verbs.repo.search import _reasons, _show
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus, Signal, SignalKind

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.api.worker.worker_log import WorkerLog
+from agent_workbench.api.worker.refused_files import WorkerLog
 from agent_workbench.cli.verbs.tasks.worker_log import log_lines
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.queue.workers import LogLevel, WorkerLine

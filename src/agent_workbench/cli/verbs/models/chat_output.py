@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from textwrap import indent
 
 from agent_workbench.cli.output import say, say_aside, say_document
-from agent_workbench.cli.progress import ProgressLine
+from agent_workbench.cli.questions import ProgressLine
 from agent_workbench.core.events import (
     ActionDecided,
     ActionFinished,

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from agent_workbench.cli.output import say, say_aside, say_cells, say_headings, say_json
-from agent_workbench.cli.progress import ProgressLine, Remarks
+from agent_workbench.cli.questions import ProgressLine, Remarks
 from agent_workbench.core.consult.findings import findings_of, review_counts
 from agent_workbench.core.consult.requests import CONSULTANTS, FILES, SESSION, ConsultAnswer, ConsultRequest, request_of
 from agent_workbench.core.errors import ExitCode, UsageError

@@ -1,25 +1,31 @@
-"""`agent model`: pull, list, remove, serve and test models, or show their status."""
+"""`agent model`: pull, list, remove, serve and test models, or show their status and test report."""
 
 import argparse
 import asyncio
 import os
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides, show_examples
 from agent_workbench.cli.output import say, say_aside, say_json
-from agent_workbench.cli.verbs.models.model_report import fact_lines, with_advice
-from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport
+from agent_workbench.core.errors import ExitCode, WorkbenchError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.text.amounts import bytes_text
+from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
     from agent_workbench.core.diagnostics.endpoints import EndpointLine
 
+
 TRY_EXIT = "exit code: 0 the model is fit for steps (executor); 1 it is not; 5 it does not answer, or broke off"
+
+WHY_CHARS = 200
+_WORDS = {True: "yes", False: "no", None: "could not be tried"}
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -71,7 +77,7 @@ def _seconds(text: str) -> float:
 def pull(options: argparse.Namespace) -> int:
     """Bring a model here, and print its path and how to use it."""
     from agent_workbench.api.model_files import pull_model
-    from agent_workbench.cli.progress import ProgressLine
+    from agent_workbench.cli.questions import ProgressLine
 
     try:
         with ProgressLine() as line:
@@ -146,7 +152,7 @@ def serve(options: argparse.Namespace) -> int:
 def status(options: argparse.Namespace) -> int:
     """Print the model that answers for each role; exit with 5 if none does."""
     from agent_workbench.api.models import answering
-    from agent_workbench.cli.progress import Remarks
+    from agent_workbench.cli.questions import Remarks
 
     answers = asyncio.run(answering(Invocation(Path.cwd(), os.environ, overrides(options)), Remarks()))
     errors = [answer for _, answer in answers if not isinstance(answer, ModelFacts)]
@@ -166,8 +172,7 @@ def status(options: argparse.Namespace) -> int:
 def test(options: argparse.Namespace) -> int:
     """Test a model and print the report."""
     from agent_workbench.api.models import run_model_test
-    from agent_workbench.cli.progress import Remarks
-    from agent_workbench.cli.verbs.models.model_report import as_json, report_lines
+    from agent_workbench.cli.questions import Remarks
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     report, verdicts = asyncio.run(run_model_test(invocation, options.which, Remarks(), options.seconds))
@@ -180,3 +185,99 @@ def test(options: argparse.Namespace) -> int:
         say_aside(f"not all was asked: {report.stopped}")
         return ExitCode.MODEL
     return ExitCode.DONE if verdicts[0].fit else ExitCode.FAILED
+
+
+def fact_lines(facts: ModelFacts) -> tuple[str, ...]:
+    """Return a line for each fact, and one for each missing capability of the server."""
+    context = f"{facts.context_tokens} tokens for one conversation" if facts.context_tokens else "unknown"
+    return (
+        f"model     {facts.model}",
+        f"endpoint  {facts.endpoint}  {facts.build}".rstrip(),
+        f"context   {context}",
+        f"grammar   {'taken' if facts.takes_grammar else 'not taken; answers are checked all the same'}",
+        f"tokens    {'counted' if facts.counts_tokens else 'not counted'}",
+        f"cache     {'told' if facts.tells_cache else 'not told'}",
+        f"thinking  {'yes' if facts.thinks else 'no'}",
+        *(f"off       {lack}" for lack in facts.off),
+    )
+
+
+def with_advice(error: WorkbenchError) -> str:
+    """Return an error with its advice."""
+    return f"{error} ({error.advice})" if error.advice else str(error)
+
+
+def report_lines(report: ModelReport, verdicts: Sequence[Fitness]) -> Iterator[str]:
+    """Yield the lines of the report, the verdict last."""
+    yield from fact_lines(report.facts)
+    yield ""
+    for number, each in enumerate(report.asked, 1):
+        mark = "✓" if each.right else "~" if each.valid else "✗"
+        why = f"  {sanitize_line(each.why, WHY_CHARS)}" if each.why else ""
+        yield f"{number:>4} {mark} {each.name:<20} {each.seconds:6.1f} s{why}"
+    yield f"  {'✓ as asked   ~ the form alone   ✗ not even that':>52}"
+    yield ""
+    count = len(report.asked)
+    yield f"form      {sum(each.valid for each in report.asked)} of {count} ({report.valid_share:.0%})"
+    yield f"sense     {sum(each.right for each in report.asked)} of {count} ({report.right_share:.0%})"
+    prefill = f"prompts {report.prefill_tokens_per_second:,.0f} tokens/s"
+    yield f"speed     {report.tokens_per_second:,.1f} tokens/s, {prefill}"
+    yield f"grammar   kept: {_WORDS[report.keeps_grammar]}"
+    yield f"cache     {_cache(report)}"
+    cached = _WORDS[report.repeats_cached]
+    yield f"seed      repeats an answer: {_WORDS[report.repeats]}; with what the cache holds too: {cached}"
+    if report.stopped:
+        yield f"stopped   {report.stopped}"
+    yield ""
+    for verdict in verdicts:
+        because = sanitize_line(verdict.because, WHY_CHARS)
+        yield f"{'fit' if verdict.fit else 'not fit'} as {verdict.role.value}: {because}"
+    for remark in dict.fromkeys(remark for verdict in verdicts for remark in verdict.but):
+        yield f"  but {remark}"
+
+
+def _cache(report: ModelReport) -> str:
+    reads = report.reads
+    if reads is None:
+        return "the server does not tell"
+    again = f"{reads.again_tokens:,} of {reads.prompt_tokens:,} prompt tokens read again ({reads.again_share:.1%})"
+    return f"{again}, {reads.new_tokens:,} new"
+
+
+def as_json(report: ModelReport, verdicts: Sequence[Fitness]) -> Mapping[str, object]:
+    """Return the report as one value; speeds are in tokens per second, None means not tested."""
+    facts, reads = report.facts, report.reads
+    return {
+        "model": facts.model,
+        "endpoint": facts.endpoint,
+        "build": facts.build,
+        "context_tokens": facts.context_tokens,
+        "thinks": facts.thinks,
+        "off": list(facts.off),
+        "valid_share": report.valid_share,
+        "right_share": report.right_share,
+        "tokens_per_second": round(report.tokens_per_second, 2),
+        "prefill_tokens_per_second": round(report.prefill_tokens_per_second, 2),
+        "keeps_grammar": report.keeps_grammar,
+        "repeats": report.repeats,
+        "repeats_cached": report.repeats_cached,
+        "reads": None
+        if reads is None
+        else {"prompt": reads.prompt_tokens, "new": reads.new_tokens, "again": reads.again_tokens},
+        "stopped": report.stopped,
+        "questions": [
+            {
+                "name": each.name,
+                "kind": each.kind.value,
+                "ended": each.ended,
+                "valid": each.valid,
+                "right": each.right,
+                "why": each.why,
+                "seconds": round(each.seconds, 3),
+            }
+            for each in report.asked
+        ],
+        "fit": {
+            each.role.value: {"fit": each.fit, "because": each.because, "but": list(each.but)} for each in verdicts
+        },
+    }

@@ -48,7 +48,7 @@ def fork(options: argparse.Namespace) -> int:
 
 def compare(options: argparse.Namespace) -> int:
     """Print where two sessions diverge, their costs and outcomes, and the differences of their results."""
-    from agent_workbench.api.records.comparison import compare_sessions
+    from agent_workbench.api.records.repo_sessions import compare_sessions
     from agent_workbench.views.reports.comparison import file_lines, parting_line, result_line, table_lines
 
     invocation = Invocation(Path.cwd(), os.environ, {})

@@ -63,7 +63,7 @@ async def rerun(invocation: Invocation, session: str, teller: "Teller") -> int:
 async def against(invocation: Invocation, session: str, model: str, teller: "Teller") -> int:
     """Ask a live model every prompt again; stop at the first different answer."""
     from agent_workbench.api.records.session_queries import session_against
-    from agent_workbench.cli.progress import Remarks
+    from agent_workbench.cli.questions import Remarks
 
     async with aclosing(session_against(invocation, session, model, Remarks())) as prompts:
         async for prompt in prompts:

@@ -26,7 +26,7 @@ def serve(options: argparse.Namespace) -> int:
         from agent_workbench.api.help_pages import page_address
 
         say_aside(f"an editor is expected on standard input; Ctrl-C ends this\n{page_address('editors.md')}".strip())
-    from agent_workbench.acp.stdio_server import serve_stdio
+    from agent_workbench.acp.protocol_agent import serve_stdio
 
     serve_stdio(Invocation(Path.cwd(), os.environ, overrides(options)), parent)
     return ExitCode.DONE

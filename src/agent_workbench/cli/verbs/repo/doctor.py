@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import say
-from agent_workbench.cli.progress import ProgressLine
+from agent_workbench.cli.questions import ProgressLine
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation

@@ -11,13 +11,13 @@ from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
-from agent_workbench.cli.progress import ProgressLine
+from agent_workbench.cli.questions import ProgressLine
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.views.code.reasons import index_words
 
 if TYPE_CHECKING:
-    from agent_workbench.api.search.code_search import IndexFacts
+    from agent_workbench.api.code_search import IndexFacts
 
 _NONE_SAVED = "none saved; `agent index build` makes it, and so does a search (one of fewer than 50 files is not saved)"
 
@@ -51,7 +51,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def status(options: argparse.Namespace) -> int:
     """Print the stored index and cache."""
-    from agent_workbench.api.search.code_search import index_facts
+    from agent_workbench.api.code_search import index_facts
 
     facts = asyncio.run(index_facts(_here()))
     if options.json:
@@ -71,7 +71,7 @@ def status(options: argparse.Namespace) -> int:
 
 def build(options: argparse.Namespace) -> int:
     """Build the index and show its progress."""
-    from agent_workbench.api.search.code_search import build_index
+    from agent_workbench.api.code_search import build_index
 
     started = time.monotonic()
     with ProgressLine() as line:
@@ -90,7 +90,7 @@ def build(options: argparse.Namespace) -> int:
 
 def clear(options: argparse.Namespace) -> int:
     """Remove the stored index."""
-    from agent_workbench.api.search.code_search import clear_index
+    from agent_workbench.api.code_search import clear_index
 
     removed = asyncio.run(clear_index(_here(), everything=options.all))
     if options.json:
@@ -102,7 +102,7 @@ def clear(options: argparse.Namespace) -> int:
 
 def evaluate(options: argparse.Namespace) -> int:
     """Evaluate the search and print a table beside plain BM25 and plain text search."""
-    from agent_workbench.api.search.evaluation import evaluate_search
+    from agent_workbench.api.code_search import evaluate_search
 
     with ProgressLine() as line:
         found = asyncio.run(evaluate_search(_here(), options.commits, line.show))

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from agent_workbench.cli.options import whole_number
 from agent_workbench.cli.output import say, say_aside, say_cells, say_json
-from agent_workbench.cli.progress import ProgressLine
+from agent_workbench.cli.questions import ProgressLine
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
@@ -20,7 +20,7 @@ from agent_workbench.views.code.reasons import index_words, matched_words, reaso
 from agent_workbench.views.reports.json_documents import results_document
 
 if TYPE_CHECKING:
-    from agent_workbench.api.search.code_search import Searched
+    from agent_workbench.api.code_search import Searched
 
 MOST_CHARS = 200_000
 BAR_CELLS = 20
@@ -43,7 +43,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Search, and print a line for each result, the best first."""
-    from agent_workbench.api.search.code_search import search_checkout
+    from agent_workbench.api.code_search import search_checkout
 
     asked = sys.stdin.read(MOST_CHARS) if options.words == ["-"] else " ".join(options.words)
     query = CodeQuery(asked.strip(), _failing(options.failing))
@@ -67,7 +67,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _search_playbook(invocation: Invocation, words: str, *, as_json: bool) -> int:
     """Print the playbook that fits the words, else the nearest ones."""
-    from agent_workbench.api.search.playbook_search import search_playbooks
+    from agent_workbench.api.code_search import search_playbooks
 
     search = asyncio.run(search_playbooks(invocation, words))
     if as_json:

@@ -43,7 +43,7 @@ def new_tasks(options: argparse.Namespace) -> int:
     """
     from agent_workbench.api.plans import existing_plan
     from agent_workbench.api.sessions.plan_requests import answer_plan, request_plan
-    from agent_workbench.cli.progress import ProgressLine, Remarks
+    from agent_workbench.cli.questions import ProgressLine, Remarks
     from agent_workbench.core.inbox import reference_to
     from agent_workbench.core.intents import SkipProposal
     from agent_workbench.core.intents.plan import ProposePlan

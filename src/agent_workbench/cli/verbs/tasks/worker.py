@@ -1,4 +1,4 @@
-"""`agent worker`: unattended tasks from a queue, once, as they come, or on a schedule."""
+"""`agent worker`: unattended tasks from a queue, their status, the forge, and the registered workers."""
 
 import argparse
 import asyncio
@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from agent_workbench.cli.options import add_model_flags, add_verb, whole_number
-from agent_workbench.cli.output import say_aside, say_last
-from agent_workbench.cli.verbs.tasks.worker_add import configure_add, configure_check
-from agent_workbench.cli.verbs.tasks.worker_fleet import configure_drain, configure_list, configure_remove
+from agent_workbench.cli.output import say, say_aside, say_json, say_last
+from agent_workbench.cli.verbs.tasks.worker_add import configure_add, configure_check, queue_place
 from agent_workbench.cli.verbs.tasks.worker_place import add_place_flags, worker_invocation
-from agent_workbench.cli.verbs.tasks.worker_pull import configure_pull
-from agent_workbench.cli.verbs.tasks.worker_task import configure_resume, configure_withdraw
 from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.settings.worker import MOST_JOBS
 
 if TYPE_CHECKING:
@@ -25,7 +25,144 @@ if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
     from agent_workbench.core.session_end import SessionEnd
 
+
+SUMMARY = "queue issues of the forge that have the label, and take up decisions in comments"
+
 LEVELS = ("debug", "info", "warning", "error")
+
+
+def configure_withdraw(below: "Verbs") -> None:
+    """Add `agent worker withdraw`."""
+    verb = add_verb(below, "withdraw", "take a task back that has not ended; its session stays", withdraw)
+    verb.add_argument("task", metavar="TASK", help="the task's id")
+    verb.add_argument("--reason", metavar="TEXT", default="it was withdrawn", help="why, for whoever looks back")
+    add_place_flags(verb)
+
+
+def configure_resume(below: "Verbs") -> None:
+    """Add `agent worker resume`."""
+    verb = add_verb(below, "resume", "free a parked task, such as one that three workers lost", resume)
+    verb.add_argument("task", metavar="TASK", help="the task's id")
+    add_place_flags(verb)
+
+
+def withdraw(options: argparse.Namespace) -> int:
+    """Withdraw a task; 1 if it ended before."""
+    from agent_workbench.api.task_queue import withdraw_task
+
+    taken = asyncio.run(withdraw_task(worker_invocation(options), options.task, options.reason, queue_place(options)))
+    say(f"{options.task} is withdrawn" if taken else f"{options.task} has ended; nothing changed")
+    return ExitCode.DONE if taken else ExitCode.FAILED
+
+
+def resume(options: argparse.Namespace) -> int:
+    """Free a parked task."""
+    from agent_workbench.api.task_queue import resume_task
+
+    state = asyncio.run(resume_task(worker_invocation(options), options.task, queue_place(options)))
+    say(f"{options.task} is {state}")
+    return ExitCode.DONE
+
+
+def configure_pull(below: "Verbs") -> None:
+    """Add `agent worker pull`."""
+    add_place_flags(add_verb(below, "pull", SUMMARY, pull))
+
+
+def pull(options: argparse.Namespace) -> int:
+    """Look once, and print what was done, a line each."""
+    return asyncio.run(_pull(options))
+
+
+async def _pull(options: argparse.Namespace) -> int:
+    from agent_workbench.api.forge.rounds import open_rounds
+
+    invocation = worker_invocation(options)
+    rounds = await open_rounds(invocation, getattr(options, "project", ""), getattr(options, "queue", None))
+    if rounds is None:
+        raise UsageError(
+            "no forge is set", advice="set forge.url and forge.repo in .agent.yml, and trust it (`agent trust`)"
+        )
+    try:
+        outcome = await rounds.round()
+    finally:
+        await rounds.close()
+    for line in outcome.done:
+        say(line)
+    if outcome.problem:
+        raise outcome.problem
+    if not outcome.done:
+        say("nothing new")
+    return ExitCode.DONE
+
+
+def configure_list(below: "Verbs") -> None:
+    """Add `agent worker list`."""
+    verb = add_verb(below, "list", "show the workers that share the queue, or those that could take a task now", show)
+    verb.add_argument("--min-vram", metavar="GB", type=float, help="only those with this much free memory of one GPU")
+    verb.add_argument("--min-cores", metavar="N", type=whole_number(1), help="only those with so many free cores")
+    verb.add_argument("--model", metavar="NAME", action="append", default=[], help="only those where it answers")
+    verb.add_argument("--tag", metavar="TAG", action="append", default=[], help="only those with this tag")
+    verb.add_argument("--json", action="store_true", help="print them as JSON")
+    add_place_flags(verb)
+
+
+def configure_drain(below: "Verbs") -> None:
+    """Add `agent worker drain`."""
+    verb = add_verb(below, "drain", "let a worker finish what it has and take nothing new", drain)
+    verb.add_argument("name", metavar="NAME", help="the worker's name in `agent worker list`")
+    verb.add_argument("--undo", action="store_true", help="let it take tasks again")
+    add_place_flags(verb)
+
+
+def configure_remove(below: "Verbs") -> None:
+    """Add `agent worker remove`."""
+    verb = add_verb(below, "remove", "remove a worker that is offline", remove)
+    verb.add_argument("name", metavar="NAME", help="the worker's name in `agent worker list`")
+    add_place_flags(verb)
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print workers; 1 if none of them could take a task with the needs that the flags say."""
+    from agent_workbench.api.task_queue import registered_fleet
+    from agent_workbench.core.plan.needs import Needs
+    from agent_workbench.core.queue.routing import able_workers, unmet_needs
+    from agent_workbench.views.reports.fleet_report import fleet_document, fleet_lines
+
+    if options.min_vram is not None and not 0 < options.min_vram < float("inf"):
+        raise UsageError(f"--min-vram {options.min_vram} is no amount", advice="name a number above 0")
+    needs = Needs(options.min_vram, options.min_cores, tuple(options.model), tuple(options.tag))
+    fleet = asyncio.run(registered_fleet(worker_invocation(options), getattr(options, "project", "")))
+    filtered = needs != Needs()
+    workers = able_workers(needs, fleet.workers, fleet.now) if filtered else fleet.workers
+    if options.json:
+        say_json(fleet_document(fleet, workers))
+    elif lines := fleet_lines(fleet, workers):
+        say("\n".join(lines))
+    elif not fleet.workers:
+        say("no worker is registered")
+    if filtered and not workers:
+        say_aside(unmet_needs(needs, fleet.workers) or "the workers that fit are busy, offline or draining")
+    return ExitCode.FAILED if filtered and not workers else ExitCode.DONE
+
+
+def drain(options: argparse.Namespace) -> int:
+    """Order a worker to drain, or undo it."""
+    from agent_workbench.api.task_queue import drain_worker
+
+    project, draining = getattr(options, "project", ""), not options.undo
+    asyncio.run(drain_worker(worker_invocation(options), project, options.name, draining=draining))
+    say(f"{options.name} finishes what it has and takes nothing new" if draining else f"{options.name} takes tasks")
+    return ExitCode.DONE
+
+
+def remove(options: argparse.Namespace) -> int:
+    """Remove an offline worker; 7 for one that is alive."""
+    from agent_workbench.api.task_queue import remove_worker
+
+    asyncio.run(remove_worker(worker_invocation(options), getattr(options, "project", ""), options.name))
+    say(f"{options.name} is removed")
+    return ExitCode.DONE
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -121,7 +258,6 @@ def configure_status(below: "Verbs") -> None:
 
 def show_status(options: argparse.Namespace) -> int:
     """Print what runs, waits and is parked."""
-    from agent_workbench.cli.verbs.tasks.worker_status import print_status
 
     return asyncio.run(print_status(worker_invocation(options), options))
 
@@ -131,3 +267,17 @@ SUBVERBS = (
     *(configure_list, configure_drain, configure_remove),
 )
 """The verbs below `agent worker`; each function adds one."""
+
+
+async def print_status(invocation: Invocation, options: argparse.Namespace) -> int:
+    """Print what runs, waits and is parked; return the exit code."""
+    from agent_workbench.api.screen_services import system_clock
+    from agent_workbench.api.worker.status import worker_status
+    from agent_workbench.views.reports.worker_report import worker_lines
+
+    report = await worker_status(invocation, getattr(options, "project", ""), getattr(options, "queue", None))
+    if options.json:
+        say_json(to_builtins(report))
+    else:
+        say("\n".join(worker_lines(report, system_clock().now())))
+    return ExitCode.DONE

@@ -1,14 +1,19 @@
-"""The server over HTTP at the path `/mcp`, on loopback unless it has a name elsewhere."""
+"""The server over standard input and output, or over HTTP at `/mcp`, on loopback unless it is named."""
 
 import asyncio
 import secrets
 from collections.abc import Callable
 
+import anyio
+import anyio.to_thread
+from mcp.server.stdio import stdio_server
+
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.http_server.listener import EVERYWHERE, LOOPBACK, listen, serve
 from agent_workbench.http_server.request_guard import MAX_BODY_BYTES, BearerToken, RequestGuard
-from agent_workbench.mcp.served_repo import served_repo
+from agent_workbench.mcp.protocol_server import served_repo
+from agent_workbench.server_process.client_pipe import bounded_line, take_pipe
 from agent_workbench.server_process.process_end import end_process, first_end
 
 TOKEN_VARIABLE = "AGENT_MCP_TOKEN"  # noqa: S105 - its name
@@ -55,3 +60,28 @@ def _own_token(invocation: Invocation) -> str:
             advice=f"make one: python3 -c 'import secrets; print(secrets.token_urlsafe({TOKEN_BYTES}))'",
         )
     return token
+
+
+class BoundedLines(anyio.AsyncFile[str]):
+    """Lines of a stream; one that is too long is dropped, and an empty one is in its place."""
+
+    async def readline(self) -> str:
+        """Return the next line, empty at the end of the stream. Who stops waiting leaves the thread behind."""
+        line, whole = await anyio.to_thread.run_sync(bounded_line, self.wrapped, abandon_on_cancel=True)
+        return line if whole else "\n"
+
+
+def serve_stdio(invocation: Invocation, parent: int) -> None:
+    """Serve until the client closes the pipe or is gone; ends the process. Raises `RepoError` before that."""
+    asyncio.run(_serve_pipe(invocation, parent))
+
+
+async def _serve_pipe(invocation: Invocation, parent: int) -> None:
+    async with served_repo(invocation) as sdk:
+        reading_end, writing_end = take_pipe()
+        try:
+            async with stdio_server(BoundedLines(reading_end), anyio.wrap_file(writing_end)) as (reading, writing):
+                await first_end(sdk.run(reading, writing, sdk.create_initialization_options()), parent)
+        except* OSError:
+            pass  # the client is gone, and nobody reads the answers
+    end_process(ExitCode.DONE)

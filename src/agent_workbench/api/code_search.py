@@ -1,24 +1,32 @@
-"""Search in the code of the user's checkout, and care of its index. Nothing of the repo is run."""
+"""Search for code and playbooks in the user's checkout, care of the index, and its evaluation."""
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import trusted_repo
+from agent_workbench.core.diagnostics.retrieval_quality import SearchFigures
+from agent_workbench.core.errors import RepoError
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.playbooks.catalogue import PlaybookSearch
 from agent_workbench.core.repo.retrieval import CacheFacts, Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import Settings
 
-if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
+if TYPE_CHECKING:
     from agent_workbench.adapters.retrieval.retriever import CodeRetriever
     from agent_workbench.core.ports.workspace import Sources
+
 
 Report = Callable[[IndexStatus], None]
 REPORT_SECONDS = 0.1
 _Result = TypeVar("_Result")
+
+Say = Callable[[str], None]
 
 
 class Searched(Struct, frozen=True):
@@ -108,3 +116,50 @@ async def _reported(
         work.cancel()
         await asyncio.wait({work})
     return work.result()
+
+
+class SearchEvaluation(Struct, frozen=True):
+    """Figures of each method: for the questions that name no file they ask for (`strict`), and for all.
+
+    `base` is the commit whose `files` were searched.
+    """
+
+    base: str
+    files: int
+    strict: tuple[SearchFigures, ...]
+    all: tuple[SearchFigures, ...]
+
+
+async def evaluate_search(invocation: Invocation, commits: int, say: Say) -> SearchEvaluation:
+    """Measure on the last `commits` commits, in the tree before them; `say` is called with the progress.
+
+    The checkout is not touched, and what is written is removed. Raises `RepoError` without a repository or with too
+    short a history.
+    """
+    from agent_workbench.bootstrap.code_search import evaluate_code_search
+
+    repo, settings = await trusted_repo(invocation)
+    with tempfile.TemporaryDirectory(prefix="agent-eval-") as scratch:
+        say("laying out the files of the past")
+        sources = await repo.repository.past_tree(commits, Path(scratch, "tree"))
+        found = await evaluate_code_search(settings, invocation.environ, Path(scratch, "cache"), sources, say)
+        if found is None:
+            raise RepoError(
+                f"none of the last {commits} commits changed 1 to 3 source files that were there before",
+                advice="ask for more of the past with --commits",
+            )
+        return SearchEvaluation(sources.base, found.files, found.strict, found.all)
+
+
+async def search_playbooks(invocation: Invocation, words: str) -> PlaybookSearch:
+    """Return the playbook that fits the words, else the nearest ones. Raises `RepoError` without a repository."""
+    from agent_workbench.bootstrap.playbooks import playbooks
+
+    repo, settings = await trusted_repo(invocation)
+    retriever = await asyncio.to_thread(repo.shared.retriever, settings, invocation.environ)
+    found = await asyncio.to_thread(playbooks, repo.root, settings, invocation, None, repo.is_trusted, retriever)
+    try:
+        return await found.search(await repo.repository.checkout_files(), words)
+    finally:
+        await found.close()
+        await retriever.close()

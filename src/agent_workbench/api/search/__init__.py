@@ -1,1 +1,0 @@
-"""Code search, and its evaluation."""

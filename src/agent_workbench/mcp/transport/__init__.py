@@ -1,1 +1,0 @@
-"""Ways to the server, and what guards them: pipes of a client, HTTP on loopback."""
