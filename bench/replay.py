@@ -26,12 +26,11 @@ from agent_workbench.views.code.code_pane import view_code
 from agent_workbench.views.code.shown_code import shown_code_snapshots
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
+from agent_workbench.views.knowledge import view_scratchpad
 from agent_workbench.views.plan import view_plan
 from agent_workbench.views.receipt.receipt import view_receipt
-from agent_workbench.views.scratchpad import view_scratchpad
 from agent_workbench.views.sessions.record_search import search_events
-from agent_workbench.views.sessions.replay_bar import view_replay
-from agent_workbench.views.sessions.timeline import view_timeline
+from agent_workbench.views.sessions.timeline import view_replay, view_timeline
 from agent_workbench.views.status import view_status
 from agent_workbench.views.transcript.transcript import transcript_of, transcript_snapshots, view_steps
 from bench.figures import Figure, milliseconds, ratio, seconds_of

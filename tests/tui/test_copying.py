@@ -7,8 +7,8 @@ from textual.selection import SELECT_ALL, Selection
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.live import Live
 from agent_workbench.core.settings import UiSettings
+from agent_workbench.tui.screens.review import line_rows
 from agent_workbench.tui.terminal.terminal_app import MOST_COPIED_BYTES
-from agent_workbench.tui.widgets.review_list import line_rows
 from agent_workbench.tui.widgets.rows import entry_rows
 from agent_workbench.tui.widgets.text_selection import selected_text
 from agent_workbench.views.blocks import Block, Entry, Tone

@@ -9,7 +9,7 @@ from rich.style import Style
 from agent_workbench.tui.panes.diff.colours import DiffColours
 from agent_workbench.tui.panes.diff.layout import DiffLayout, LayoutOptions
 from agent_workbench.tui.panes.diff.rows import DiffRows
-from agent_workbench.tui.panes.diff.seen_lines import SeenLines
+from agent_workbench.tui.panes.diff.viewer import SeenLines
 from agent_workbench.tui.widgets.rows import Piece, cut_line
 from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
 from agent_workbench.views.blocks import Tone

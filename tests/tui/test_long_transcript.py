@@ -5,8 +5,7 @@ from textual.geometry import Size
 from textual.screen import Screen
 
 from agent_workbench.core.live import Live, Streaming
-from agent_workbench.tui.widgets.entry_list import EntryList
-from agent_workbench.tui.widgets.entry_rows import WINDOW
+from agent_workbench.tui.widgets.entry_list import WINDOW, EntryList
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.views.blocks import Block, Entry
 from tests.fakes import runs

@@ -47,9 +47,9 @@ from agent_workbench.views.code.reasons import index_line, index_words, matched_
 from agent_workbench.views.code.shown_code import shown_code_snapshots
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, acts_for, view_gate
+from agent_workbench.views.knowledge import view_scratchpad
 from agent_workbench.views.plan import view_plan
-from agent_workbench.views.scratchpad import view_scratchpad
-from agent_workbench.views.sessions.replay_bar import view_replay
+from agent_workbench.views.sessions.timeline import view_replay
 from agent_workbench.views.status import view_status
 from agent_workbench.views.transcript.answer_parts import AnswerParts, split_answer
 from tests.fakes import runs

@@ -1,4 +1,4 @@
-"""The plan pane: the tasks with their status and details."""
+"""The plan pane: the tasks with their status and details, and the edits that a task names."""
 
 from collections.abc import Collection
 
@@ -6,13 +6,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
+from agent_workbench.core.plan import Owner, Plan, Task, TaskEdit, TaskStatus
 from agent_workbench.core.plan.work_state import WorkState, work_state
 from agent_workbench.core.queue.routing import needs_text
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.edits import edit_lines
 
 GLYPHS = {
     WorkState.PENDING: ("○", Tone.DIM),
@@ -24,6 +24,8 @@ GLYPHS = {
     WorkState.FAILED: ("✗", Tone.BAD),
     WorkState.QUEUED: ("◌", Tone.ACCENT),
 }
+
+MOST_SHOWN = 20
 
 
 class TaskRow(Struct, frozen=True):
@@ -179,3 +181,22 @@ def task_details(task: Task) -> tuple[Block, ...]:
         if text.strip()
         for block in (Block(label, Tone.DIM, space_before=True), Block(sanitize(text.strip(), limit_chars=4000)))
     )
+
+
+def edit_lines(task: Task) -> tuple[str, ...]:
+    """Return what each edit of a task does; of many the first ones and the number of the rest."""
+    more = len(task.edits) - MOST_SHOWN
+    lines = tuple(map(_edit_line, task.edits[:MOST_SHOWN]))
+    return (*lines, f"and {more} more") if more > 0 else lines
+
+
+def _edit_line(edit: TaskEdit) -> str:
+    if edit.diff is not None:
+        named = [line[4:].split("\t")[0] for line in edit.diff.splitlines() if line.startswith(("+++ ", "--- "))]
+        paths = dict.fromkeys(name.removeprefix("a/").removeprefix("b/") for name in named if name != "/dev/null")
+        return f"diff of {sanitize_line(', '.join(paths) or 'no file', 200)}"
+    path = sanitize_line(edit.path, 200)
+    if edit.content is not None:
+        lines = len(edit.content.splitlines())
+        return f"{path}: write {lines} line{'' if lines == 1 else 's'}"
+    return sanitize_line(f"{path}: replace {quoted(edit.find or '')} with {quoted(edit.replace or '')}")

@@ -1,4 +1,4 @@
-"""Gate bar: the only place where a proposal is approved."""
+"""Gate bar: the only place where a proposal is approved, and where presses stop what runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,26 +8,32 @@ from textual.message import Message
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
+    ChangeMode,
     ChooseMergeMethod,
     Intent,
     PauseTask,
     RetryTrouble,
     SkipProposal,
     StartTask,
+    StopAction,
 )
 from agent_workbench.core.patch.selection.choice import PartialDiff
+from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.tui.bars.approval import PendingApproval
 from agent_workbench.tui.bars.gate_text import GateText
-from agent_workbench.tui.bars.stop_presses import StopPresses
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
-from agent_workbench.views.gate.gate_bar import GateAct, GateMode, Waiting, next_method
+from agent_workbench.views.gate.gate_bar import GateAct, GateMode, GateView, Waiting, next_method
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock
 
+
 TOO_QUICK = "too quick: this has only just appeared"
+
+AGAIN = "press again to end it"
+NOTHING = "nothing runs that can be stopped"
 
 
 class GateBar(GateText):
@@ -178,3 +184,25 @@ class GateBar(GateText):
         self._answered = waiting.key
         self._readiness.begin_again()
         self.post_message(self.Decided(intent))
+
+
+class StopPresses:
+    """Remembers which action the last press asked about."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[StopAction, int] | None = None
+
+    def press(self, view: GateView, number: int) -> tuple[list[Intent], str]:
+        """Return the intents of a press and a remark about it; `number` counts all keys pressed in the bar.
+
+        Any press returns to the mode `ask`.
+        """
+        intents: list[Intent] = [ChangeMode(ApprovalMode.ASK)] if view.accepts else []
+        stop, asked = view.stop, self._asked
+        self._asked = None
+        if isinstance(stop, StopAction) and asked != (stop, number - 1):
+            self._asked = stop, number
+            return intents, AGAIN
+        if stop is None:
+            return intents, "" if intents else NOTHING
+        return [*intents, stop], ""

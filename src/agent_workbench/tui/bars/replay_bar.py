@@ -24,8 +24,7 @@ from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.rows import Span
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.sessions.replay_bar import ReplayView
-from agent_workbench.views.sessions.timeline import Cell, seq_at, view_timeline, with_position
+from agent_workbench.views.sessions.timeline import Cell, ReplayView, seq_at, view_timeline, with_position
 
 TIMELINE_ROW = 1
 HINTS = {

@@ -1,24 +1,29 @@
-"""Input line at the bottom: words for a task or for the model, with `@` and `/` completed above it."""
+"""Input line at the bottom: words for a task or the model, pasted within a bound, completed at `@` and `/`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from msgspec import Struct
+from textual import events
 from textual.binding import Binding
 from textual.content import Content
+from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
+from agent_workbench.core.consult.requests import CONSULTANTS, OFFERED
 from agent_workbench.core.custom_prompts import NamedCall, named_call
-from agent_workbench.core.intents import MOST_SAID_CHARS, CompleteCode, Intent
+from agent_workbench.core.intents import MOST_SAID_CHARS, CompleteCode, Intent, ListPrompts, ListSkills
 from agent_workbench.core.intents.outcomes import (
     Accepted,
     CodeCompleted,
     Outcome,
     PromptExpanded,
+    PromptsListed,
     Refused,
+    SkillsListed,
     TaskDrafted,
 )
 from agent_workbench.core.live import SessionUpdate
@@ -26,10 +31,8 @@ from agent_workbench.core.plan import TaskDraft
 from agent_workbench.core.text.mentions import mention_of, open_mention
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.bars.hints import hint_line
-from agent_workbench.tui.dialogs.called_names import CalledNames
 from agent_workbench.tui.dialogs.dialog import Dialog
-from agent_workbench.tui.dialogs.line_area import LineArea
-from agent_workbench.tui.palette import LineCommand, command_word
+from agent_workbench.tui.palette import LineCommand, command_word, matching_commands
 
 MOST_SHOWN = 8
 MOST_ROWS = 6
@@ -37,6 +40,51 @@ AT_MOST = f"at most {MOST_SAID_CHARS:,} can be said at once. Put them into a fil
 LOOK_AGAIN_SECONDS = 0.5
 KEYS = (("Tab", "complete @ and /"), ("Ctrl-J", "new line"), ("Esc", "close"))
 TASK, MODEL, CHAT = "New task", "To the model, read with its next step", "Chat"
+
+
+class LineArea(TextArea):
+    """Text area of the input line: Enter sends, and pasted line breaks stay. `choosing`: a list is shown above."""
+
+    choosing = False
+
+    class Sent(Message):
+        """The words are sent."""
+
+    class Completed(Message):
+        """The selected completion is taken."""
+
+    class Moved(Message):
+        """Another completion is selected."""
+
+        def __init__(self, by: int) -> None:
+            self.by = by
+            super().__init__()
+
+    class TooLong(Message):
+        """A pasted text was left out."""
+
+        def __init__(self, chars: int) -> None:
+            self.chars = chars
+            super().__init__()
+
+    async def _on_key(self, event: events.Key) -> None:
+        taken: Message | None = {"enter": self.Sent(), "tab": self.Completed()}.get(event.key)
+        if self.choosing and event.key in {"up", "down"}:
+            taken = self.Moved(1 if event.key == "down" else -1)
+        if taken is None and event.key != "ctrl+j":
+            return  # Textual calls the handler of the base class next
+        event.stop()
+        event.prevent_default()
+        if taken is not None:
+            self.post_message(taken)
+        elif not self.read_only:
+            self.insert("\n")
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        if len(event.text) + len(self.text) > MOST_SAID_CHARS:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.TooLong(len(event.text)))
 
 
 class Choice(Struct, frozen=True):
@@ -256,3 +304,47 @@ def _listed(choices: Sequence[Choice], chosen: int) -> Content:
         about = Content.styled(f"  {sanitize_line(choice.about, 120)}" if choice.about else "", "$text-muted")
         lines.append(Content.styled(f"{mark}{sanitize_line(choice.label, 120)}", style) + about)
     return Content("\n").join(lines)
+
+
+class CalledNames:
+    """Names with a description of each. `ask` submits a question to the session.
+
+    `remark` says why some prompts cannot be called.
+    """
+
+    def __init__(self, ask: Callable[[Intent], Awaitable[Outcome]]) -> None:
+        self._ask = ask
+        self._prompts: dict[str, str] = {}
+        self._skills: dict[str, str] = {}
+        self._listed = False
+        self.remark = ""
+
+    def list_once(self, line: Widget, show: Callable[[], None], *, in_chat: bool) -> None:
+        """Ask for the names, unless that was done, and `show` them as long as the `line` is there."""
+        if not self._listed:
+            self._listed = True
+            line.run_worker(self._list(show, in_chat), group="names")
+
+    async def _list(self, show: Callable[[], None], in_chat: bool) -> None:
+        prompts = await self._ask(ListPrompts())
+        if isinstance(prompts, PromptsListed):
+            self._prompts = {each.name: each.description for each in prompts.prompts}
+            self.remark = prompts.remark
+        skills = await self._ask(ListSkills()) if in_chat else None
+        if isinstance(skills, SkillsListed):
+            self._skills = {each.name: each.description for each in skills.skills}
+        if isinstance(prompts, Refused) or isinstance(skills, Refused):  # a session that is not open yet
+            self._listed = False
+        else:
+            show()
+
+    def fitting(self, typed: str, commands: Sequence[LineCommand], *, in_chat: bool) -> Iterator[tuple[str, str]]:
+        """Yield the names that begin with what is typed, then the commands that fit, each with its description.
+
+        A command comes before a consultant, that before a prompt, and a prompt before a skill of its name.
+        """
+        consultants = {name: CONSULTANTS[name].summary for name in OFFERED} if in_chat else {}
+        called = {**consultants, **(self._skills if in_chat else {}), **self._prompts}
+        taken = {each.name for each in commands}
+        yield from (each for each in called.items() if each[0].startswith(typed) and each[0] not in taken)
+        yield from ((each.name, each.help) for each in matching_commands(commands, typed))

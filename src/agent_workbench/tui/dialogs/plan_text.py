@@ -16,8 +16,7 @@ from agent_workbench.core.intents.plan import EditPlan, OpenPlan
 from agent_workbench.core.plan import PlanPiece
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.bars.hints import hint_line
-from agent_workbench.tui.dialogs.dialog import Dialog
-from agent_workbench.tui.dialogs.text_edit import SAVE_KEYS
+from agent_workbench.tui.dialogs.dialog import SAVE_KEYS, Dialog
 
 EDITS = f"{hint_line(SAVE_KEYS)}   What runs goes on as it began; comments stay."
 LOOKS = hint_line([("Esc", "close")])

@@ -1,14 +1,16 @@
-"""Plan pane: the tasks of the plan and their states."""
+"""Plan pane: the tasks of the plan with their states, and the actions that it asks for."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partialmethod
 
 from msgspec.structs import replace
+from textual.message import Message
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import KEYS, Scope
-from agent_workbench.tui.panes.plan_messages import PlanAction, Requested, RowsSeen, TaskSelected
 from agent_workbench.tui.panes.seen_rows import SeenRows
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row
@@ -20,6 +22,42 @@ _ABOUT_A_TASK = frozenset(key.action for key in KEYS if key.scope is Scope.PLAN)
 _ABOUT_A_PROPOSAL = frozenset({"take_task", "append_or_replace"})
 _MERGE = frozenset({"merge"})
 _NOT_PROPOSED = frozenset({"start_selected", "merge", "block", "ask_plan"})
+
+
+class PlanAction(StrEnum):
+    """Action on the plan or on its selected task."""
+
+    START = "start"
+    MERGE = "merge"
+    MOVE_UP = "move_up"
+    MOVE_DOWN = "move_down"
+    NEW = "new"
+    EDIT = "edit"
+    EDIT_ALL = "edit_all"
+    SHOW = "show"
+    BLOCK = "block"
+    ASK = "ask"
+    TAKE = "take"
+    REPLACE = "replace"
+
+
+@dataclass
+class Requested(Message, namespace="plan_pane"):
+    """The user asks for an action at the selected task (None: there is none)."""
+
+    action: PlanAction
+    row: TaskRow | None
+
+
+@dataclass
+class TaskSelected(Message, namespace="plan_pane"):
+    """A task was selected."""
+
+    task: TaskId
+
+
+class RowsSeen(Message, namespace="plan_pane"):
+    """More of a proposed plan was on screen."""
 
 
 class PlanPane(EntryList):

@@ -8,7 +8,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
-from agent_workbench.views.scratchpad import ScratchpadView
+from agent_workbench.views.knowledge import ScratchpadView
 
 
 class ScratchpadPane(EntryList):

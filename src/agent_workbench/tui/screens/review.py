@@ -1,6 +1,6 @@
-"""Review of a task: its changes as one diff, each with the steps that made it."""
+"""Review of a task: a list of its changes as one diff, each below the steps that made it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from textual.content import Content
 from textual.widget import Widget
@@ -9,8 +9,15 @@ from agent_workbench.tui.bars.hints import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.widgets.review_list import ReviewList
-from agent_workbench.views.diff.review import ReviewView
+from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.tui.widgets.rows import SIGNS, Row, cut_line, entry_rows
+from agent_workbench.views.blocks import Block, Entry, Tone
+from agent_workbench.views.diff.lines import DiffLine
+from agent_workbench.views.diff.review import ReviewHunk, ReviewStep, ReviewView
+
+MARK = "▸"
+NO_STEP = ReviewStep("", "")
+EMPTY = "no change of this task stands"
 
 
 class ReviewScreen(Dialog[None]):
@@ -45,3 +52,57 @@ class ReviewScreen(Dialog[None]):
 
     def action_close_review(self) -> None:
         self.dismiss(None)
+
+
+class ReviewList(EntryList):
+    """Shows the hunks of a `ReviewView`."""
+
+    BINDINGS = bindings(Scope.SCROLL)
+    scope = Scope.REVIEW
+
+    def __init__(self) -> None:
+        super().__init__(id="review-list")
+        self._items: list[tuple[ReviewStep, ReviewHunk, bool, bool]] = []
+
+    def show_review(self, view: ReviewView) -> None:
+        """Show a review and select its first step."""
+        self._items = [
+            (step, hunk, number == 0, number + 1 == max(1, len(hunk.steps)))
+            for hunk in view.hunks
+            for number, step in enumerate(hunk.steps or (NO_STEP,))
+        ]
+        entries = tuple(Entry(step.key, (Block(f"{MARK} {step.text}", Tone.ACCENT),)) for step, *_ in self._items)
+        self.show_entries(entries, empty=EMPTY)
+        if entries and self.cursor < 0:
+            self.select(0)
+
+    def rows_of(self, number: int, entry: Entry, width: int) -> Iterable[Row]:
+        """Return the rows of a step; the last step of a hunk is followed by the hunk's lines."""
+        step, hunk, first, last = self._items[number]
+        if first and hunk.head:
+            yield from (Row((("", Tone.PLAIN),)),) if number else ()
+            yield Row(((hunk.head, Tone.FILE),))
+        elif first:
+            yield Row((("", Tone.PLAIN),))
+        if step is not NO_STEP:
+            yield from entry_rows(entry, number, width, 0, expanded=True)
+        if last:
+            digits = len(str(max((max(line.old, line.new) for line in hunk.lines), default=0)))
+            for line in hunk.lines:
+                yield from line_rows(line, digits, width)
+
+    def action_expand(self) -> None:
+        """Do nothing: going to a step takes a key."""
+
+
+def line_rows(line: DiffLine, digits: int, width: int) -> Iterator[Row]:
+    """Yield the numbered and wrapped rows of one line of a diff."""
+    if not (line.old or line.new):
+        yield Row(((line.text, line.tone),))
+        return
+    gutter = f"{line.old or '':>{digits}} {line.new or '':>{digits}} {SIGNS.get(line.tone, ' ')} "
+    fill = line.tone if line.tone in SIGNS else None
+    lead, link = gutter, "\n"
+    for piece in cut_line(line.text, max(8, width - len(gutter))):
+        yield Row(((lead, Tone.NUMBER), (piece, line.tone)), fill=fill, lead=len(gutter), link=link)
+        lead, link = " " * len(gutter), ""

@@ -11,8 +11,8 @@ from agent_workbench.tui.bars.replay_bar import ReplayBar
 from agent_workbench.tui.bars.session_strip import SessionStrip
 from agent_workbench.tui.panes.advice import AdvicePane
 from agent_workbench.tui.panes.code import CodePane
-from agent_workbench.tui.panes.diff.messages import HunkEditWanted, ReasonWanted
-from agent_workbench.tui.panes.plan_messages import Requested
+from agent_workbench.tui.panes.diff.viewer import HunkEditWanted, ReasonWanted
+from agent_workbench.tui.panes.plan import Requested
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen

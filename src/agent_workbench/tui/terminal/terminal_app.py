@@ -1,4 +1,4 @@
-"""App with our themes, the colours that the terminal has, and a clipboard."""
+"""App with our themes or the terminal's colours, and a clipboard."""
 
 import re
 from collections.abc import Sequence
@@ -6,19 +6,54 @@ from typing import TYPE_CHECKING, TypeVar
 
 from textual.driver import Driver
 from textual.filter import LineFilter, NoColor
+from textual.theme import Theme
 
-from agent_workbench.tui.terminal.control_guard import ControlGuard
 from agent_workbench.tui.terminal.key_queue import KeyQueueApp
-from agent_workbench.tui.terminal.themes import OWN_COLOURS, OWN_THEMES, shown_theme
+from agent_workbench.tui.terminal.terminal_driver import ControlGuard, ServedDriver, TerminalDriver
 
 if TYPE_CHECKING:
     from agent_workbench.tui.widgets.row_list import Copied
+
 
 Result = TypeVar("Result")
 SAID_SECONDS = 3.0
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 MOST_COPIED_BYTES = 64 * 1024
 """Largest text for a terminal's clipboard: some terminals silently drop all of a longer one."""
+
+HIGH_CONTRAST = Theme(
+    name="high-contrast",
+    primary="#4DB8FF",
+    secondary="#9AD0FF",
+    accent="#FFD84D",
+    warning="#FFC400",
+    error="#FF7A7A",
+    success="#5CFF7A",
+    foreground="#FFFFFF",
+    background="#000000",
+    surface="#0A0A0A",
+    panel="#1C1C1C",
+    dark=True,
+    variables={"least-contrast": "7"},
+)
+HIGH_CONTRAST_LIGHT = Theme(
+    name="high-contrast-light",
+    primary="#003C8F",
+    secondary="#1F3A5F",
+    accent="#5B1A8B",
+    warning="#7A4100",
+    error="#9B0000",
+    success="#00521F",
+    foreground="#000000",
+    background="#FFFFFF",
+    surface="#F6F6F6",
+    panel="#E6E6E6",
+    dark=False,
+    variables={"least-contrast": "7"},
+)
+OWN_THEMES = (HIGH_CONTRAST, HIGH_CONTRAST_LIGHT)
+OWN_COLOURS = {True: "ansi-dark", False: "ansi-light"}
+"""Themes in the terminal's own 16 colours: dark and light."""
 
 
 class TerminalApp(KeyQueueApp[Result]):
@@ -106,9 +141,14 @@ class TerminalApp(KeyQueueApp[Result]):
 
 def _driver(*, served: bool) -> type[Driver]:
     if served:
-        from agent_workbench.tui.terminal.served_driver import ServedDriver
-
         return ServedDriver
-    from agent_workbench.tui.terminal.terminal_driver import TerminalDriver
 
     return TerminalDriver
+
+
+def shown_theme(theme: Theme, colours: str | None) -> str:
+    """Return the theme to show for `theme` in a terminal with these `colours` (Rich's names; None: no colours).
+
+    With 16 colours, the terminal's own themes are better than mixed colours rounded to the nearest.
+    """
+    return theme.name if colours in ("256", "truecolor", "windows") or theme.ansi else OWN_COLOURS[theme.dark]

@@ -1,11 +1,19 @@
-"""Textual's driver of a terminal, with a writer that does not block the app when the terminal takes nothing."""
+"""Textual's drivers of a terminal and a web server: writers that do not block, after a last filter."""
 
 import os
+import signal
 from collections.abc import Callable
 from queue import Full, Queue
 from threading import Thread
 
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
+from textual.drivers.web_driver import WebDriver
+from textual.filter import LineFilter
+
+from agent_workbench.core.text.sanitizer import without_controls
 
 MOST_QUEUED = 30
 """Writes that may wait; Textual's own number. A slow terminal shows what is current, not what was once."""
@@ -101,3 +109,47 @@ class TerminalDriver(LinuxDriver):
         if self._writer is not None:
             self._writer.stop()
         super().close()
+
+
+class ServedDriver(WebDriver):
+    """Driver of a page in a browser. `stuck`: the web server takes nothing, or is gone."""
+
+    _writer: BoundedWriter | None = None
+
+    @property
+    def stuck(self) -> bool:
+        return self._writer is not None and self._writer.stuck
+
+    def start_application_mode(self) -> None:
+        """Take the pipes of the web server; the handlers of signals stay those of the app."""
+        self._writer = BoundedWriter(self.fileno, lambda: self._app.call_later(self._app.refresh))
+        self._writer.start()
+        self._write = self._writer.write  # type: ignore[assignment] # a packet is written or dropped whole
+        kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        super().start_application_mode()
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.stop()
+        super().close()
+
+
+class ControlGuard(LineFilter):
+    """Removes control codes from every line that is written, and links from its styles."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the segments without anything that controls a terminal."""
+        if all(_harmless(segment) for segment in segments):
+            return segments
+        return [Segment(without_controls(text), _unlinked(style)) for text, style, _ in segments]
+
+
+def _harmless(segment: Segment) -> bool:
+    text, style, control = segment
+    return text.isprintable() and control is None and (style is None or style.link is None)
+
+
+def _unlinked(style: Style | None) -> Style | None:
+    return style if style is None or style.link is None else style.update_link(None)

@@ -1,15 +1,18 @@
-"""The diff pane: the waiting proposal in full, a running command, a streamed diff, or the diff applied last."""
+"""The diff pane: the waiting proposal in full, a running command, a streamed diff, or the last applied one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.events import ActionDecided
+from agent_workbench.core.events import ActionDecided, ContextFilled, ModelAnswered, PromptBuilt
 from agent_workbench.core.knowledge.rejections import is_reason
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.model import Purpose
+from agent_workbench.core.patch.alignment import shared_blocks
+from agent_workbench.core.patch.rewrite.answer_body import read_unfinished
 from agent_workbench.core.proposals import (
     KEEP_CHANGES,
     Proposal,
@@ -23,7 +26,7 @@ from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.text.amounts import counted_text, span_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole, without_colours
 from agent_workbench.core.tools.permissions import RUNS_PROGRAMS
 from agent_workbench.core.tools.skill_tools import script_call
@@ -39,10 +42,7 @@ from agent_workbench.views.gate.notes import (
     note_notes,
     plan_notes,
 )
-from agent_workbench.views.gate.playbook_proposal import playbook_diff, playbook_notes
-from agent_workbench.views.gate.script_proposal import script_diff, script_notes
-from agent_workbench.views.gate.streamed_rewrite import streamed_diff
-from agent_workbench.views.gate.summary_proposal import steps_kept, summarized_steps
+from agent_workbench.views.gate.playbook_proposal import playbook_diff, playbook_notes, script_diff, script_notes
 from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 
 WHY_CHECKED = {
@@ -55,6 +55,9 @@ CALLED = RUNS_PROGRAMS | {Permission.READ}
 """Proposals that are shown by themselves, without the run that they belong to."""
 OUTPUT_LINES = 120
 """Maximum number of lines of running output, because every update lays out all of them."""
+
+MOST_SKIPPED = 20
+"""Old lines that the new text may be ahead of; a bare bracket that matches far below would make all between deleted."""
 
 
 class DiffView(Struct, frozen=True):
@@ -260,3 +263,71 @@ def _last_diff(run: TaskRun) -> Proposal | None:
         return now
     last = next(applied_diffs(run.history), None)
     return last.proposal if last is not None else None
+
+
+def streamed_diff(pieces: OfferedPieces, body: str) -> str:
+    """Return the unified diff of an unfinished answer. Old lines below what is written so far are not in it."""
+    known = {piece.number: piece for piece in pieces.pieces}
+    hunks: list[str] = []
+    for written in read_unfinished(body):
+        piece = None if written.path else known.get(written.number)
+        path = sanitize_line(written.path or (piece.path if piece is not None else ""), 200)
+        if piece is not None:
+            hunks += [f"--- a/{path}", f"+++ b/{path}", *_hunk(piece.first_line, piece.lines, written.lines)]
+        elif path:
+            hunks += ["--- /dev/null", f"+++ b/{path}", *_hunk(0, (), written.lines)]
+    return "".join(f"{line}\n" for line in hunks)
+
+
+def _hunk(first_line: int, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    blocks = shared_blocks([(line, True) for line in old[: len(new) + MOST_SKIPPED]], [(line, True) for line in new])
+    end = blocks[-1].old + blocks[-1].size if blocks else 0
+    yield f"@@ -{first_line},{end} +{max(1, first_line)},{len(new)} @@"
+    at_old = at_new = 0
+    for block in blocks:
+        yield from (f"-{line}" for line in old[at_old : block.old])
+        yield from (f"+{line}" for line in new[at_new : block.new])
+        yield from (f" {line}" for line in new[block.new : block.new + block.size])
+        at_old, at_new = block.old + block.size, block.new + block.size
+    yield from (f"+{line}" for line in new[at_new:])
+
+
+def summarized_steps(run: TaskRun, proposal: Proposal) -> str:
+    """Return the steps that a summary replaces, in words."""
+    steps = [step for seq, step in _steps(run) if not 0 <= _through(run, proposal) < seq]
+    return span_text(min(steps), max(steps)) if steps else "what was before"
+
+
+def steps_kept(run: TaskRun, proposal: Proposal) -> str:
+    """Return the steps that stay verbatim beside a summary, in words; empty for none."""
+    steps = [step for seq, step in _steps(run) if 0 <= _through(run, proposal) < seq]
+    return span_text(min(steps), max(steps)) if steps and proposal.outlook is not None else ""
+
+
+def frees_text(proposal: Proposal) -> str:
+    """Return the number of freed tokens, empty if unknown."""
+    outlook = proposal.outlook
+    if outlook is None or not outlook.before:
+        return ""
+    frees = outlook.before - outlook.after
+    return f"frees {frees:,} of {outlook.before:,} tokens" if frees > 0 else "frees nothing"
+
+
+def _through(run: TaskRun, proposal: Proposal) -> int:
+    """Return the last event that a summary covers, -1 for all."""
+    if proposal.outlook is not None:
+        return proposal.outlook.through_seq
+    filled = [each.event.through_seq for each in run.history if isinstance(each.event, ContextFilled)]
+    return filled[-1] if filled else -1
+
+
+def _steps(run: TaskRun) -> list[tuple[int, int]]:
+    """Return the event and number of each step."""
+    purpose, steps = Purpose.EXECUTOR, []
+    for recorded in run.history:
+        event = recorded.event
+        if isinstance(event, PromptBuilt):
+            purpose = event.purpose
+        elif isinstance(event, ModelAnswered) and purpose is Purpose.EXECUTOR:
+            steps.append((recorded.seq, event.step))
+    return steps

@@ -22,9 +22,8 @@ from agent_workbench.core.tools.permissions import PERMISSIONS, STOPPABLE
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.views.code.reasons import index_words
 from agent_workbench.views.diff.lines import diff_stat
-from agent_workbench.views.gate.diff_pane import proposal_key, repairs
-from agent_workbench.views.gate.script_proposal import script_size
-from agent_workbench.views.gate.summary_proposal import frees_text, summarized_steps
+from agent_workbench.views.gate.diff_pane import frees_text, proposal_key, repairs, summarized_steps
+from agent_workbench.views.gate.playbook_proposal import script_size
 from agent_workbench.views.plan import is_mergeable
 from agent_workbench.views.transcript.check_entries import PURPOSES
 

@@ -1,16 +1,20 @@
-"""Registered workers as lines of text and as a document for programs."""
+"""Registered workers and the shared database as lines of text, and as documents for programs."""
 
 from collections.abc import Iterator, Sequence
 
 from msgspec import to_builtins
 
+from agent_workbench.core.database_report import DatabaseReport
 from agent_workbench.core.queue.workers import DispatchPause, Fleet, ServedModel, WorkerRecord
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.views.inbox import age_text
 
 _TEXT_CHARS = 60
 _MOST_NAMED = 8
+
+_MOST_NAMED_BACKLOG = 20
 
 
 def fleet_lines(fleet: Fleet, workers: Sequence[WorkerRecord]) -> tuple[str, ...]:
@@ -72,3 +76,31 @@ def _model(model: ServedModel) -> str:
     speeds = ((model.reading, "reads"), (model.writing, "writes"))
     told = ", ".join(f"{what} {speed:g} tokens/s" for speed, what in speeds if speed)
     return f"{sanitize_line(model.name, _TEXT_CHARS)}{named}  {told or 'speed not measured'}"
+
+
+def database_lines(report: DatabaseReport) -> tuple[str, ...]:
+    """Return the lines of a report: a label, and what is there."""
+    return tuple(f"{label:<16}{text}".rstrip() for label, text in _labelled(report))
+
+
+def _labelled(report: DatabaseReport) -> Iterator[tuple[str, str]]:
+    answers = f"PostgreSQL {sanitize_line(report.server)}, answers in {report.milliseconds:.1f} ms"
+    yield "database", f"{report.place}: {answers if report.reachable else 'does not answer'}"
+    if report.reachable:
+        yield "clock", f"{report.clock_seconds:+.3f} s against the server's"
+    if report.schema:
+        yield "schema", ", ".join(report.schema)
+        yield "queue", counted_text(report.tasks, "task")
+    yield "copies", report.backlog.text or "everything here is copied"
+    yield "git remote", report.remote
+    alone = "" if report.has_signers else " (not there: only this machine's own signatures count)"
+    yield "allowed signers", f"{report.allowed_signers}{alone}"
+    if report.worker_line:
+        yield "as a worker", report.worker_line
+        yield "as a person", report.person_line
+    for task, why in report.uncounted[:_MOST_NAMED_BACKLOG]:
+        yield "does not count", f"task {sanitize_line(task)}: {sanitize_line(why)}"
+    if len(report.uncounted) > _MOST_NAMED_BACKLOG:
+        yield "", f"and {len(report.uncounted) - _MOST_NAMED_BACKLOG} more tasks"
+    for problem in report.problems:
+        yield "problem", sanitize_line(problem)

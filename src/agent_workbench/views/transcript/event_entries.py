@@ -1,4 +1,4 @@
-"""Transcript entries of single events. Events without interest for a person have none."""
+"""Transcript entries of single events and hooks. Events without interest for a person have none."""
 
 from typing import Protocol
 
@@ -16,6 +16,8 @@ from agent_workbench.core.events import (
     CompactionAsked,
     ContextCompacted,
     ContextFilled,
+    Event,
+    HookAnswered,
     KnowledgeFound,
     ModelAnswered,
     ModelInterrupted,
@@ -38,6 +40,7 @@ from agent_workbench.core.events import (
     TaskStarted,
     UserSaid,
 )
+from agent_workbench.core.hook_answers import HookVerdict, describe_answer
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import (
@@ -60,7 +63,6 @@ from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.transcript.chat_blocks import chat_answer_blocks, chat_blocks
 from agent_workbench.views.transcript.check_entries import PURPOSES
 from agent_workbench.views.transcript.consult_blocks import consult_blocks
-from agent_workbench.views.transcript.hook_blocks import hook_blocks
 from agent_workbench.views.transcript.model_blocks import (
     FOLD_LINES,
     answer_blocks,
@@ -103,6 +105,8 @@ RESULTS = {
     ActionResult.UNKNOWN: "unknown",
     ActionResult.STOPPED: "stopped",
 }
+
+LABEL = "Hook"
 
 
 class EntryContext(Protocol):
@@ -304,5 +308,18 @@ def _end_blocks(recorded: Recorded, *, checked: bool) -> list[Block]:
             if event.status is not TaskStatus.DONE:
                 return [Block(said, Tone.BAD, "✗", space_before=True)]
             return [Block(said, Tone.GOOD if checked else Tone.PLAIN, "✓" if checked else "•", space_before=True)]
+        case _:
+            return []
+
+
+def hook_blocks(event: Event) -> list[Block]:
+    """Return the blocks of a hook's answer; none for one without an objection, and for any other event."""
+    match event:
+        case HookAnswered(point=point) if point.is_proposal and event.verdict is not HookVerdict.NONE:
+            tone = Tone.BAD if event.verdict is HookVerdict.REFUSE else Tone.WARN
+            return [Block(sanitize_line(describe_answer(event.hook, event.verdict, event.reason)), tone, LABEL, tone)]
+        case HookAnswered(failed=True):
+            said = sanitize_line(f"{event.hook} failed at {event.point}: {event.reason}")
+            return [Block(said, Tone.WARN, LABEL, Tone.WARN)]
         case _:
             return []

@@ -26,7 +26,7 @@ from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitiz
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.views.gate.notes import call_notes
-from agent_workbench.views.gate.script_proposal import script_notes
+from agent_workbench.views.gate.playbook_proposal import script_notes
 
 FOLDED_LINES, MOST_FAILED_LINES = 4, 20
 """Lines of a result that are printed: the reply below says what matters of it, unless the call failed."""

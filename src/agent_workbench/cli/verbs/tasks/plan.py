@@ -148,7 +148,7 @@ def _append(tasks: tuple[Task, ...], plan: Plan) -> None:
 
 
 def _print(task: Task, plan: Plan, state: str) -> None:
-    from agent_workbench.views.edits import edit_lines
+    from agent_workbench.views.plan import edit_lines
 
     waiting = plan.waits_for(task)
     after = f"  (after {', '.join(waiting)})" if waiting else ""

@@ -112,7 +112,7 @@ def queue_place(options: argparse.Namespace) -> "QueuePlace":
 
 def _told(task: "Task") -> list[str]:
     """Return the bounds, edits and commands of a task, a line each, below their labels."""
-    from agent_workbench.views.edits import edit_lines
+    from agent_workbench.views.plan import edit_lines
 
     limits, budget = task.constraints, task.budget
     bounds = (

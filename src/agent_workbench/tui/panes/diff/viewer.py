@@ -1,13 +1,14 @@
-"""Viewer of a diff: notes above it, keys to move, wrap, split and fold, and a count of the lines not seen yet."""
+"""Viewer of a diff: notes, keys, messages, and a record of the lines that were on screen."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from msgspec.structs import replace
+from textual.message import Message
 
 from agent_workbench.core.checks.failure_tree import CodePlace
-from agent_workbench.tui.panes.diff.messages import Looked
+from agent_workbench.core.patch.values import Patch
 from agent_workbench.tui.panes.diff.rendering import DiffRendering
-from agent_workbench.tui.panes.diff.seen_lines import SeenLines, SeenProposal
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Piece, Row, entry_rows
 from agent_workbench.views.blocks import Block, Entry, Tone
@@ -182,3 +183,115 @@ def note_rows(notes: tuple[Block, ...], width: int, empty: str, *, seen: bool) -
             yield replace(row, pieces=(Piece(-1 - number, 0, row.cells, 0, row.cells),))
     elif empty:
         yield from entry_rows(Entry("", (Block(empty, Tone.DIM),)), -1, width, 0, expanded=True)
+
+
+@dataclass
+class Looked(Message, namespace="diff_pane"):
+    """More of the proposal was on screen; `unseen` lines were not yet."""
+
+    unseen: int
+
+
+class SelectionChanged(Message, namespace="diff_pane"):
+    """Other hunks or lines are selected, or the result is shown instead of the diff."""
+
+
+@dataclass
+class ReasonWanted(Message, namespace="diff_pane"):
+    """Ask the user why hunks are left out: for the first time, or again (`known`) to change `reason`."""
+
+    ids: tuple[str, ...]
+    what: str
+    reason: str = ""
+    known: bool = False
+
+
+@dataclass
+class HunkEditWanted(Message, namespace="diff_pane"):
+    """The user edits a hunk; `outside` in an external editor."""
+
+    patch: Patch
+    hunk: str
+    what: str
+    outside: bool = False
+
+
+class SeenLines:
+    """Counts down as lines are drawn. Lines whose numbers are `exempt` need not be seen."""
+
+    def __init__(self, lines: int = 0, exempt: Iterable[int] = ()) -> None:
+        self._unseen = bytearray(b"\1") * lines
+        for number in exempt:
+            self._unseen[number] = 0
+        self._reached: dict[int, int] = {}
+        self.missing = self._unseen.count(1)
+
+    @property
+    def lines(self) -> int:
+        """Number of lines."""
+        return len(self._unseen)
+
+    def drawn(self, piece: Piece, first: int, end: int) -> bool:
+        """Note that the cells from `first` to before `end` of a line were drawn; return True if it is seen now.
+
+        Cells after a gap do not count: the gap may never be drawn.
+        """
+        source = piece.source
+        if not self._unseen[source]:
+            return False
+        before = self._reached.get(source, 0)
+        if first > before:
+            return False
+        reached = max(before, end)
+        if reached < piece.size:
+            self._reached[source] = reached
+            return False
+        self._unseen[source] = 0
+        self._reached.pop(source, None)
+        self.missing -= 1
+        return True
+
+    def first_missing(self) -> int:
+        """Return the first line that was not seen, -1 if all were."""
+        return self._unseen.find(1)
+
+    def reached(self, source: int) -> int:
+        """Return the cell up to which an unseen line was drawn."""
+        return self._reached.get(source, 0)
+
+
+class SeenProposal:
+    """Lines seen of a diff, and rows seen of the notes above it, whose sources are negative numbers."""
+
+    def __init__(self, diff: SeenLines | None = None, note_rows: int = 0) -> None:
+        self.diff = diff or SeenLines()
+        self.notes = SeenLines(note_rows)
+        self._reported = self.missing
+
+    @property
+    def missing(self) -> int:
+        """Number of lines and rows that were not seen."""
+        return self.diff.missing + self.notes.missing
+
+    def notes_laid_out(self, rows: int) -> None:
+        """Begin anew with the notes if they have another number of rows; notes that were all seen stay so."""
+        if rows != self.notes.lines:
+            self.notes = SeenLines(rows, () if self.notes.missing else range(rows))
+
+    def drawn(self, row: Row, left: int, width: int) -> bool:
+        """Note that `width` cells of a row were drawn, from cell `left` on; return True if a report is due now."""
+        known = self.missing
+        right = left + width - (row.cells > left + width)
+        for piece in row.pieces:
+            first = piece.start + min(max(0, left - piece.at), piece.cells)
+            end = piece.start + max(0, min(piece.cells, right - piece.at))
+            if piece.source >= 0:
+                self.diff.drawn(piece, first, end)
+            else:
+                self.notes.drawn(replace(piece, source=-1 - piece.source), first, end)
+        return self.missing < known == self._reported
+
+    def report(self) -> int:
+        """Return the number of missing lines for a message; a further report is due when it is less."""
+        self._reported = self.missing
+        return self._reported

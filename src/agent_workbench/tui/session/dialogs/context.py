@@ -86,7 +86,7 @@ class ContextDialogs:
 
     def _confirm_compaction(self, estimate: "CompactionEstimate") -> None:
         """Ask whether the older steps become a summary now, with its gain and cost."""
-        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
+        from agent_workbench.tui.dialogs.dialog import ConfirmDialog
 
         seconds = f" (about {estimate.seconds:.1f} s)" if estimate.seconds >= 0.05 else ""
         reads = f", and {estimate.reads:,} tokens that stay are re-read{seconds}" if estimate.reads else ""

@@ -39,7 +39,7 @@ class GateDialogs:
 
     def ask_reason(self, waiting: Waiting) -> None:
         """Ask why a proposal is rejected, and reject it; Esc rejects nothing."""
-        from agent_workbench.tui.dialogs.reason import ReasonDialog
+        from agent_workbench.tui.dialogs.dialog import ReasonDialog
 
         async def reject(reason: str | None) -> None:
             if reason is not None:
@@ -58,7 +58,7 @@ class GateDialogs:
 
     async def edit(self, waiting: Waiting, *, outside: bool = False) -> None:
         """Let the user edit a proposal; a text that the session refused is offered again."""
-        from agent_workbench.tui.dialogs.text_edit import EditDialog
+        from agent_workbench.tui.dialogs.dialog import EditDialog
 
         window, proposal = self._window, waiting.proposal
         if is_read_only(window):
@@ -110,7 +110,7 @@ class GateDialogs:
 
     def _ask_to_take_over(self, mode: ApprovalMode, taken: str, waiting: Proposal | None) -> None:
         """Ask whether a mode begins with what waits: who goes through the modes may be on the way back to *ask*."""
-        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
+        from agent_workbench.tui.dialogs.dialog import ConfirmDialog
 
         async def enter(yes: bool | None) -> None:
             shown = shown_sha(waiting) if waiting is not None else ""

@@ -24,7 +24,7 @@ class KnowledgeDialogs:
 
     def _edit(self, note: KnowledgeNote, text: str | None = None) -> None:
         """Let the user edit a note; a text that was refused is offered again."""
-        from agent_workbench.tui.dialogs.text_edit import EditDialog
+        from agent_workbench.tui.dialogs.dialog import EditDialog
         from agent_workbench.tui.screens.knowledge import KnowledgeScreen
 
         window = self._window

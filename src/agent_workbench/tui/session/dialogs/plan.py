@@ -3,7 +3,7 @@
 from agent_workbench.core.intents import MergeTask, StartTask
 from agent_workbench.core.intents.plan import ArrangePlan, BlockTask, MoveTask, OpenPlan, ProposePlan
 from agent_workbench.core.session_request import OpenMode, SessionRequest
-from agent_workbench.tui.panes.plan_messages import PlanAction
+from agent_workbench.tui.panes.plan import PlanAction
 from agent_workbench.tui.session.window import SessionWindow, is_read_only
 from agent_workbench.views.plan import TaskRow
 from agent_workbench.views.sessions.read_only import read_only_reason
@@ -110,7 +110,7 @@ class PlanDialogs:
         await self._window.ask(OpenPlan())
 
     def _ask_goal(self, *, rest: bool = False) -> None:
-        from agent_workbench.tui.dialogs.reason import ReasonDialog
+        from agent_workbench.tui.dialogs.dialog import ReasonDialog
 
         update = self._window.update_shown
         last = update.state.planning if update is not None else None
@@ -133,7 +133,7 @@ class PlanDialogs:
             self._window.push_screen(PlanTextDialog(title, wanted, self._window.ask, editable=editable))
 
     def _ask_reason(self, row: TaskRow) -> None:
-        from agent_workbench.tui.dialogs.reason import ReasonDialog
+        from agent_workbench.tui.dialogs.dialog import ReasonDialog
 
         async def block(reason: str | None) -> None:
             if reason is not None:

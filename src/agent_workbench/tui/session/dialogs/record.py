@@ -103,7 +103,7 @@ class RecordDialogs:
         self._window.run_worker(self._confirm_fork(session, at), group="fork", exclusive=True)
 
     async def _confirm_fork(self, session: SessionId, at: int | None) -> None:
-        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
+        from agent_workbench.tui.dialogs.dialog import ConfirmDialog
 
         window = self._window
         if window.past is None:

@@ -7,13 +7,11 @@ from agent_workbench.core.live import PreflightQuestion, SessionUpdate
 from agent_workbench.tui.session.dialogs.consult import ConsultDialogs
 from agent_workbench.tui.session.dialogs.context import ContextDialogs
 from agent_workbench.tui.session.dialogs.gate import GateDialogs
-from agent_workbench.tui.session.dialogs.hunk import HunkDialogs
-from agent_workbench.tui.session.dialogs.inbox import InboxDialogs
 from agent_workbench.tui.session.dialogs.knowledge import KnowledgeDialogs
 from agent_workbench.tui.session.dialogs.plan import PlanDialogs
 from agent_workbench.tui.session.dialogs.record import RecordDialogs
-from agent_workbench.tui.session.dialogs.review import ReviewDialogs
-from agent_workbench.tui.session.dialogs.rule import RuleDialogs
+from agent_workbench.tui.session.dialogs.review import HunkDialogs, ReviewDialogs
+from agent_workbench.tui.session.dialogs.rule import InboxDialogs, RuleDialogs
 from agent_workbench.tui.session.dialogs.task import TaskDialogs
 from agent_workbench.tui.session.window import SessionWindow, is_chat
 
@@ -106,7 +104,7 @@ class SessionDialogs:
 
     def _ask(self, question: PreflightQuestion) -> None:
         from agent_workbench.core.text.sanitizer import sanitize_line
-        from agent_workbench.tui.dialogs.confirm import QuestionDialog
+        from agent_workbench.tui.dialogs.dialog import QuestionDialog
 
         async def answer(yes: bool | None) -> None:
             if yes is not None:

@@ -49,7 +49,7 @@ class TaskDialogs:
 
     def abort(self) -> None:
         """Ask whether the task is aborted."""
-        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
+        from agent_workbench.tui.dialogs.dialog import ConfirmDialog
 
         update, run = self._window.update_shown, self._run
         if is_read_only(self._window):
@@ -85,7 +85,7 @@ class TaskDialogs:
             self._confirm_undo(last.proposal)
 
     def _confirm_undo(self, proposal: Proposal) -> None:
-        from agent_workbench.tui.dialogs.confirm import ConfirmDialog
+        from agent_workbench.tui.dialogs.dialog import ConfirmDialog
 
         run = self._run
         waits = run is not None and run.waiting is not None and run.waiting.kind is not Permission.SUMMARY
@@ -108,7 +108,7 @@ class TaskDialogs:
 
     def edit_notes(self, task: TaskId, text: str) -> None:
         """Let the user edit the scratchpad of a task."""
-        from agent_workbench.tui.dialogs.text_edit import EditDialog
+        from agent_workbench.tui.dialogs.dialog import EditDialog
 
         if is_read_only(self._window):
             return
