@@ -18,6 +18,9 @@ FUNCTION_LINES = 60
 CLASS_LINES = 200
 # With all that a class inherits from classes of ours: a chain of mixins is no way around the other number.
 INHERITED_CLASS_LINES = 400
+SMALL_MODULE_LINES = 60
+MOST_SMALL_MODULES = 129
+MOST_PACKAGES = 132
 # Names that fit everything, and so say nothing of what is inside.
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 
@@ -71,6 +74,15 @@ def test_a_chain_of_classes_is_counted_with_all_its_links(tmp_path: Path) -> Non
     found = list(_too_large_with_bases(tree))
     assert len(found) == 1
     assert found[0].endswith("class Third has 453 lines with what it inherits (Third 151, Second 151, First 151)")
+
+
+def test_there_are_no_more_small_modules_and_packages_than_before() -> None:
+    """The two numbers only go down: what is added finds its place beside its subject, and whoever joins lowers them."""
+    packages = [module for module in modules() if module.path.name == "__init__.py"]
+    others = [module for module in modules() if module.path.name != "__init__.py"]
+    small = [module for module in others if len(module.text.splitlines()) < SMALL_MODULE_LINES]
+    assert len(small) <= MOST_SMALL_MODULES, f"{len(small)} modules have less than {SMALL_MODULE_LINES} lines"
+    assert len(packages) <= MOST_PACKAGES, f"{len(packages)} packages"
 
 
 def test_no_module_has_an_empty_name() -> None:
