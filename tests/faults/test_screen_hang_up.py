@@ -1,6 +1,7 @@
 """The workbench in a terminal that goes away, or in a process that is asked to end: it ends, and nothing is lost."""
 
 import fcntl
+import itertools
 import json
 import os
 import pty
@@ -150,11 +151,11 @@ def test_a_page_that_nobody_reads_ends(end: object, tmp_path: Path) -> None:
         assert page.stdin is not None
         assert page.stdout is not None
         Terminal(page, page.stdout.fileno()).until("next is T-1")
-        for width in range(100, 120):
-            packet = json.dumps({"type": "resize", "width": width, "height": 30}).encode()
-            page.stdin.write(b"M" + len(packet).to_bytes(4, "big") + packet)
-        page.stdin.flush()
+        widths = itertools.cycle(range(100, 120))  # sizes that come together are drawn once
         while unread(page.stdout.fileno()) < PAGE_BYTES:  # more than fits is being written
+            packet = json.dumps({"type": "resize", "width": next(widths), "height": 30}).encode()
+            page.stdin.write(b"M" + len(packet).to_bytes(4, "big") + packet)
+            page.stdin.flush()
             time.sleep(0.01)  # polled: another process sets no event here
         end(page)
         assert page.wait(WAIT_SECONDS) == ENDED
