@@ -107,7 +107,7 @@ async def test_the_journey_to_a_merged_commit(judge: Path, machine: Machine) -> 
     out = await Client(judge, machine, repo, {"T-2": GOOD}).ran("exec", TASK)
     assert '"stopReason":"end_turn"' in out.replace(" ", "")
     # The journey of an editor's user: one command, and these questions.
-    assert questions(out) == ["Set this repo up for the workbench?", "checks", "diff", "commit", "fast-forward"]
+    assert questions(out) == ["Set this repo up for the workbench?", "diff", "commit", "fast-forward"]
     assert (repo / "calc.py").read_text() == RIGHT
     by = {each["by"] for each in bodies(journal_lines(repo), "action_decided")}
     assert {each for each in by if each.startswith("acp:")} == {"acp:acpx"}
