@@ -15,7 +15,7 @@ from agent_workbench.core.patch.globs import literal_glob
 from agent_workbench.core.patch.paths import fold_path, takes_place_of
 from agent_workbench.core.patch.values import FileOperation, FilePatch, LineKind
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.task_words import asks_for_test, is_about_failures, named_words
+from agent_workbench.core.plan.task_words import asks_for_test, is_about_failures, keeps_tests, named_words
 from agent_workbench.core.repo.path_kinds import is_test
 
 WHOLE_CONFIGS = frozenset(
@@ -83,12 +83,14 @@ class Judges(Struct, frozen=True):
         """Return who may change a file that counts as a judge. The task's scope and its words may name it.
 
         The scope of a task opens what it names exactly. Words open it where the checks passed before any change; where
-        they failed, a sentence that names the failing test is no permission to change it, so that a person decides.
+        they failed, a sentence that names the failing test is no permission to change it, so that a person decides. Nor
+        does a sentence open it that says to leave the tests as they are.
         """
         if literal_glob(path) in self.task.scope.allowed_write_globs or path in self.task.scope.allowed_write_globs:
             return None
         folded = path.casefold()
-        if not {folded, folded.rpartition("/")[2]} & named_words(self.task):
+        named = bool({folded, folded.rpartition("/")[2]} & named_words(self.task))
+        if not named or (is_test(path) and keeps_tests(self.task)):
             return Protection.READ_ONLY
         return None if self.passed_before else Protection.PERSON
 

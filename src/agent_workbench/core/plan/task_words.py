@@ -25,6 +25,13 @@ _MORE = re.compile(
     r"\b(?:document(?:s|ed|ation)?|docs|readme|changelog|docstrings?|comments?|rename|refactor\w*|clean ?up)\b",
     re.IGNORECASE,
 )
+_ANY_TEST = r"(?:\btests?\b|\btest_\w|\w_test\b)"
+_KEEPS_TESTS = re.compile(
+    rf"\b(?:leav|keep)\w*\b[^.;!?\n]{{0,40}}{_ANY_TEST}[^;!?\n]{{0,30}}?"
+    r"\b(?:as (?:they are|it is|is)|alone|un(?:changed|touched))\b"
+    rf"|\b(?:not|don['’]t|never|without)\b (?:chang|touch|edit|modif|alter)\w*\b[^;!?\n]{{0,30}}?{_ANY_TEST}",
+    re.IGNORECASE,
+)
 _FAILING = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|pass(?:es|ed|ing)?|red|green|broken)\b", re.IGNORECASE)
 _EDGES = "@`'\"“”‘’.,;:!?()[]{}<>*"
 
@@ -47,6 +54,11 @@ def stated_goal(task: Task) -> str:
 def asks_for_test(task: Task) -> bool:
     """Return True if the words or the goal ask for a test."""
     return _WANTS.search(_said(task)) is not None
+
+
+def keeps_tests(task: Task) -> bool:
+    """Return True if the words say that tests are to stay as they are."""
+    return _KEEPS_TESTS.search(_said(task)) is not None
 
 
 def wants_only_checks(task: Task) -> bool:
