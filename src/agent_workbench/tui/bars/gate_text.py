@@ -131,6 +131,8 @@ class GateText(Bar):
             wanted = "go on" if self._view.mode is GateMode.PAUSED else "do not pause"
             label = "pause after this step" if act is GateAct.PAUSE else wanted
             return Hint(self._keymap.first(Scope.GATE, "pause"), label, "pause")
+        if act is GateAct.SAY:  # in a pane Enter is a key of its own
+            return Hint(self._keymap.first(Scope.EVERYWHERE, "tell"), str(act), "screen.tell")
         key = self._keymap.first(SCOPES.get(act, Scope.GATE), "start" if act in STARTS else act)
         if act in {GateAct.STOP, GateAct.ABORT, GateAct.UNDO}:
             return Hint(key, str(act), f"screen.{act}")
