@@ -76,7 +76,11 @@ CART = "class Cart:\n    def add(self):\n        pass\n\n    def total(self):\n 
         ("class Cart:\n    def total(self):\n        return 1\n\n\ndef main():\n    pass",
          CART.replace("total(self):\n        pass", "total(self):\n        return 1")),
         ("def main():\n    return 1", CART.replace("main():\n    pass", "main():\n    return 1")),
+        # A new method stands in place of no function.
+        (CART.replace("\n\ndef main():\n", "\n    def count(self):\n    "),
+         CART.replace("\n\ndef main():\n", "\n    def count(self):\n        pass\n\n\ndef main():\n")),
         # As many other ones: they may stand in place of those that are gone.
+        (CART.replace("Cart", "Basket").replace("add", "put").replace("total", "sum"), None),
         (CART.replace("add", "put").replace("total", "sum"), None),
         ("total = 3", None),
     ],

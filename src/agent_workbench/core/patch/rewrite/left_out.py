@@ -1,6 +1,7 @@
 """Completion of a new text that lacks a part of its piece: definitions and closing text stay, elisions are refused."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
@@ -108,12 +109,11 @@ def _with_definitions(
 ) -> tuple[Sequence[str], tuple[str, ...]]:
     """Return the new text with the definitions that it left out, each where it was among the others.
 
-    Nothing is kept where the new text has as many new definitions: they may stand in place of the old ones.
+    Nothing is kept of a block in which the new text has as many new definitions: they may stand in place of the old.
     """
     definitions = _definitions(old)
-    before, after = (dict.fromkeys(each.name for each in texts) for texts in (definitions, _definitions(new)))
-    lost = [each for each in before if each not in after]
-    if not after or not lost or len(after) >= len(before):
+    lost = _lost(definitions, _definitions(new))
+    if not lost:
         return new, ()
     lines, kept = list(new), range(0)
     for definition in definitions:
@@ -130,6 +130,24 @@ def _with_definitions(
         below = _blanks(old[kept.stop :]) if place < len(lines) and lines[place].strip() else 0
         lines[place:place] = [""] * above + list(old[kept.start : kept.stop]) + [""] * below
     return lines, (f"{', '.join(lost[:5])} stayed as before: the new text of {name} left it out",)
+
+
+def _lost(before: Sequence[_Definition], after: Sequence[_Definition]) -> list[str]:
+    """Return the names that are defined before and not after, without those that may have new ones in their place."""
+    blocks, new_blocks = (
+        {each.name: next((other.name for other in reversed(texts) if other.encloses(each)), "") for each in texts}
+        for texts in (before, after)
+    )
+    gone = [name for name in blocks if name not in new_blocks]
+    added = Counter(block for name, block in new_blocks.items() if name not in blocks)
+    left = Counter(blocks[name] for name in gone)
+    lost: list[str] = []
+    for name in gone:
+        block = blocks[name]
+        stands = not block or block in new_blocks or block in lost
+        if after and stands and added[block] < left[block]:
+            lost.append(name)
+    return lost
 
 
 def _blanks(lines: Iterable[str]) -> int:
