@@ -11,13 +11,14 @@ from agent_workbench.core.events import ActionProposed, ActionRejected, PatchApp
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.patch.rewrite.answer_body import read_rewrites
+from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
+from agent_workbench.core.patch.rewrite.file_piece import FilePiece
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Approval, Permission, Settings
-from agent_workbench.core.state.file_pieces import offered_pieces
+from agent_workbench.core.state.file_pieces import OfferedPieces, meant_piece, offered_pieces
 from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.prompt.prompt_text import LOOPED
 from agent_workbench.engine.replay.rerun import rerun
@@ -96,6 +97,29 @@ async def test_an_attempt_that_fails_or_changes_nothing_or_is_told_in_part_is_ma
         assert all(each == first for each in more)
         assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, *[0.8] * 4]
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
+
+
+@pytest.mark.parametrize("name", ["1", "cart.py", "cart.py1", "cart.py._contents"])
+async def test_a_piece_that_is_called_a_new_file_is_rewritten(tmp_path: Path, name: str) -> None:
+    said = [rewrite("def total(prices):\n    return sum(prices)", f"New file {name}")]
+    async with a_stage(
+        tmp_path, said, tasks=TASK, start=FILES, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        ending = await run(stage)
+        assert ending.exit_code is ExitCode.DONE
+        (proposed,) = (
+            e.proposal for e in stage.events if isinstance(e, ActionProposed) and e.proposal.tool == "rewrite"
+        )
+        assert proposed.paths == ("cart.py",)
+        assert proposed.repaired[0].startswith("piece 1 was rewritten: the new file ")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("cart.pyi", "def total(prices): ..."), ("cart.py.md", "# Carts"), ("2", "def total(prices):")]
+)
+def test_a_file_that_is_new_is_no_piece(name: str, text: str) -> None:
+    piece = FilePiece(1, "cart.py", 1, (tuple(CART.rstrip("\n").split("\n")),), whole=True)
+    assert meant_piece(OfferedPieces((piece,)), RewrittenPiece((text,), path=name)) is None
 
 
 async def test_the_grammar_holds_a_piece_that_is_a_whole_file_to_a_text(tmp_path: Path) -> None:

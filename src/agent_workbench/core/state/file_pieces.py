@@ -20,6 +20,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
 from agent_workbench.core.patch.rewrite.left_out import defined_names
@@ -74,7 +75,7 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
     numbers: dict[tuple[int, int], int] = {}
     proposals: dict[ProposalId, Proposal] = {}
     # The newest event that shows a piece, and the newest answer that rewrote it.
-    shown: dict[int, int] = {}
+    shown_by: dict[int, int] = {}
     rewrote: dict[int, int] = {}
     answered = -1
     judges = run.judges
@@ -93,7 +94,7 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
                 answered = recorded.seq
                 continue
             case ContextCompacted() as compacted:
-                kept = _kept_numbers(compacted, shown, rewrote)
+                kept = _kept_numbers(compacted, shown_by, rewrote)
                 pieces = {number: piece for number, piece in pieces.items() if number in kept}
                 numbers = {at: number for at, number in numbers.items() if number in kept}
             case CodeRetrieved(failing=failing) if failing:
@@ -110,10 +111,10 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
             key = (chunk.path, chunk.first_line, chunk.text)
             number = known.setdefault(key, len(known) + 1)
             numbers[recorded.seq, index] = number
-            shown[number] = recorded.seq
+            shown_by[number] = recorded.seq
             if number not in pieces:
                 pieces[number] = FilePiece(
-                    number, chunk.path, chunk.first_line, (_text(chunk),), chunk.symbol == IMPORTS
+                    number, chunk.path, chunk.first_line, (_text(chunk),), chunk.symbol == IMPORTS, chunk.whole
                 )
     return OfferedPieces(tuple(pieces.values()), numbers)
 
@@ -134,14 +135,20 @@ def named_piece(pieces: OfferedPieces, written: RewrittenPiece) -> FilePiece:
 def aimed(
     pieces: OfferedPieces, written: Sequence[RewrittenPiece]
 ) -> tuple[tuple[RewrittenPiece, ...], tuple[str, ...]]:
-    """Return the rewritings under the pieces whose text they have, and a sentence for each that had another number.
+    """Return the rewritings under the pieces whose text they have, and a sentence for each that had another name.
 
     A small model gives one function the number of another, and where it has no import to add, it writes the piece again
-    in their place: what the answer has already under its own number is dropped.
+    in their place: what the answer has already under its own number is dropped. It calls a piece a new file, too.
     """
     numbers = {each.number for each in written}
     kept, remarks = [], []
     for each in written:
+        meant = meant_piece(pieces, each)
+        if meant is not None and meant.number not in numbers:
+            numbers.add(meant.number)
+            kept.append(replace(each, number=meant.number, path=""))
+            remarks.append(f"piece {meant.number} was rewritten: the new file {shown(each.path)} is that piece")
+            continue
         piece = named_piece(pieces, each) if not each.path else None
         own = _defined_in_another(pieces, piece, each.lines) if piece is not None else None
         if piece is None or own is None:
@@ -153,6 +160,25 @@ def aimed(
             kept.append(replace(each, number=own.number))
             remarks.append(f"piece {own.number} was rewritten, not piece {piece.number}: the new text is of that one")
     return tuple(kept), tuple(remarks)
+
+
+def meant_piece(pieces: OfferedPieces, written: RewrittenPiece) -> FilePiece | None:
+    """Return the one piece that a new file is meant for, None if there is none or not one.
+
+    It has the number of the piece, the path of one that is a whole file, or this path with something behind it, and
+    defines what the piece does.
+    """
+    names = set(defined_names(written.lines))
+
+    def is_meant(piece: FilePiece) -> bool:
+        rest = written.path.removeprefix(piece.path)
+        if not rest:
+            return piece.whole
+        same = rest != written.path and not rest[0].isalpha() and not names.isdisjoint(defined_names(piece.lines))
+        return written.path == str(piece.number) or same
+
+    found = [each for each in pieces.pieces if written.path and not each.imports and is_meant(each)]
+    return found[0] if len(found) == 1 else None
 
 
 def _defined_in_another(pieces: OfferedPieces, piece: FilePiece, lines: Sequence[str]) -> FilePiece | None:

@@ -24,7 +24,7 @@ from agent_workbench.core.proposals import (
 )
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
-from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
+from agent_workbench.core.state.file_pieces import OfferedPieces, meant_piece, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text, span_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole, without_colours
@@ -270,8 +270,8 @@ def streamed_diff(pieces: OfferedPieces, body: str) -> str:
     known = {piece.number: piece for piece in pieces.pieces}
     hunks: list[str] = []
     for written in read_unfinished(body):
-        piece = None if written.path else known.get(written.number)
-        path = sanitize_line(written.path or (piece.path if piece is not None else ""), 200)
+        piece = meant_piece(pieces, written) if written.path else known.get(written.number)
+        path = sanitize_line(piece.path if piece is not None else written.path, 200)
         if piece is not None:
             hunks += [f"--- a/{path}", f"+++ b/{path}", *_hunk(piece.first_line, piece.lines, written.lines)]
         elif path:

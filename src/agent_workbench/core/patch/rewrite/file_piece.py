@@ -21,7 +21,7 @@ class FilePiece(Struct, frozen=True):
     """Lines of a file that were shown under a number: where they were, and their text without line ends.
 
     `versions` are the texts that the piece had, the newest last: one of them stands in the file. `imports`: it is those
-    of its file. `whole`: it is all of its file now, so that its new text may not be empty.
+    of its file. `whole`: it is all of its file, so that its new text may not be empty.
     """
 
     number: int

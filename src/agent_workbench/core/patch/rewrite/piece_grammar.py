@@ -6,6 +6,7 @@ from agent_workbench.core.patch.grammar import name_spelling
 from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
 from agent_workbench.core.patch.rewrite.answer_body import NEW_FILE, PIECE, fence_for
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
+from agent_workbench.core.text.gbnf import literal
 
 LEAST_LINES, GROWTH = 60, 2
 """An answer may have this many lines more than this multiple of the piece that it rewrites."""
@@ -47,7 +48,11 @@ def _with_more(rules: GrammarRules, piece: FilePiece, each: Mapping[int, str], o
 def _piece(rules: GrammarRules, piece: FilePiece) -> str:
     fence = fence_for("\n".join(piece.lines))
     most = GROWTH * len(piece.lines) + LEAST_LINES
-    return rules.add(f'"{PIECE} {piece.number}\\n" {_fenced(rules, fence, most, empty=not piece.whole)}')
+    head = f'"{PIECE} {piece.number}\\n"'
+    if piece.whole:
+        # A model that calls its piece a new file would have to spell another name.
+        head = f'({head} | {literal(f"{NEW_FILE} {piece.path}")} "\\n")'
+    return rules.add(f"{head} {_fenced(rules, fence, most, empty=not piece.whole)}")
 
 
 def _new(rules: GrammarRules, name: str) -> str:
