@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionProposed, ActionRejected, PatchApplied, StepUndone, TaskStarted
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.intents import CompactContext
+from agent_workbench.core.intents import CompactContext, DropChunk, SayToModel
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
@@ -364,19 +364,29 @@ async def test_the_text_of_one_function_under_the_number_of_another_is_taken_for
         assert {each.difference for each in rerun(stage.journal())} <= {None}
 
 
-async def test_an_attempt_after_which_nearly_all_pass_is_kept_and_the_next_begins_there(tmp_path: Path) -> None:
-    def mended(*names: str) -> str:
-        return "\n".join(f"{name} = {int(name in names)}" for name in "abcdef")
+def mended(*names: str) -> str:
+    return "\n".join(f"{name} = {int(name in names)}" for name in "abcdef")
 
-    tested = 'grep -q "$name = 1" flags.txt && echo "ok 1 - $name" || { echo "not ok 1 - $name"; red=1; }'
-    start = {
-        "flags.txt": f"{mended()}\n",
-        "tests/test_flags.sh": f"for name in a b c d e f; do {tested}; done\nexit $red\n",
-    }
+
+TESTED = 'grep -q "$name = 1" flags.txt && echo "ok 1 - $name" || { echo "not ok 1 - $name"; red=1; }'
+FLAGS = {
+    "flags.txt": f"{mended()}\n",
+    "other.txt": "of no matter\n",
+    "tests/test_flags.sh": f"for name in a b c d e f; do {TESTED}; done\nexit $red\n",
+}
+FLAGS_TASK = (Task(T1, "Set the flags", accept_tests=("sh tests/test_flags.sh",)),)
+
+
+async def test_an_attempt_after_which_nearly_all_pass_is_kept_and_the_next_begins_there(tmp_path: Path) -> None:
     said = [rewrite(mended(*each)) for each in ("ab", "abcd", "abc", "abcde", "abcdef")]
-    tasks = (Task(T1, "Set the flags", accept_tests=("sh tests/test_flags.sh",)),)
     async with a_stage(
-        tmp_path, said, tasks=tasks, start=start, approvals=OPEN, headless=True, retriever=WholeFile(path="flags.txt")
+        tmp_path,
+        said,
+        tasks=FLAGS_TASK,
+        start=FLAGS,
+        approvals=OPEN,
+        headless=True,
+        retriever=WholeFile(path="flags.txt"),
     ) as stage:
         ending = await run(stage)
         assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 5)
@@ -389,6 +399,44 @@ async def test_an_attempt_after_which_nearly_all_pass_is_kept_and_the_next_begin
         assert (asked[0], asked[2]) == (asked[1], asked[3])
         assert len(stage.model.requests[-1].messages) == 2
         assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, 0.2, 0.7, 0.2]
+
+
+async def test_what_the_user_said_and_dropped_holds_where_an_attempt_is_kept(tmp_path: Path) -> None:
+    class AnotherToo(WholeFile):
+        async def search(
+            self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
+        ) -> tuple[Chunk, ...]:
+            found = await super().search(sources, query, limit, complete=complete)
+            return (*found, Chunk("other.txt", 1, 1, "of no matter", 0.5))
+
+    read = call("read_file", '{"path": "flags.txt"}')
+    said = [read, rewrite(mended(*"abcd")), rewrite(mended(*"abcdef"))]
+    approvals = replace(OPEN, read=Approval.ASK, diff=Approval.ASK, commit=Approval.ASK)
+    async with (
+        a_stage(
+            tmp_path,
+            said,
+            tasks=FLAGS_TASK,
+            start=FLAGS,
+            approvals=approvals,
+            retriever=AnotherToo(path="flags.txt"),
+        ) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.gate(Permission.READ)
+        await front.outcome(SayToModel("leave the comments"))
+        await front.approve(Permission.READ)
+        await front.gate(Permission.DIFF)
+        await front.outcome(DropChunk("other.txt:1-1"))
+        await front.approve(Permission.DIFF)
+        await front.gate(Permission.DIFF)
+        prompts = ["\n".join(message.text for message in request.messages) for request in stage.model.requests]
+        assert len(prompts) == 3
+        assert f"Piece 1: flags.txt, the whole file\n```\n{mended(*'abcd')}\n```" in prompts[-1]
+        assert "leave the comments" in prompts[-1]
+        assert ["of no matter" in prompt for prompt in prompts] == [True, True, False]
+        assert {each.difference for each in rerun(stage.journal())} <= {None}
 
 
 async def test_an_attempt_that_only_other_checks_speak_against_is_kept(tmp_path: Path) -> None:

@@ -258,8 +258,8 @@ class _Growth:
 
     def _build_on(self, recorded: Recorded, failing: str) -> None:
         """Begin again as before the attempt that is kept, with the code as it is now, and what fails now at the end."""
-        before = takewhile(lambda each: each[1].role is not Role.ASSISTANT, self._unchanged.parts)
-        said = (*self._parts[len(self._unchanged.parts) :], *self._unseen)
+        before = tuple(takewhile(lambda each: each[1].role is not Role.ASSISTANT, self._unchanged.parts))
+        said = (*self._parts[len(before) :], *self._unseen)
         own = [each for each in said if each[1].label.partition(" ")[0] in OF_THE_USER]
         parts = [each for each in (*before, *own) if each[1].label.partition(" ")[0] not in OF_THE_CODE]
         self._shown = set()

@@ -2,7 +2,7 @@
 
 import re
 from asyncio import to_thread
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.engine.compaction.compacted_context import relocate_chunk
 from agent_workbench.engine.knowledge.search import find_knowledge
+from agent_workbench.engine.prompt.step_history import shown_at
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.task.code_lookup import pin_mentions
@@ -51,23 +52,33 @@ async def keep_attempt(session: SessionContext) -> None:
 
 
 async def _find_code(session: SessionContext, failing: str = "") -> None:
-    """Record what a search for the task finds; with what is `failing` now, the pinned code as it is now as well."""
+    """Record what a search for the task finds.
+
+    With what is `failing` now, the pinned code as it is now as well, and without what the user dropped.
+    """
     session.publisher.show_activity("searching the code")
     query = _query(session)
     chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
     context = await session.tool_context()
     told = "\n".join(filter(None, (query.text, query.failing)))
-    pinned = session.run.pinned
+    pinned, dropped = session.run.pinned, tuple[Chunk, ...]()
     if failing:
-        now = [await relocate_chunk(context.workspace, chunk) for chunk in pinned]
-        pinned = tuple(chunk for chunk in now if chunk is not None)
-    found = tuple(each for each in chunks if context.may_read(each.path) and not any(p.covers(each) for p in pinned))
+        left_out = (shown_at(session.run.history, place) for place in session.run.dropped)
+        dropped = await _as_now(context, filter(None, left_out))
+        pinned = await _as_now(context, pinned)
+    known = (*pinned, *dropped)
+    found = tuple(each for each in chunks if context.may_read(each.path) and not any(k.covers(each) for k in known))
     if session.run.tries_afresh:
         found = tuple(_near(found, query.text, told))
     drawn = await _map(context, found, query.text)
     shown = await context.for_prompt((*pinned, *found), anew=True) if failing else await context.for_prompt(found)
     await session.record(CodeRetrieved(told, shown, drawn, failing))
     session.publisher.show_activity("")
+
+
+async def _as_now(context: ToolContext, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+    now = [await relocate_chunk(context.workspace, chunk) for chunk in chunks]
+    return tuple(chunk for chunk in now if chunk is not None)
 
 
 async def _find_knowledge(session: SessionContext) -> None:
