@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionProposed, ActionRejected, PatchApplied, StepUndone, TaskStarted
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.intents import CompactContext, DropChunk, SayToModel
+from agent_workbench.core.intents import CompactContext, DropChunk, SayToModel, UndoStep
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
@@ -437,6 +437,30 @@ async def test_what_the_user_said_and_dropped_holds_where_an_attempt_is_kept(tmp
         assert "leave the comments" in prompts[-1]
         assert ["of no matter" in prompt for prompt in prompts] == [True, True, False]
         assert {each.difference for each in rerun(stage.journal())} <= {None}
+
+
+async def test_a_kept_attempt_that_the_user_takes_back_can_be_rewritten_as_it_was_before(tmp_path: Path) -> None:
+    said = [rewrite(mended(*each)) for each in ("abcd", "abcde", "abcdef")]
+    approvals = replace(OPEN, diff=Approval.ASK, commit=Approval.ASK)
+    async with (
+        a_stage(
+            tmp_path,
+            said,
+            tasks=FLAGS_TASK,
+            start=FLAGS,
+            approvals=approvals,
+            retriever=WholeFile(path="flags.txt"),
+        ) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.approve(Permission.DIFF)
+        newest = await front.gate(Permission.DIFF)
+        await front.outcome(UndoStep())
+        await front.passed(newest)
+        diff = (await front.gate(Permission.DIFF)).diff
+        assert (diff.count("\n-a = 0"), diff.count("\n+a = 1"), diff.count("\n+f = 1")) == (1, 1, 1)
+        assert not any(isinstance(event, ActionRejected) for event in stage.events)
 
 
 async def test_an_attempt_that_only_other_checks_speak_against_is_kept(tmp_path: Path) -> None:

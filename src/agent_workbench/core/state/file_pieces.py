@@ -77,6 +77,8 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
     # The newest event that shows a piece, and the newest answer that rewrote it.
     shown_by: dict[int, int] = {}
     rewrote: dict[int, int] = {}
+    # Earlier texts of the pieces of an attempt that is kept: an undo brings them back.
+    earlier: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], ...]] = {}
     answered = -1
     judges = run.judges
     for recorded, chunks in sent_chunks(run.history):
@@ -98,6 +100,7 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
                 pieces = {number: piece for number, piece in pieces.items() if number in kept}
                 numbers = {at: number for at, number in numbers.items() if number in kept}
             case CodeRetrieved(failing=failing) if failing:
+                earlier = {(each.path, each.lines): each.versions for each in pieces.values()}
                 known, pieces, numbers = {}, {}, {}
             case _:
                 pass
@@ -113,9 +116,9 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
             numbers[recorded.seq, index] = number
             shown_by[number] = recorded.seq
             if number not in pieces:
-                pieces[number] = FilePiece(
-                    number, chunk.path, chunk.first_line, (_text(chunk),), chunk.symbol == IMPORTS, chunk.whole
-                )
+                text = _text(chunk)
+                versions, imports = earlier.get((chunk.path, text), (text,)), chunk.symbol == IMPORTS
+                pieces[number] = FilePiece(number, chunk.path, chunk.first_line, versions, imports, chunk.whole)
     return OfferedPieces(tuple(pieces.values()), numbers)
 
 
