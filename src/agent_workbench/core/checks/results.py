@@ -8,6 +8,9 @@ from agent_workbench.core.recorded_value import RecordedValue
 NEARLY = 1 / 3
 """Share of the tests that failed at first; with no more left, a change is worth going on with."""
 
+SIGNALLED = 128
+"""Exit codes from here on, and those below 0, are of commands that a signal ended."""
+
 
 class CheckPurpose(StrEnum):
     """Reason why checks are run."""
@@ -62,13 +65,17 @@ def acceptable(
 def fewer_fail(before: Sequence[CheckResult], after: Sequence[CheckResult], share: float = 1.0) -> bool:
     """Return True if of the failed tests `before` at most this share fails `after`, not all of them, and nothing else.
 
-    A failed command that names no test is one.
+    A failed command that names no test is one, and so is one that was stopped or killed: the rest of it is unknown.
     """
-    old, new = (
-        {test for each in results if not each.passed for test in each.failed_tests or (each.command,)}
-        for results in (before, after)
-    )
+    old, new = ({name for each in results for name in _failures(each)} for results in (before, after))
     return new < old and len(new) <= share * len(old)
+
+
+def _failures(result: CheckResult) -> tuple[str, ...]:
+    if result.passed:
+        return ()
+    ended = result.exit_code is not None and 0 < result.exit_code < SIGNALLED
+    return result.failed_tests if ended and result.failed_tests else (*result.failed_tests, result.command)
 
 
 def regressions(before: tuple[CheckResult, ...], after: tuple[CheckResult, ...]) -> tuple[str, ...]:
