@@ -66,6 +66,7 @@ def test_a_table_has_columns() -> None:
         "<script>x</script>",
         "&#x202e;&#27;[2J",
         "[x](javascript:alert)",
+        "<https://a.example> <https://a.example/%1B[2J%0A%E2%80%AEb> <a@b.example>",
         "|" + "a|" * 40 + "\n|" + "-|" * 40 + "\n|" + "b|" * 40,
     ],
 )
@@ -74,8 +75,8 @@ def test_what_would_be_left_out_is_shown_as_it_is_written(text: str) -> None:
 
 
 def test_addresses_are_text_on_one_line() -> None:
-    (part,) = markdown_parts("![alt](https://a.example/%E2%80%AE) <https://b.example>")
-    assert part.text == "alt (https://a.example/%E2%80%AE) https://b.example"
+    (part,) = markdown_parts("![alt](https://a.example/%E2%80%AE) [x](<https://b.example/%0A>)")
+    assert part.text == "alt (https://a.example/%E2%80%AE) x (https://b.example/%0A)"
 
 
 HOSTILE = {

@@ -108,8 +108,9 @@ def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # 40 ms that only a reply in Markdown costs
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": MOST_NESTING})
-    # An entity would bring characters past the sanitizer; references are read in quadratic time.
-    parser.enable(["table", "strikethrough"]).disable(["entity", "reference", "inline"])
+    # Entities and addresses in angle brackets would bring characters past the sanitizer, since both are decoded;
+    # references are read in quadratic time.
+    parser.enable(["table", "strikethrough"]).disable(["entity", "autolink", "reference", "inline"])
     return parser
 
 
