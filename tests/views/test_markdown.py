@@ -59,6 +59,7 @@ def test_a_table_has_columns() -> None:
     "text",
     [
         "|a|b|\n|-|-|\n|c|d|hidden|",
+        "0. first\n1. second",
         "\n".join(f"{'  ' * depth}- {depth}" for depth in range(40)),
         "> " * 60 + "deep",
         "1. " * 60 + "deep",

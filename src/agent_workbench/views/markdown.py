@@ -153,7 +153,8 @@ class _Writer:
             case "bullet_list_open":
                 self._numbers.append(None)
             case "ordered_list_open":
-                self._numbers.append(int(token.attrGet("start") or 1))
+                start = token.attrGet("start")
+                self._numbers.append(1 if start is None else int(start))
             case "bullet_list_close" | "ordered_list_close":
                 self._numbers.pop()
             case "list_item_open":
