@@ -97,6 +97,9 @@ def _sizes(lines: "Sequence[str]") -> "list[int]":
 
 def _parsed(lines: "Sequence[str]") -> list[MarkdownPart]:
     parser = _parser()
+    if any(line.count("|") > MOST_COLUMNS + 1 and not line.strip("|:- >\t") for line in lines):
+        # The parser fills each row up to as many cells as the line below the head has.
+        parser.disable("table")
     tokens = parser.parse("\n".join(lines))
     # The parser leaves out what is nested deeper.
     if any(token.nesting > 0 and token.level >= MOST_NESTING - 1 for token in tokens):
