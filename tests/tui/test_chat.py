@@ -26,7 +26,7 @@ from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
 from agent_workbench.tui.widgets.entry_list import EntryList
-from agent_workbench.tui.widgets.markdown_rows import CodeColours
+from agent_workbench.tui.widgets.markdown_rows import MOST_KEPT, CodeColours
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, MIDDLE, SMALL, driving
@@ -146,6 +146,16 @@ async def test_code_is_highlighted_in_parts_and_very_long_lines_stay_plain() -> 
     assert ["".join(text for text, _ in line) for line in lines] == [
         line if len(line) < 300 else "" for line in code.split("\n")
     ]
+    assert not colours.wanted
+
+
+async def test_more_code_than_is_kept_is_highlighted_once() -> None:
+    colours = CodeColours()
+    codes = [f"x = {number}" for number in range(MOST_KEPT + 20)]
+    for code in codes:
+        colours.of("python", code)
+    await colours.highlight(dark=True)
+    assert sum(bool(colours.of("python", code)) for code in codes) == MOST_KEPT
     assert not colours.wanted
 
 

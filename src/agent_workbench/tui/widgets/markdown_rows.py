@@ -58,8 +58,8 @@ class CodeColours:
                 lines = await asyncio.to_thread(coloured_lines, "", "\n".join(part), dark, language)
                 found += [*lines, *([] for _ in part[len(lines) :])]  # without blank lines at its end
             self._known[language, text] = found
-        for key in list(self._known)[: max(0, len(self._known) - MOST_KEPT)]:
-            del self._known[key]
+        # Plain lines: what is on screen and forgotten would be wanted again, without an end.
+        self._known |= {key: [] for key in list(self._known)[:-MOST_KEPT]}
 
 
 def _parts(code: str) -> Iterator[list[str]]:
