@@ -21,6 +21,12 @@ MOST_COLOURED_CHARS, PART_CHARS, LONGEST_LINE = 20_000, 1_000, 300
 The expressions of a lexer take time with the square of these, and hold up the screen, in a thread too.
 """
 MOST_KEPT = 256
+LANGUAGES = """
+bash c c# c++ console cpp cs csharp css diff docker dockerfile elixir go graphql haskell hcl html http ini java
+javascript js json jsx kotlin lua make makefile markdown md nix objective-c perl php powershell proto protobuf py pycon
+python r rb rs ruby rust scala scss sh shell sql swift terraform toml ts tsx typescript vue xml yaml yml zig zsh
+"""
+"""Languages that are highlighted: their lexers were measured. That of systemd takes two minutes for three lines."""
 
 
 class Range(Struct, frozen=True):
@@ -41,8 +47,8 @@ class CodeColours:
 
     def of(self, language: str, text: str) -> Lines | None:
         """Return the highlighted lines, None as long as there are none."""
-        key = (language, text)
-        if key not in self._known and language and len(text) <= MOST_COLOURED_CHARS:
+        key = (language.lower(), text)
+        if key not in self._known and key[0] in LANGUAGES.split() and len(text) <= MOST_COLOURED_CHARS:
             self.wanted[key] = None
         return self._known.get(key)
 
