@@ -463,6 +463,26 @@ async def test_a_kept_attempt_that_the_user_takes_back_can_be_rewritten_as_it_wa
         assert not any(isinstance(event, ActionRejected) for event in stage.events)
 
 
+async def test_a_whole_file_that_is_pinned_is_shown_whole_where_an_attempt_that_adds_to_it_is_kept(
+    tmp_path: Path,
+) -> None:
+    task = replace(FLAGS_TASK[0], description="Set the flags of @flags.txt")
+    longer = f"{mended(*'abcd')}\n# the last line"
+    async with a_stage(
+        tmp_path,
+        [rewrite(longer), rewrite(mended(*"abcdef"))],
+        tasks=(task,),
+        start=FLAGS,
+        approvals=OPEN,
+        headless=True,
+        retriever=WholeFile(path="flags.txt"),
+    ) as stage:
+        assert (await run(stage)).exit_code == ExitCode.DONE
+        last = stage.model.requests[-1].messages[-1].text
+        assert f"Piece 1: flags.txt, the whole file\n```\n{longer}\n```" in last
+        assert "Piece 2" not in last
+
+
 async def test_an_attempt_that_only_other_checks_speak_against_is_kept(tmp_path: Path) -> None:
     long = rewrite("def total(prices):\n    everything = sum(prices)\n    return everything")
     settings = Settings(lint_command="! grep -q everything cart.py")

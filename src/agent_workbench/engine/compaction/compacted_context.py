@@ -142,7 +142,8 @@ async def _pinned(context: ToolContext, budget: PromptBudget, tokens: int) -> tu
         tokens -= min(size, tokens)
         if fitting:
             last = chunk.first_line + len(fitting) - 1
-            pinned.append(replace(chunk, text="\n".join(fitting), last_line=last))
+            whole = chunk.whole and fitting == lines
+            pinned.append(replace(chunk, text="\n".join(fitting), last_line=last, whole=whole))
     return tuple(pinned)
 
 
@@ -282,7 +283,10 @@ def _newest(context: ToolContext, tree: str) -> str:
 
 
 async def relocate_chunk(workspace: Workspace, chunk: Chunk) -> Chunk | None:
-    """Return the chunk at its current position, None if its file is gone or holds nothing of it."""
+    """Return the chunk at its current position, None if its file is gone or holds nothing of it.
+
+    A chunk that was the whole file is all of it again.
+    """
     try:
         content = await workspace.read(chunk.path)
     except WorkspaceError:
@@ -290,7 +294,8 @@ async def relocate_chunk(workspace: Workspace, chunk: Chunk) -> Chunk | None:
     if content is None:
         return None
     lines = content.data.decode("utf-8", "replace").removesuffix("\n").split("\n")
-    first, last = locate_lines(chunk.text.split("\n"), lines, chunk.first_line - 1)
+    whole = chunk.whole and bool(content.data)
+    first, last = (0, len(lines)) if whole else locate_lines(chunk.text.split("\n"), lines, chunk.first_line - 1)
     if first >= last:
         return None
     return replace(chunk, first_line=first + 1, last_line=last, text="\n".join(lines[first:last]))
