@@ -7,7 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.events import ActionProposed, ActionRejected, PatchApplied, StepUndone, TaskStarted
+from agent_workbench.core.events import (
+    ActionProposed,
+    ActionRejected,
+    CodeRetrieved,
+    PatchApplied,
+    StepUndone,
+    TaskStarted,
+)
+from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import CompactContext, DropChunk, SayToModel, UndoStep
 from agent_workbench.core.model import Purpose
@@ -501,3 +509,5 @@ async def test_an_attempt_that_only_other_checks_speak_against_is_kept(tmp_path:
         asked = ["\n".join(message.text for message in request.messages) for request in stage.model.requests]
         assert ["everything = sum(prices)" in prompt for prompt in asked] == [False, True, True, True]
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
+        (kept,) = (event for event in stage.events if isinstance(event, CodeRetrieved) and event.failing)
+        assert log_line(kept) == "the change is kept although checks fail; 1 pieces of code found"

@@ -151,7 +151,7 @@ def _said_of_context(event: Event) -> str:
         case NotesOffered():
             return f"{counted_text(len(event.notes), 'note')} offered from {event.origin}"
         case CodeRetrieved():
-            kept = "few tests fail, so the change is kept; " if event.failing else ""
+            kept = "the change is kept although checks fail; " if event.failing else ""
             return f"{kept}{len(event.chunks)} pieces of code found"
         case ChunkPinned():
             return f"{'pinned' if event.pinned else 'unpinned'} {event.chunk.place}"
