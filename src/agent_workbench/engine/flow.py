@@ -304,8 +304,8 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
     """Return the move that ends an attempt, None where it goes on.
 
     Where a failing check alone is to pass, another attempt helps a small model more than an account of its mistakes.
-    One after which nearly all pass is kept, and so is one that only other checks than the task's own speak against: the
-    next begins there. Any other is given up, unless a person has a part in it. Diffs that a model wrote itself stay:
+    One after which nearly all pass is kept, and so is one that only other checks than tests speak against: the next
+    begins there. Any other is given up, unless a person has a part in it. Diffs that a model wrote itself stay:
     who can write them builds on them.
     """
     if not run.tries_afresh or run.answer is not None or run.paused or spent(run, limits):
@@ -325,7 +325,9 @@ def _is_kept(run: TaskRun) -> bool:
     if not run.results:
         return False
     done, kept = (all_passed(each[: run.required]) for each in (run.results, run.kept_results))
-    if done and not (run.kept_tree and kept):
+    known = {test for each in run.baseline or () for test in each.failed_tests}
+    breaks = any(test not in known for each in run.results for test in each.failed_tests)
+    if done and not breaks and not (run.kept_tree and kept):
         return True
     before, share = (run.kept_results, 1.0) if run.kept_tree else (run.baseline or (), NEARLY)
     return fewer_fail(before, run.results, share)

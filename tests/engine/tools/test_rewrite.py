@@ -491,6 +491,24 @@ async def test_a_whole_file_that_is_pinned_is_shown_whole_where_an_attempt_that_
         assert "Piece 2" not in last
 
 
+async def test_an_attempt_that_breaks_another_test_is_given_up(tmp_path: Path) -> None:
+    long = rewrite("def total(prices):\n    everything = sum(prices)\n    return everything")
+    suite = Settings(lint_command="! grep -q everything cart.py || { echo 'not ok 1 - names'; exit 1; }")
+    async with a_stage(
+        tmp_path,
+        [long, RIGHT],
+        tasks=TASK,
+        start=FILES,
+        settings=suite,
+        approvals=OPEN,
+        headless=True,
+        retriever=WholeFile(),
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 2)
+        assert stage.model.requests[0].messages == stage.model.requests[1].messages
+
+
 async def test_an_attempt_that_only_other_checks_speak_against_is_kept(tmp_path: Path) -> None:
     long = rewrite("def total(prices):\n    everything = sum(prices)\n    return everything")
     settings = Settings(lint_command="! grep -q everything cart.py")
