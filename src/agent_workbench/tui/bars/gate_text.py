@@ -15,7 +15,7 @@ from agent_workbench.views.blocks import Tone
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, GateView
 from agent_workbench.views.gate.special_parts import special_text
 
-SCOPES = dict.fromkeys((GateAct.STOP, GateAct.ABORT, GateAct.LEAVE, GateAct.UNDO), Scope.EVERYWHERE)
+SCOPES = dict.fromkeys((GateAct.STOP, GateAct.ABORT, GateAct.LEAVE, GateAct.UNDO, GateAct.SAY), Scope.EVERYWHERE)
 BADGES = {
     GateMode.STARTING: "foreground",
     GateMode.WAITING: "warning",
@@ -131,9 +131,8 @@ class GateText(Bar):
             wanted = "go on" if self._view.mode is GateMode.PAUSED else "do not pause"
             label = "pause after this step" if act is GateAct.PAUSE else wanted
             return Hint(self._keymap.first(Scope.GATE, "pause"), label, "pause")
-        if act is GateAct.SAY:  # in a pane Enter is a key of its own
-            return Hint(self._keymap.first(Scope.EVERYWHERE, "tell"), str(act), "screen.tell")
-        key = self._keymap.first(SCOPES.get(act, Scope.GATE), "start" if act in STARTS else act)
+        named = "tell" if act is GateAct.SAY else "start" if act in STARTS else act
+        key = self._keymap.first(SCOPES.get(act, Scope.GATE), named)
         if act in {GateAct.STOP, GateAct.ABORT, GateAct.UNDO}:
             return Hint(key, str(act), f"screen.{act}")
         if act is GateAct.LEAVE:
