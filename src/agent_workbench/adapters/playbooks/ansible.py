@@ -57,7 +57,7 @@ _OF_TAG: tuple[tuple[str, LintCategory], ...] = (
 
 
 class UserKeys(Struct, frozen=True):
-    """What a run gets: key files, the socket of the SSH agent, the file of known hosts, and passwords by their kind."""
+    """Keys of the user for a run: key files, socket of the SSH agent, file of known hosts, and passwords by kind."""
 
     files: tuple[str, ...] = ()
     agent: str = ""
