@@ -6,13 +6,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tests.docs.tables import CELLS
-
 _BLOCK = re.compile(
     r"^<!-- tested: (?P<kind>shell|shows|keys)(?: (?P<film>[\w-]+))? -->\n"
     r"(?:```\w*\n(?P<body>.*?)^```$|(?P<table>(?:^\|[^\n]*\n)+))",
     re.DOTALL | re.MULTILINE,
 )
+_CELLS = re.compile(r"(?<!\\)\|")
 _SPANS = re.compile(r"`([^`]+)`")
 # What differs from run to run: sessions, hashes, times, counts.
 _VARYING = (
@@ -68,7 +67,7 @@ def scenes(page: Path) -> Iterator[Scene]:
             case "shows":
                 yield Scene(Shows(tuple(match["body"].splitlines())), film)
             case _:
-                rows = [CELLS.split(line)[1:-1] for line in match["table"].splitlines()[2:]]
+                rows = [_CELLS.split(line)[1:-1] for line in match["table"].splitlines()[2:]]
                 pressed = (Press(*(tuple(_SPANS.findall(cell)) for cell in (row[0], row[-1]))) for row in rows)
                 yield Scene(Keys(tuple(pressed)), film)
 

@@ -68,7 +68,7 @@ class WorkbenchError(Exception):
     """
 
     exit_code = ExitCode.BROKEN
-    page = ""
+    page = "how-to/troubleshooting.md"
 
     def __init__(self, what: str, *, advice: str = "", page: str = "") -> None:
         super().__init__(what)
@@ -88,6 +88,7 @@ class UsageError(WorkbenchError):
     """A command line, or an answer, is invalid."""
 
     exit_code = ExitCode.USAGE
+    page = ""
 
 
 class ConfigError(WorkbenchError):
@@ -137,6 +138,7 @@ class PatchError(WorkbenchError):
     """A diff was refused; nothing of it was applied."""
 
     exit_code = ExitCode.FAILED
+    page = ""
 
 
 class VainChange(PatchError):
@@ -194,12 +196,13 @@ class SigningError(WorkbenchError):
 class DatabaseDownError(StorageError):
     """The shared database cannot be reached; what was asked for may be tried again."""
 
+    page = "how-to/database.md"
+
 
 class JournalError(WorkbenchError):
     """A journal cannot be read, written or proved."""
 
     exit_code = ExitCode.JOURNAL
-    page = "how-to/database.md"
 
 
 class LockedError(JournalError):
