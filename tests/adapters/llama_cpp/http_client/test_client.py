@@ -74,6 +74,20 @@ async def test_a_prompt_that_grows_at_its_end_is_read_once(model: LlamaCppModel)
     assert max(evaluated[1:]) < 40
 
 
+async def test_a_prompt_is_not_read_again_after_requests_on_the_side(model: LlamaCppModel) -> None:
+    """A commit message, a summary or a review has the one slot for a while; the task's prompt comes back from memory."""
+    task = Message(Role.USER, " ".join(f"Line {number} of the file is about the cart." for number in range(150)))
+    first = await collect(model, ModelRequest((task,), grammar=sentence_grammar("A thought.")))
+    for number in range(3):
+        aside = Message(Role.USER, " ".join(f"Change {number} of {each} was made." for each in range(80)))
+        assert (await collect(model, ModelRequest((aside,), grammar=sentence_grammar("Said.")))).text == "Said."
+    grown = (task, Message(Role.ASSISTANT, first.text), Message(Role.USER, "Observation: it is so."))
+    again = (await collect(model, ModelRequest(grown, grammar=sentence_grammar("Done.")))).end.figures
+    read_again = first.end.figures.prompt_tokens - again.cached_tokens
+    assert first.end.figures.prompt_tokens > 1000
+    assert read_again <= first.end.figures.prompt_tokens // 100
+
+
 async def test_counts_are_remembered(model: LlamaCppModel, llama_server: LlamaServer) -> None:
     texts = [f"text {number} of some" for number in range(50)]
     first = await model.count_tokens(texts)
