@@ -66,7 +66,7 @@ def _empty(folder: Path, keys: int) -> list[float]:
 def _short(scene: Scene, keys: int, idle_seconds: float, empty: Sequence[float]) -> list[Figure]:
     """Measure a session that has just begun: when nothing happens, and while the model writes its first diff."""
     with scene.open() as program:
-        program.until("Enter start T-")
+        program.until("start T-")
         idle = _idle("nothing happens", program, idle_seconds)
         program.type("1")
         still = latencies(program, _in_plan(keys))
@@ -79,11 +79,11 @@ def _short(scene: Scene, keys: int, idle_seconds: float, empty: Sequence[float])
 def _eight(scene: Scene, keys: int, empty: Sequence[float]) -> list[Figure]:
     """Measure eight sessions in one window while the model streams in all of them."""
     with scene.open() as program:
-        program.until("Enter start T-")
+        program.until("start T-")
         _start(program)
         for _ in range(SESSIONS - 1):
             program.type(NEW_TAB)
-            program.until("Enter start T-")
+            program.until("start T-")
             _start(program)
         program.type("1")
         stream = latencies(program, _in_plan(keys))
@@ -95,7 +95,7 @@ def _eight(scene: Scene, keys: int, empty: Sequence[float]) -> list[Figure]:
 def _flooded(scene: Scene, keys: int, empty: Sequence[float]) -> list[Figure]:
     """Measure while the checks before a task print as fast as they can."""
     with scene.open() as program:
-        program.until("Enter start T-")
+        program.until("start T-")
         program.type("\r")
         program.until("Running")
         program.type("1")
@@ -111,7 +111,7 @@ def _long(
     in_steps = Keys("k" * keys, STEPS_PANE)
     pages = Keys("\x02" * min(keys, steps // 20), STEPS_PANE)
     with scene.open("--session", SESSION) as program:
-        program.until("Enter start T-", OPENED_SECONDS)
+        program.until("start T-", OPENED_SECONDS)
         program.settle()
         idle = _idle(f"nothing happens, {steps:,} steps", program, idle_seconds)
         program.type("2")

@@ -55,7 +55,7 @@ FAULTS: dict[str, Callable[[Typed], None]] = {
 def held(scene: Scene, fault: Callable[[Typed], None], *, streams: bool) -> str:
     """Return what was lost, empty for nothing: the keys typed meanwhile select the eighth task, and `o` shows it."""
     with scene.open("--new") as program:
-        program.until("Enter start T-")
+        program.until("start T-")
         if streams:
             program.type("\r")
             program.until("being written")
@@ -74,7 +74,7 @@ def held(scene: Scene, fault: Callable[[Typed], None], *, streams: bool) -> str:
 def closed(scene: Scene) -> str:
     """Return what was lost when the terminal went away while the model wrote, empty for nothing."""
     with scene.open("--new") as program:
-        program.until("Enter start T-")
+        program.until("start T-")
         program.type("\r")
         program.until("being written")
         program.hang_up()

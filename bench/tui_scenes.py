@@ -87,9 +87,9 @@ def add_session(folder: Path, scene: Scene, steps: int) -> None:
 
 
 @contextlib.contextmanager
-def streaming_server() -> Iterator[str]:
+def streaming_server(*options: str) -> Iterator[str]:
     """Run the server that writes at an even pace; give its address."""
-    command = (sys.executable, "-m", "bench.token_stream", "--rate", str(TOKENS_PER_SECOND))
+    command = (sys.executable, "-m", "bench.token_stream", "--rate", str(TOKENS_PER_SECOND), *options)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
