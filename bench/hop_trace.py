@@ -25,7 +25,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 
 import agent_workbench
-from agent_workbench.adapters.journal.session_files import AppendOnlyFile
+from agent_workbench.adapters.journal.writer import AppendOnlyFile
 from agent_workbench.core.live import SessionUpdate
 
 Ts = TypeVarTuple("Ts")

@@ -21,8 +21,8 @@ from agent_workbench.core.intents.outcomes import Accepted, Outcome
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.runtime.intent_queue import answered
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
-from agent_workbench.engine.runtime.submission import answered
 from agent_workbench.tui.app import WorkbenchApp
 from bench.given_host import GivenHost
 from bench.long_session import story_of

@@ -54,6 +54,7 @@ from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.engine.runtime.intent_queue import IntentQueue
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.session.live_session import LiveSession
 from bench.figures import Figure
@@ -184,7 +185,7 @@ async def _run(folder: Path, steps: int, *, scripted: bool, compacts: bool) -> S
     publisher = UpdatePublisher(updates.publish)
     # A random model may want what takes a person to approve, such as a file removed: unattended that is refused.
     context, recorder = await open_session(repo, SessionQuery(), publisher, events, trusted=True, headless=not scripted)
-    session = LocalSession(LiveSession(context, recorder), updates, events)
+    session = LocalSession(LiveSession(context, recorder, IntentQueue()), updates, events)
     living = asyncio.create_task(session.run())
     try:
         return await _watched(session, steps, busy=scripted and not compacts, compacts=compacts)

@@ -117,10 +117,10 @@ async def _screen(story: Sequence[Recorded], places: Sequence[int]) -> list[Figu
     app = WorkbenchApp(GivenHost(session), SessionRequest(), clock=system_clock())
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
-        first = await _shown(app.workbench.show, session, len(story))
+        first = await _shown(app.workbench.updates.show, session, len(story))
         while app.workbench.updates.preparing:
             await pilot.pause(0.01)
-        took = [await _shown(app.workbench.show, session, place) for place in places]
+        took = [await _shown(app.workbench.updates.show, session, place) for place in places]
         return [
             milliseconds("a seek with all panes, to be drawn", took, SOUGHT),
             Figure("the slowest of them", max(took) * 1000, "ms", SOUGHT),

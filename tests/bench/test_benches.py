@@ -11,6 +11,7 @@ from bench import (
     edits,
     first_paint,
     fleet_dispatch,
+    hops,
     index_scale,
     journal,
     journeys,
@@ -133,6 +134,20 @@ def test_the_first_screen_is_seen() -> None:
     found = by_name(first_paint.measure(rounds=1))
     assert found["panes stand, of the empty app"] > 0
     assert found["panes of agent tui stand"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("pty")
+def test_a_key_press_is_followed_to_the_journal_and_to_the_screen() -> None:
+    line, repaint = hops.trace()
+    assert (line.functions[0], line.functions[-1]) == (
+        "tui/terminal/key_queue:KeyQueueApp.on_event",
+        "adapters/journal/writer:AppendOnlyFile.append",
+    )
+    assert not any(module.startswith("views/") for module in line.modules)
+    assert repaint.functions[: len(line.functions)] == line.functions
+    assert repaint.functions[-1].endswith(".render_line")
+    assert line.calls <= repaint.calls
 
 
 @pytest.mark.xdist_group("pty")

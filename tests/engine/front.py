@@ -25,6 +25,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.flow import AwaitRetry, Idle, next_move
+from agent_workbench.engine.runtime.intent_queue import IntentQueue
 from agent_workbench.engine.session.live_session import LiveSession
 from tests.engine.stage import T1, Stage
 
@@ -151,7 +152,7 @@ def _waiting(update: SessionUpdate) -> Proposal | None:
 
 def handle_of(stage: Stage) -> LocalSession:
     """Return the stage's session as a front end has it; it lives when its `run()` is awaited."""
-    return LocalSession(LiveSession(stage.session, stage.recorder), stage.updates, EventFeed())
+    return LocalSession(LiveSession(stage.session, stage.recorder, IntentQueue()), stage.updates, EventFeed())
 
 
 @asynccontextmanager

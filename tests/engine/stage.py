@@ -261,7 +261,7 @@ async def _opened(  # noqa: PLR0917 - one caller for each way in
 ) -> Stage:
     updates = UpdateFeed()
     publisher = UpdatePublisher(updates.publish, state)
-    recorder = Recorder(writer, ports.clock, state, lambda _, after: publisher.show_state(after))
+    recorder = Recorder(writer, ports.clock, state, publisher.show_state)
     config = SessionConfigured(
         approvals=settings.approvals,
         limits=settings.limits,

@@ -34,7 +34,9 @@ class SlowJournal(Struct):
 
 def recorder_on(journal: SlowJournal) -> tuple[Recorder, list[Recorded]]:
     heard: list[Recorded] = []
-    return Recorder(journal, TickingClock(), SessionState(), lambda recorded, _: heard.append(recorded)), heard
+    recorder = Recorder(journal, TickingClock(), SessionState(), lambda _: None)
+    recorder.listeners.append(heard.append)
+    return recorder, heard
 
 
 async def test_the_state_follows_the_journal() -> None:

@@ -508,7 +508,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.rules import RulesScreen
     from agent_workbench.tui.screens.sessions import SessionsScreen
     from agent_workbench.tui.screens.tour import TourScreen
-    from agent_workbench.tui.session.session_screen import SessionScreen
+    from agent_workbench.tui.session.session_tab import SessionScreen
 
     owners: dict[Scope, tuple[type, ...]] = {
         Scope.GATE: (GateBar,),

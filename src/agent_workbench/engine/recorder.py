@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.fold import fold
@@ -15,17 +16,27 @@ class Overtaken(Exception):
     """Another event was recorded after the one that the new event is based on."""
 
 
-OnRecorded = Callable[[Recorded, SessionState], None]
+class Record(Protocol):
+    """Type of `Recorder.record`."""
+
+    async def __call__(self, event: Event, *, after: int | None = None) -> Recorded:
+        """Append `event` durably and fold it into the state."""
 
 
 class Recorder:
-    """The state of a session, and the only way to change it. Gives each event its number and time."""
+    """The state of a session, and the only way to change it. Gives each event its number and time.
 
-    def __init__(self, journal: Journal, clock: Clock, state: SessionState, on_recorded: OnRecorded) -> None:
+    `publish` gets each new state, once its event is durable; then `listeners` get the event as the journal has it.
+    """
+
+    def __init__(
+        self, journal: Journal, clock: Clock, state: SessionState, publish: Callable[[SessionState], object]
+    ) -> None:
+        self.listeners: list[Callable[[Recorded], None]] = []
         self._journal = journal
         self._clock = clock
         self._state = state
-        self._on_recorded = on_recorded
+        self._publish = publish
         self._turn = asyncio.Lock()
 
     @property
@@ -56,7 +67,9 @@ class Recorder:
 
     def _take(self, recorded: Recorded) -> None:
         self._state = fold(self._state, recorded)
-        self._on_recorded(recorded, self._state)
+        self._publish(self._state)
+        for listener in self.listeners:
+            listener(recorded)
 
     async def close(self) -> None:
         """Close the journal when the last append has ended."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from textual import events, on
+from textual import on
 from textual.app import SystemCommand
 from textual.driver import Driver
 from textual.screen import Screen
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.session_host import SessionHost
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.core.settings import UiSettings
-    from agent_workbench.tui.session.session_screen import SessionScreen
-    from agent_workbench.tui.session.session_tab import SessionTab
+    from agent_workbench.tui.session.session_tab import SessionScreen, SessionTab
 
 LEAVE_SECONDS = 2.0
 """Time between two presses of the key that leaves a session."""
@@ -61,10 +60,10 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         super().__init__(host, clock, Keymap(keys or {}), environment or AppEnvironment())
         self.first_screen = first_screen or asyncio.Event()
         self.failure: WorkbenchError | None = None
-        self.tabs = Tabs(self, self.show_newest)
+        self.tabs = Tabs(self, self.on_session_tab_updated)
         self.farewells: list[str] = []
         self._first = first
-        self._early_keys: list[events.Key | events.Paste] | None = []
+        self.holds_keys = True
         self._wanted_theme = theme
         self._first_run = first_run
         self._ui_settings: UiSettings | None = None
@@ -86,13 +85,6 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
     def get_default_screen(self) -> "SessionScreen":
         """Return the panes of the first session."""
         return self.tabs.front.workbench
-
-    async def on_event(self, event: events.Event) -> None:
-        """Keep keys that come before the first session is open; a click has nothing to hit then."""
-        if self._early_keys is None or not isinstance(event, events.InputEvent | events.Paste):
-            await super().on_event(event)
-        elif isinstance(event, events.Key | events.Paste):
-            self._early_keys.append(event)
 
     def on_mount(self) -> None:
         self._apply_looks(self._wanted_theme)
@@ -125,15 +117,11 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
             return
         self.first_screen.set()
         self.tabs.front.dialogs.tour_due = self._first_run
-        early, self._early_keys = self._early_keys or [], None
-        for event in early:
-            await self.on_event(event)
+        await self.release_keys()
 
     async def on_session_tab_updated(self, message: "SessionTab.Updated") -> None:
-        await self.show_newest(message.tab)
-
-    async def show_newest(self, tab: "SessionTab") -> None:
         """Show the newest update of a tab; close the tab with its last update, and the app with its last tab."""
+        tab = message.tab
         update = tab.show_newest()
         if update is None:
             return

@@ -7,6 +7,7 @@ import pytest
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
+from agent_workbench.api.sessions.event_feed import UpdateFeed
 from agent_workbench.core.errors import ModelUnavailable, PlanError, RepoError, StorageError, TrustError
 from agent_workbench.core.events import (
     AbortAsked,
@@ -61,6 +62,28 @@ CHECKS = Rule(Permission.CHECK, any=True)
 def said(stage: Stage, request: int = -1) -> str:
     """Return the last message of what the model was asked."""
     return stage.model.requests[request].messages[-1].text
+
+
+async def test_a_decision_is_published_once_it_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    published: list[SessionUpdate] = []
+    publish = UpdateFeed.publish
+
+    def noted(feed: UpdateFeed, update: SessionUpdate) -> None:
+        published.append(update)
+        publish(feed, update)
+
+    monkeypatch.setattr(UpdateFeed, "publish", noted)
+    async with a_stage(tmp_path, [RIGHT], approvals=CHECKS_OPEN) as stage, in_front_of(stage) as front:
+        await front.start()
+        proposal = await front.gate(Permission.DIFF)
+        await front.until(lambda update: update.live.waits, "the wait for a decision")
+        published.clear()
+        await front.submit(ApproveProposal(proposal.id, shown_sha(proposal)))
+        await front.passed(proposal)
+        at_gate = [update for update in published if update.state.waiting == proposal]
+        assert all(update.live.waits for update in at_gate), "the screen was told of the key before it was recorded"
+        first = next(update for update in published if update.state.waiting != proposal)
+        assert not first.live.waits
 
 
 async def test_a_task_from_plan_to_commit(tmp_path: Path) -> None:

@@ -10,28 +10,33 @@ from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.core.errors import ConfigError, RepoError, StorageError, WorkbenchError
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import AnswerQuestion, ApproveProposal, Intent, Leave, StartTask
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.local_models.found_models import FoundModels, FoundServer, ListedModel, ModelChoice
 from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.repo_setup import SetupProposal
 from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.engine.runtime.intent_queue import IntentQueue
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
-from agent_workbench.engine.runtime.submission import answered
 from agent_workbench.engine.session.preflight import NEW_TO_GIT, Preflight
 from tests.engine.front import Front
 
 
 @dataclass
 class Repo:
-    """A setup, a trust and the find_repo between; `met` is what happened, in order."""
+    """A setup, a trust and the find_repo between; `met` is what happened, in order.
+
+    The session takes the `expected` number of intents and ends.
+    """
 
     files: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     models: FoundModels | None = None
     failing: WorkbenchError | None = None
     met: list[str] = field(default_factory=list)
+    expected: int = 0
     intents: list[Intent] = field(default_factory=list)
+    taken: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def setup(self) -> Setup:
@@ -53,19 +58,21 @@ class Repo:
     async def accept(self) -> None:
         self.met.append("accepted")
 
-    async def open(self, publisher: UpdatePublisher, *, trusted: bool) -> "Repo":
+    async def open(self, publisher: UpdatePublisher, intents: IntentQueue, *, trusted: bool) -> "Repo":
         if self.failing:
             raise self.failing
         self.met.append("opened trusted" if trusted else "opened untrusted")
-        self.publisher = publisher
+        self.publisher, self.queue = publisher, intents
         return self
-
-    def submit(self, intent: Intent) -> Awaitable[Outcome]:
-        self.intents.append(intent)
-        return answered(Accepted())
 
     async def run(self) -> SessionEnd:
         self.met.append("lived")
+        for _ in range(self.expected):
+            submitted = await self.queue.get()
+            self.intents.append(submitted.intent)
+            submitted.answer(Accepted())
+            self.taken.set()
+        self.queue.close()
         self.publisher.end("bye")
         return SessionEnd()
 
@@ -243,13 +250,13 @@ class OpeningRepo(Repo):
     """Waits to be opened, or fails then."""
 
     def __init__(self, failing: WorkbenchError | None = None) -> None:
-        super().__init__(failing=failing)
+        super().__init__(failing=failing, expected=1)
         self.opening, self.go_on = asyncio.Event(), asyncio.Event()
 
-    async def open(self, publisher: UpdatePublisher, *, trusted: bool) -> "Repo":
+    async def open(self, publisher: UpdatePublisher, intents: IntentQueue, *, trusted: bool) -> "Repo":
         self.opening.set()
         await self.go_on.wait()
-        return await super().open(publisher, trusted=trusted)
+        return await super().open(publisher, intents, trusted=trusted)
 
 
 @pytest.mark.parametrize("failing", [None, StorageError("full")])
@@ -264,7 +271,7 @@ async def test_an_intent_during_the_opening_waits_for_the_session(failing: Workb
 
 
 async def test_intents_go_on_to_the_session_once_it_is_there() -> None:
-    repo = Repo()
+    repo = Repo(expected=2)
     open_now = asyncio.Event()
 
     async def find_repo() -> Repo:
@@ -277,7 +284,8 @@ async def test_intents_go_on_to_the_session_once_it_is_there() -> None:
     await session.submit(Leave("typed ahead"))
     life = asyncio.create_task(session.run())
     open_now.set()
+    await repo.taken.wait()
+    assert await session.submit(StartTask()) == Accepted()
     await life
-    assert repo.intents == [Leave("typed ahead")]
-    await session.submit(StartTask())
-    assert repo.intents[-1] == StartTask()
+    assert repo.intents == [Leave("typed ahead"), StartTask()]
+    assert await session.submit(StartTask()) == Refused("the session has ended")

@@ -75,14 +75,15 @@ async def test_a_secret_is_not_passed_on(tmp_path: Path) -> None:
 async def test_an_interrupted_call_is_unknown_and_not_made_again(tmp_path: Path) -> None:
     brought = sources(tmp_path)
     async with a_stage(tmp_path, tool_sources=brought, approvals=open_for(Permission.SCRIPT), headless=True) as stage:
-        record = stage.session.record
+        record = stage.recorder.record
 
-        async def killed(event: e.Event) -> None:
-            await record(event)
+        async def killed(event: e.Event, *, after: int | None = None) -> e.Recorded:
+            recorded = await record(event, after=after)
             if isinstance(event, e.ActionStarted):
                 raise KeyboardInterrupt
+            return recorded
 
-        stage.session.record = killed  # type: ignore[method-assign, assignment]
+        stage.recorder.record = killed  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
             await made(stage)
         await stage.session.close()

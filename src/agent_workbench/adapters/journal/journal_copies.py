@@ -13,13 +13,12 @@ from agent_workbench.adapters.journal.session_files import (
     BLOBS,
     JOURNAL,
     LOCK,
-    AppendOnlyFile,
     move_end,
     read_regular,
 )
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.adapters.journal.session_store import is_registered, register
-from agent_workbench.adapters.journal.writer import make_sessions
+from agent_workbench.adapters.journal.writer import AppendOnlyFile, make_sessions
 from agent_workbench.core.errors import JournalError, LockedError
 from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.ports.journal_copies import BlobName, JournalCopies, JournalEnd, StoredLine, require_blob

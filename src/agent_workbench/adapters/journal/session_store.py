@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agent_workbench.adapters.journal.audit_source import JournalSource
 from agent_workbench.adapters.journal.reader import JournalFollower, read_journal, verify_journal
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, AppendOnlyFile
+from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK
 from agent_workbench.adapters.journal.session_list import (
     find_session,
     names_branch,
@@ -25,7 +25,7 @@ from agent_workbench.adapters.journal.session_list import (
     session_folders,
     summarize_session,
 )
-from agent_workbench.adapters.journal.writer import JournalWriter, LineComposer
+from agent_workbench.adapters.journal.writer import AppendOnlyFile, JournalWriter, LineComposer
 from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.errors import JournalError, LockedError, TrustError, UsageError
 from agent_workbench.core.events import Event, Recorded

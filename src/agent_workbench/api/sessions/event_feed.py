@@ -47,8 +47,11 @@ class EventFeed:
         self._ended = True
         self._wake()
 
-    async def events(self, after_seq: int) -> AsyncGenerator[Recorded]:
-        """Yield every event behind `after_seq`; raise `JournalError` where the journal lacks one."""
+    async def events(self, after_seq: int = -1) -> AsyncGenerator[Recorded]:
+        """Yield every event behind `after_seq` in order, those that are recorded later too.
+
+        Raises `JournalError` where the journal lacks one.
+        """
         seq = after_seq
         while True:
             news = self._news

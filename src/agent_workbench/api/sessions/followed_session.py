@@ -24,9 +24,9 @@ from agent_workbench.core.proposals import OFFER_NOTES, Verdict, shown_sha
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.runtime.intent_queue import answered
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
-from agent_workbench.engine.runtime.submission import answered
-from agent_workbench.engine.session.intents.gate import answerable
+from agent_workbench.engine.session.intents import answerable
 from agent_workbench.views.inbox import receipt_text
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ async def settle_offer(session: "SessionContext") -> ActionFinished | None:
     from agent_workbench.engine.approval.proposals import decide
     from agent_workbench.engine.executor import perform
     from agent_workbench.engine.flow import Decide, ProposeNotes, RunHook, TakePlan, WriteNotes, next_move
-    from agent_workbench.engine.session.intents.gate import record_pending
+    from agent_workbench.engine.session.inbox import record_pending
 
     while isinstance(move := next_move(session.state), Decide | ProposeNotes | RunHook | TakePlan | WriteNotes):
         before = session.state.seq

@@ -1,17 +1,15 @@
 """Handle of a session in this process: its driver, its feeds, and the task it lives in."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
-from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.intents.outcomes import Outcome
-from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.session_end import SessionEnd
 
 
@@ -43,6 +41,9 @@ class LocalSession:
         self._ended = asyncio.Event()
         self._end: SessionEnd | None = None
         self._failure: BaseException | None = None
+        self.submit = driver.submit
+        self.events = events.events
+        self.live = updates.updates
 
     @property
     def session(self) -> SessionId:
@@ -53,18 +54,6 @@ class LocalSession:
     def opened_seq(self) -> int:
         """Number of the last event that was recorded before the session was opened here (-1: it is new)."""
         return self._events.opened_seq
-
-    def submit(self, intent: Intent) -> Awaitable[Outcome]:
-        """Queue an intent and return its outcome."""
-        return self._driver.submit(intent)
-
-    def events(self, after_seq: int = -1) -> AsyncGenerator[Recorded]:
-        """Yield all events behind `after_seq` in order, those that are recorded later too."""
-        return self._events.events(after_seq)
-
-    def live(self) -> AsyncGenerator[SessionUpdate]:
-        """Yield the newest update, then each newer one; a slow reader misses some."""
-        return self._updates.updates()
 
     async def wait(self) -> SessionEnd:
         """Wait for the end and return it; raise the error that prevented its opening or ended it."""

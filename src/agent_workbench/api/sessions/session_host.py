@@ -188,15 +188,15 @@ class LocalSessionHost:
 
     async def _attend_now(self, query: SessionQuery, person: str, *, headless: bool = False) -> LocalSession:
         """Open an attended session without questions; raise what prevents it."""
+        from agent_workbench.engine.runtime.intent_queue import IntentQueue
         from agent_workbench.engine.runtime.publisher import UpdatePublisher
 
         updates, events = UpdateFeed(), EventFeed()
         repo = await self.repo()
         trusted = await asyncio.to_thread((await repo.trust()).is_trusted)
         opened = AttendedRepo(repo, query, events, headless=headless, person=person)
-        return self._start(
-            LocalSession(await opened.open(UpdatePublisher(updates.publish), trusted=trusted), updates, events)
-        )
+        session = await opened.open(UpdatePublisher(updates.publish), IntentQueue(), trusted=trusted)
+        return self._start(LocalSession(session, updates, events))
 
     def _start(self, session: LocalSession) -> LocalSession:
         self._open.add(session)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.stores import HeldSession
     from agent_workbench.core.rules.matching import StoredRule
     from agent_workbench.core.settings import Settings
-    from agent_workbench.core.state.session_state import SessionState
     from agent_workbench.engine.recorder import Recorder
+    from agent_workbench.engine.runtime.intent_queue import IntentQueue
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
     from agent_workbench.engine.runtime.session_context import SessionContext
     from agent_workbench.engine.session.live_session import LiveSession
@@ -66,8 +66,8 @@ class AttendedRepo:
         """Read what the repo would run, and whether it is trusted."""
         return await self._repo.trust()
 
-    async def open(self, publisher: "UpdatePublisher", *, trusted: bool) -> "LiveSession":
-        """Open the session; it lives when its `run()` is awaited."""
+    async def open(self, publisher: "UpdatePublisher", intents: "IntentQueue", *, trusted: bool) -> "LiveSession":
+        """Open the session that takes `intents`; it lives when its `run()` is awaited."""
         from agent_workbench.engine.session.live_session import LiveSession
 
         session, recorder = await open_session(
@@ -75,7 +75,7 @@ class AttendedRepo:
         )
         session.person = self._person
         publisher.show_ui(session.settings.ui)
-        return LiveSession(session, recorder, chat=self._query.chat)
+        return LiveSession(session, recorder, intents, chat=self._query.chat)
 
 
 async def open_session(
@@ -175,12 +175,9 @@ def _recorder(opened: "HeldSession", publisher: "UpdatePublisher", events: Event
     if not headless:
         gc.freeze()
     publisher.show_state(state)
-
-    def on_recorded(recorded: "Recorded", after: "SessionState") -> None:
-        publisher.show_state(after)
-        events.add(recorded)
-
-    return Recorder(opened.journal, system_clock(), state, on_recorded)
+    recorder = Recorder(opened.journal, system_clock(), state, publisher.show_state)
+    recorder.listeners.append(events.add)
+    return recorder
 
 
 async def replayed_session(recorded: "Sequence[Recorded]", *, at: int = 0) -> LocalSession:

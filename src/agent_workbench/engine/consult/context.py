@@ -31,7 +31,7 @@ class ConsultContext(Struct, frozen=True):
     ports: Ports
     settings: Settings
     state: Callable[[], SessionState]
-    record: Callable[[Event], Awaitable[None]]
+    record: Callable[[Event], Awaitable[object]]
     files: Sources
     may_read: Callable[[str], bool] = lambda _: True
     past: tuple[LogEntry, ...] = ()

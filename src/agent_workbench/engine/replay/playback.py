@@ -23,8 +23,8 @@ from agent_workbench.core.live import Recording, ReplayPosition
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.state.growing_tuple import FoldSnapshots
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.runtime.intent_queue import answered
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
-from agent_workbench.engine.runtime.submission import answered
 
 Pace = Callable[[str, str, float], float]
 """Seconds from an event to the next, by the times of both and the speed."""

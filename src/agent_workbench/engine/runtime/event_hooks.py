@@ -44,7 +44,7 @@ class EventHooks:
         hooks: Hooks,
         settings: Mapping[str, HookSettings],
         publisher: UpdatePublisher,
-        record: Callable[[Event], Awaitable[None]],
+        record: Callable[[Event], Awaitable[object]],
     ) -> None:
         self._hooks = hooks
         self._settings = settings

@@ -42,14 +42,15 @@ class UpdatePublisher:
     """Hands each update of a session to `publish`. What the engine acts on is in the journal or in its arguments."""
 
     def __init__(self, publish: Publish, state: SessionState | None = None) -> None:
-        self._publish_update = publish
+        self._publish = publish
         self._update = SessionUpdate(state if state is not None else SessionState())
         self._notices = 0
         self._told_once: set[str] = set()
 
     def show_state(self, state: SessionState) -> None:
         """Publish a new state."""
-        self._publish(replace(self._update, state=state))
+        self._update = replace(self._update, state=state)
+        self._publish(self._update)
 
     def show_activity(self, activity: str) -> None:
         """Publish in one line what is being done; an empty line clears it and all that streams."""
@@ -63,9 +64,13 @@ class UpdatePublisher:
             running = replace(live.running, seconds=now) if live.running is not None else None
             self._show(seconds=now, quiet_seconds=live.quiet_seconds + seconds, running=running)
 
-    def show_waits(self, waits: bool) -> None:
-        """Publish that the session does nothing until an intent comes, or that one came."""
-        self._show(waits=waits)
+    def show_waits(self) -> None:
+        """Publish that the session does nothing until an intent comes."""
+        self._show(waits=True)
+
+    def stop_waiting(self) -> None:
+        """Note that an intent came. The next update says so: what comes of the intent is published once, recorded."""
+        self._update = replace(self._update, live=replace(self._update.live, waits=False))
 
     def show_backlog(self, backlog: Backlog) -> None:
         """Publish what other machines cannot read of the session yet."""
@@ -143,15 +148,13 @@ class UpdatePublisher:
 
     def end(self, farewell: str) -> None:
         """Publish the last update."""
-        self._publish(replace(self._update, ended=True, farewell=farewell))
+        self._update = replace(self._update, ended=True, farewell=farewell)
+        self._publish(self._update)
 
     def _show(self, **changes: object) -> None:
         live: Live = replace(self._update.live, **changes)
-        self._publish(replace(self._update, live=live))
-
-    def _publish(self, update: SessionUpdate) -> None:
-        self._update = update
-        self._publish_update(update)
+        self._update = replace(self._update, live=live)
+        self._publish(self._update)
 
 
 async def show_time(publisher: UpdatePublisher, clock: Clock, backlog: Callable[[], Backlog]) -> None:

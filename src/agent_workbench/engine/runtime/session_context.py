@@ -4,14 +4,13 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.events import Event
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import ReadableFiles, Sources, Workspace
 from agent_workbench.core.proposals import USER
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.recorder import Record, Recorder
 from agent_workbench.engine.runtime.event_hooks import EventHooks
 from agent_workbench.engine.runtime.file_names import FileNames
 from agent_workbench.engine.runtime.publisher import OutputTail, UpdatePublisher, show_index
@@ -44,6 +43,7 @@ class SessionContext:
         self.ending = asyncio.Event()
         """Set when an unattended session is to end before its next move."""
         self.hooks = EventHooks(ports.hooks, dict(settings.hooks), publisher, self.record)
+        recorder.listeners.append(lambda recorded: self.hooks.tell(recorded.event, self.state))
 
     @property
     def state(self) -> SessionState:
@@ -51,16 +51,16 @@ class SessionContext:
         return self._recorder.state
 
     @property
+    def record(self) -> Record:
+        """Record an event: `Recorder.record`."""
+        return self._recorder.record
+
+    @property
     def run(self) -> TaskRun:
         """The run being worked on; raise `WorkspaceError` when there is none."""
         if self.state.run is None:
             raise WorkspaceError("no task is being worked on")
         return self.state.run
-
-    async def record(self, event: Event, *, after: int | None = None) -> None:
-        """Record an event; raise `Overtaken` if `after` is given and is not the number of the last event."""
-        recorded = await self._recorder.record(event, after=after)
-        self.hooks.tell(recorded.event, self.state)  # as the journal has it: without secrets
 
     async def take_workspace(self, request: WorkspaceRequest) -> Workspace:
         """Open another workspace; the one that is open is released first."""

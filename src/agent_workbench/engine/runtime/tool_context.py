@@ -99,7 +99,7 @@ class ToolContext(Struct, frozen=True):
     state: SessionState
     on_output: OutputTail
     stoppable: StoppableCall
-    record: Callable[[Event], Awaitable[None]]
+    record: Callable[[Event], Awaitable[object]]
     newest_state: Callable[[], SessionState]
     opened: Workspace | None = None
 

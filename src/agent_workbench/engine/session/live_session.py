@@ -1,7 +1,8 @@
 """Attended session: it takes intents, lets the executor move, waits at gates, and always ends cleanly."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 
 from agent_workbench.core.background import in_background, uninterrupted
 from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
@@ -54,14 +55,13 @@ from agent_workbench.engine.flow import (
 )
 from agent_workbench.engine.planning.plan_prompt import VERSION
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.runtime.intent_queue import IntentQueue, Submission, submission
 from agent_workbench.engine.runtime.publisher import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import BackgroundTask
-from agent_workbench.engine.runtime.submission import Submission, submission
 from agent_workbench.engine.runtime.tool import REFUSALS
+from agent_workbench.engine.session.inbox import record_decision, record_pending, watch_inbox
 from agent_workbench.engine.session.intents import Question, carry_out, look_up
-from agent_workbench.engine.session.intents.gate import record_pending, watch_inbox
-from agent_workbench.engine.session.intents.queue import IntentQueue
 from agent_workbench.engine.session.outcomes import trouble_event
 from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task, task_without_check
 from agent_workbench.engine.task.undo import why_not_undo
@@ -79,19 +79,18 @@ DECIDES: tuple[type[Intent], ...] = (
 class LiveSession:
     """A session with a person; `run()` is its life and must be awaited by its owner. `chat` makes a new one a chat."""
 
-    def __init__(self, session: SessionContext, recorder: Recorder, *, chat: bool = False) -> None:
+    def __init__(
+        self, session: SessionContext, recorder: Recorder, intents: IntentQueue, *, chat: bool = False
+    ) -> None:
         self._session = session
         self._chat = chat
         self._recorder = recorder
-        self._queue = IntentQueue()
+        self._intents = intents
+        self.submit = intents.submit
         self._leaving = ""
         self._starting = False
         self._checked = CheckedStart()
         self._background: list[asyncio.Task[None]] = []
-
-    def submit(self, intent: Intent) -> Awaitable[Outcome]:
-        """Queue an intent; its outcome comes when it was carried out or refused."""
-        return self._queue.submit(intent)
 
     async def run(self) -> SessionEnd:
         """Live until the user leaves; the journal, the workspace and the model are closed however it ends."""
@@ -159,9 +158,9 @@ class LiveSession:
             await self._do(move)
 
     async def _next_intent(self) -> Submission:
-        self._session.publisher.show_waits(True)
-        submitted = await self._queue.get()
-        self._session.publisher.show_waits(False)
+        self._session.publisher.show_waits()
+        submitted = await self._intents.get()
+        self._session.publisher.stop_waiting()
         return submitted
 
     async def _do(self, move: Move) -> None:
@@ -177,7 +176,7 @@ class LiveSession:
         work = asyncio.create_task(doing)
         try:
             while not work.done():
-                submitted = await self._queue.get_during(work)
+                submitted = await self._intents.get_during(work)
                 if submitted is None:
                     continue
                 if isinstance(submitted.intent, stopped_by) and not is_vain(self._session.state, submitted.intent):
@@ -220,38 +219,36 @@ class LiveSession:
             await _offer_merge(self._session)
 
     async def _take(self, submitted: Submission) -> None:
-        """Execute an intent out and answer it. Questions are answered in the background: a search may take long."""
-        if isinstance(submitted.intent, Question | AskConsultant):
+        """Carry an intent out and answer it. Questions are answered in the background: a search may take long."""
+        session, intent = self._session, submitted.intent
+        if isinstance(intent, Question | AskConsultant):
             # A task that is cancelled before its first step runs none of its own code.
-            running = await _background(self._session, submitted.intent).start(self._answer(submitted))
+            running = await _background(session, intent).start(self._take_long(submitted, intent))
             running.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
-        else:
-            await self._answer(submitted)
+            return
+        with _answering(self._session, submitted):
+            match intent:
+                case StartTask():
+                    outcome: Outcome = Refused(_why_no_start(session.state))
+                case MergeTask() if self._starting:
+                    # It would be proposed in the run that begins.
+                    outcome = Refused(f"a task is being started; merge with `agent merge {intent.task}`")
+                case Leave():
+                    self._leaving = intent.reason
+                    await leave_mode(session)
+                    outcome = Accepted()
+                case RecordDecision():
+                    outcome = await record_decision(session, intent.decision)
+                case _:
+                    outcome = await carry_out(session, intent)
+            submitted.answer(outcome)
 
-    async def _answer(self, submitted: Submission) -> None:
-        try:
-            submitted.answer(await self._outcome(submitted.intent))
-        except WorkbenchError as error:
-            self._session.publisher.show_activity("")
-            submitted.answer(Refused(error_text(error)))
-        finally:
-            submitted.answer(Refused(STOPPED))
-
-    async def _outcome(self, intent: Intent) -> Outcome:
-        if isinstance(intent, Question):
-            return await look_up(self._session, intent)
-        match intent:
-            case StartTask():
-                return Refused(_why_no_start(self._session.state))
-            case MergeTask() if self._starting:
-                # It would be proposed in the run that begins.
-                return Refused(f"a task is being started; merge with `agent merge {intent.task}`")
-            case Leave():
-                self._leaving = intent.reason
-                await leave_mode(self._session)
-                return Accepted()
-            case _:
-                return await carry_out(self._session, intent)
+    async def _take_long(self, submitted: Submission, intent: Question | AskConsultant) -> None:
+        with _answering(self._session, submitted):
+            if isinstance(intent, AskConsultant):
+                submitted.answer(await carry_out(self._session, intent))
+            else:
+                submitted.answer(await look_up(self._session, intent))
 
     async def _end(self, farewell: str) -> str:
         """Close everything and answer what is still queued; return the farewell with what went wrong."""
@@ -270,9 +267,21 @@ class LiveSession:
                 try:
                     await self._recorder.close()
                 finally:
-                    self._queue.close()
+                    self._intents.close()
                     session.publisher.end(farewell)
         return farewell
+
+
+@contextmanager
+def _answering(session: SessionContext, submitted: Submission) -> Iterator[None]:
+    """Refuse an intent that raises an error while it is carried out, or is stopped."""
+    try:
+        yield
+    except WorkbenchError as error:
+        session.publisher.show_activity("")
+        submitted.answer(Refused(error_text(error)))
+    finally:
+        submitted.answer(Refused(STOPPED))
 
 
 async def _offer_merge(session: SessionContext) -> None:

@@ -12,9 +12,8 @@ from agent_workbench.core.local_models.found_models import PULL_ADVICE
 from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.repo_setup import proposal_lines
 from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.engine.runtime.intent_queue import IntentQueue
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
-from agent_workbench.engine.runtime.submission import Submission, answered, forward, submission
-from agent_workbench.engine.session.intents.queue import ENDED
 
 INIT = "init"
 MODEL = "model"
@@ -25,9 +24,6 @@ NOT_SET_UP = "nothing was written; `agent init` sets a repo up"
 
 class OpenedSession(Protocol):
     """A session that is open and waits to be run."""
-
-    def submit(self, intent: Intent) -> Awaitable[Outcome]:
-        """Queue an intent."""
 
     async def run(self) -> SessionEnd:
         """Live until the user leaves."""
@@ -43,8 +39,8 @@ class Repo(Protocol):
     async def trust(self) -> Trust:
         """Read what the repo would run, and whether it is trusted."""
 
-    async def open(self, publisher: UpdatePublisher, *, trusted: bool) -> OpenedSession:
-        """Open the session; without trust, no setting that runs something counts."""
+    async def open(self, publisher: UpdatePublisher, intents: IntentQueue, *, trusted: bool) -> OpenedSession:
+        """Open the session that takes `intents`; without trust, no setting that runs something counts."""
 
 
 class Preflight:
@@ -55,32 +51,28 @@ class Preflight:
         self._publisher = publisher
         self._answers: asyncio.Queue[AnswerQuestion | Leave] = asyncio.Queue()
         self._question: PreflightQuestion | None = None
-        self._session: OpenedSession | None = None
-        self._early: list[Submission] | None = None
-        self._ended = False
+        self._opening = False
+        self._intents = IntentQueue(self._answer)
+        self.submit = self._intents.submit
 
-    def submit(self, intent: Intent) -> Awaitable[Outcome]:
-        """Answer the question that is asked, leave, or pass an intent on to the session once it is open."""
-        if self._session is not None:
-            return self._session.submit(intent)
-        if self._ended:
-            return answered(Refused(ENDED))
+    def _answer(self, intent: Intent) -> Outcome | None:
+        """Take the answer to the question that is asked, or the wish to leave; None for an intent of the session."""
         if isinstance(intent, Leave):
             self._answers.put_nowait(intent)
-            return answered(Accepted())
-        if self._early is not None:  # its state may be on the screen already, so the intent is meant for it
-            self._early.append(submission(intent))
-            return self._early[-1].outcome
+            return Accepted()
+        if self._opening:  # its state may be on the screen already, so the intent is meant for it
+            return None
         if not isinstance(intent, AnswerQuestion):
-            return answered(Refused("the session is not open yet"))
+            return Refused("the session is not open yet")
         if self._question is None or self._question.key != intent.question:
-            return answered(Refused("that is not asked any more"))
+            return Refused("that is not asked any more")
         self._question = None
         self._answers.put_nowait(intent)
-        return answered(Accepted())
+        return Accepted()
 
     async def run(self) -> SessionEnd:
         """Ask, open the session and run it; publish and raise the `WorkbenchError` that prevents it."""
+        session = None
         try:
             session = await self._open()
         except WorkbenchError as error:
@@ -90,16 +82,13 @@ class Preflight:
             self._publisher.end("the workbench could not be opened")
             raise
         finally:
-            self._ended = self._session is None
-            if self._ended:
-                for submitted in self._early or ():
-                    submitted.answer(Refused(ENDED))
+            if session is None:
+                self._intents.close()
         if session is None:
             return SessionEnd()
-        for submitted in self._early or ():
-            forward(session.submit(submitted.intent), submitted)
+        self._intents.answer_at_once = lambda _: None
         while not self._answers.empty():  # the user may have left while the session was being opened
-            session.submit(self._answers.get_nowait())
+            self.submit(self._answers.get_nowait())
         return await session.run()
 
     async def _open(self) -> OpenedSession | None:
@@ -114,9 +103,8 @@ class Preflight:
             self._publisher.end("")
             return None
         self._publisher.show_activity("opening the session")
-        self._early = []
-        self._session = await repo.open(self._publisher, trusted=trusted)
-        return self._session
+        self._opening = True
+        return await repo.open(self._publisher, self._intents, trusted=trusted)
 
     async def _set_up(self, setup: Setup) -> str | None:
         """Ask whether to write what is missing, and to use the model that was found; return the farewell of who left.

@@ -24,10 +24,10 @@ from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import Ask, AwaitGo, AwaitRetry, Decide, Idle, Move, ReviewChange, RunHook, next_move
 from agent_workbench.engine.knowledge.offers import offer_put_aside
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.engine.runtime.intent_queue import answered
 from agent_workbench.engine.runtime.publisher import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.submission import answered
-from agent_workbench.engine.session.intents.gate import record_pending
+from agent_workbench.engine.session.inbox import record_pending
 from agent_workbench.engine.session.outcomes import exit_code_of, outcome_of, sum_up, taken_outcome, trouble_event
 from agent_workbench.engine.task.task_start import read_again, read_plan, start_task
 

@@ -96,9 +96,13 @@ class GateBar(GateText):
         self.remark_on(remark)
 
     def action_approve(self) -> None:
-        """Approve the proposal if all of it was on screen long enough; else say what is missing."""
-        if (waiting := self._answerable(GateAct.APPROVE)) is None:
-            return
+        waiting = self._answerable(GateAct.APPROVE)
+        if waiting is not None and self._may_approve(waiting):
+            self._answer(waiting, self.approval.intent(waiting))
+
+    def _may_approve(self, waiting: Waiting) -> bool:
+        """Return True if all was on screen long enough, and special paths are confirmed; else say what is missing."""
+        taking = self.approval.taking(waiting)
         if not self.has_focus:
             self.remark_on(f"the gate is not focused: {self._gate_key}, then again")
         elif not self._is_ready(waiting):
@@ -106,19 +110,14 @@ class GateBar(GateText):
         elif self._unseen:
             self._readiness.begin_again()
             self.post_message(self.MoreWanted())
-        else:
-            self._approve(waiting)
-
-    def _approve(self, waiting: Waiting) -> None:
-        """Approve the proposal or the selected part of it; special paths are confirmed by a second press."""
-        taking = self.approval.taking(waiting)
-        if taking is not None and not taking.taken:
+        elif taking is not None and not taking.taken:
             self.remark_on(f"nothing would be taken: {self._keymap.first(Scope.GATE, GateAct.REJECT)} rejects it")
         elif self.approval.ask(waiting):
             self._readiness.begin_again()
             self.refresh()
         else:
-            self._answer(waiting, self.approval.intent(waiting))
+            return True
+        return False
 
     def action_reject(self) -> None:
         if waiting := self._answerable(GateAct.REJECT):

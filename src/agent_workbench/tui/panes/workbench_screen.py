@@ -102,12 +102,6 @@ class WorkbenchScreen(SelectableScreen[None]):
         self.panes.arrange()
         self.call_after_refresh(self.post_message, self.Ready())
 
-    def show(self, update: SessionUpdate) -> None:
-        """Show an update in every part of the screen."""
-        if not self.query(StepsPane):  # an update that comes while the app ends finds the panes removed
-            return
-        self.updates.show(update)
-
     @property
     def bar(self) -> Bar:
         """The bar at the bottom."""
@@ -245,8 +239,10 @@ class PaneUpdates:
         return bool(self._waiting)
 
     def show(self, update: SessionUpdate) -> None:
-        """Show an update in every pane and bar."""
+        """Show an update in every pane and bar; one that comes while the app ends finds the panes removed."""
         screen, before = self._screen, self.newest
+        if not screen.query(StepsPane):
+            return
         self.newest = update
         begins = update.state.at_work and not (before and before.state.at_work)
         opens_chat = update.state.chat is not None and not (before and before.state.chat)

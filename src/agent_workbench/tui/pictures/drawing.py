@@ -79,7 +79,7 @@ class DrawingApp(App[None]):
         return drawn.result()
 
     async def _draw(self, update: SessionUpdate) -> Lines:
-        self.workbench.show(update)
+        self.workbench.updates.show(update)
         before: Lines = ()
         for _ in range(MOST_ROUNDS):
             await self._settle()

@@ -30,7 +30,7 @@ class Tabs:
     Once the app is ending, no stack of screens is added or removed: Textual goes through them to close them.
     """
 
-    def __init__(self, app: "SessionApp[SessionUpdate]", show: Callable[[SessionTab], Awaitable[None]]) -> None:
+    def __init__(self, app: "SessionApp[SessionUpdate]", show: Callable[[SessionTab.Updated], Awaitable[None]]) -> None:
         self._app = app
         self._show = show
         self._all: list[SessionTab] = []
@@ -137,7 +137,7 @@ class Tabs:
         await self._app.switch_mode(tab.mode)
         tab.workbench.shown_again()
         self.show_strip()
-        await self._show(tab)
+        await self._show(SessionTab.Updated(tab))
 
     async def go(self, by: int) -> None:
         """Go to the tab `by` places on, around the end."""

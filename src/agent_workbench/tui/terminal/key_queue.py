@@ -22,7 +22,7 @@ MOST_LOOKS = 50
 
 
 class KeyQueueApp(App[Result]):
-    """App that handles a key or paste only after the previous key took effect.
+    """App that handles a key or paste only after the previous key took effect, and none while it `holds_keys`.
 
     Textual sends fast keys to the widget that has the focus when they are read. After a quick `:add`, the `a` would
     approve a proposal, because the input that `:` opens is not focused yet.
@@ -43,6 +43,8 @@ class KeyQueueApp(App[Result]):
 
     def __init__(self, driver_class: type[Driver] | None = None) -> None:
         super().__init__(driver_class)
+        self.holds_keys = False
+        """True while keys are kept until `release_keys`, with their times; clicks have nothing to hit then."""
         self._ahead: deque[events.Key | events.Paste] = deque()
         self._given: events.Event | None = None
         self._awaited: KeyQueueApp.Followed | None = None
@@ -59,20 +61,23 @@ class KeyQueueApp(App[Result]):
             if event is self._given:
                 self._follow(ROUNDS - 1)
         elif not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
-            await super().on_event(event)
+            if not self.holds_keys or not isinstance(event, events.InputEvent):
+                await super().on_event(event)
+        elif self.holds_keys or self._awaited is not None:
+            self._read_seconds = monotonic()
+            self._ahead.append(event)
         else:
             self._read_seconds = monotonic()
-            if self._awaited is None:
-                await self._give(event)
-            else:
-                self._ahead.append(event)
+            self._given = event
+            way = self.focused or self.screen
+            await super().on_event(event)
+            self._follow(ROUNDS, way)
+            self._look_soon(event)
 
-    async def _give(self, event: events.Key | events.Paste) -> None:
-        self._given = event
-        way = self.focused or self.screen
-        await super().on_event(event)
-        self._follow(ROUNDS, way)
-        self._look_soon(event)
+    async def release_keys(self) -> None:
+        """Handle the keys that were kept, and all that follow."""
+        self.holds_keys = False
+        await self._go_on()
 
     def _follow(self, rounds: int, way: Widget | None = None) -> None:
         """Send the marker after the key, or after the messages that it led to."""
@@ -104,4 +109,4 @@ class KeyQueueApp(App[Result]):
     async def _go_on(self) -> None:
         self._given = self._awaited = self._way = None
         if self._ahead:
-            await self._give(self._ahead.popleft())
+            await self.on_event(self._ahead.popleft())

@@ -7,6 +7,7 @@ from agent_workbench.core.events import (
     RetryAsked,
 )
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.intents import (
     AbortTask,
     ApproveProposal,
@@ -34,7 +35,6 @@ from agent_workbench.core.intents import (
     PauseTask,
     PinChunk,
     PreviewPrompt,
-    RecordDecision,
     RejectProposal,
     RetryTrouble,
     SayToModel,
@@ -62,18 +62,20 @@ from agent_workbench.core.intents.plan import (
     OpenPlan,
     ProposePlan,
 )
-from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict
+from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.session_state import ENDED, Phase
+from agent_workbench.core.state.session_state import ENDED, Phase, SessionState
 from agent_workbench.engine.approval.mode_change import change_mode, change_rules
-from agent_workbench.engine.approval.proposals import decide, propose_merge
+from agent_workbench.engine.approval.partial_approval import take_part
+from agent_workbench.engine.approval.proposals import choose_method, decide, propose_merge, replace_proposal
 from agent_workbench.engine.chat.chat_intents import STOPPED
+from agent_workbench.engine.knowledge.offers import edit_notes
+from agent_workbench.engine.planning.plan_proposal import edit_plan
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.completion import complete_code
 from agent_workbench.engine.session.intents.consult import ask_consultant
 from agent_workbench.engine.session.intents.context import NO_TASK, handle_context, preview_prompt
-from agent_workbench.engine.session.intents.gate import answer_proposal, answerable, record_decision
 from agent_workbench.engine.session.intents.note import find_notes, handle_notes
 from agent_workbench.engine.session.intents.plan import handle_plan
 from agent_workbench.engine.session.intents.stop import handle_stop
@@ -82,6 +84,7 @@ from agent_workbench.engine.task.skill_choice import takable_skills
 from agent_workbench.engine.task.task_draft import draft_task, expand_words, list_prompts
 from agent_workbench.engine.task.undo import ask_undo
 
+GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal | ChooseMergeMethod
 Question = (
     ListPastActions
     | ListSkills
@@ -101,8 +104,6 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
     match intent:
         case ApproveProposal() | RejectProposal() | SkipProposal() | EditProposal() | ChooseMergeMethod():
             return await answer_proposal(session, intent)
-        case RecordDecision():
-            return await record_decision(session, intent.decision)
         case OfferNotes() | EditNote():
             return await handle_notes(session, intent)
         case MergeTask():
@@ -135,6 +136,58 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return await handle_context(session, intent)
         case _:
             return Refused("that does not fit what is going on now")
+
+
+def answerable(state: SessionState) -> Proposal | None:
+    """Return the proposal that can be answered now; none can while a diff is taken back."""
+    run = state.run
+    return None if run is not None and run.undoing is not None else state.waiting
+
+
+async def answer_proposal(
+    session: SessionContext, intent: GateIntent, decision: InboxDecision | None = None
+) -> Outcome:
+    """Decide or replace the waiting proposal; `decision` is the one of the inbox that the answer came with, if any.
+
+    It says who decides; else that is the person of the session.
+    """
+    waiting = answerable(session.state)
+    by = session.person if decision is None else decision.by
+    if waiting is None or waiting.id != intent.proposal:
+        return Refused("that proposal no longer waits, so your answer was not recorded; look at what waits now")
+    match intent:
+        case ApproveProposal() if intent.shown_sha != shown_sha(waiting):
+            return Refused("the proposal changed after it was shown; look again")
+        case ApproveProposal() if waiting.plan is not None and not waiting.plan.taken:
+            return Refused("no task of the plan is taken: take one, or skip the plan")
+        case ApproveProposal() if intent.left:
+            return await take_part(session, waiting, intent, decision)
+        case ApproveProposal():
+            await decide(session, waiting, Verdict.APPROVE, by, decision=decision)
+        case RejectProposal() | SkipProposal() if _is_needed(session, waiting, intent):
+            return Refused("there is no room without a summary: approve this one, edit it, or abort the task")
+        case RejectProposal():
+            await decide(session, waiting, Verdict.REJECT, by, intent.reason, decision=decision)
+        case SkipProposal():
+            await decide(session, waiting, Verdict.SKIP, by, decision=decision)
+        case EditProposal() if waiting.plan is not None:
+            await edit_plan(session, waiting, intent.text)
+        case EditProposal() if waiting.tool == OFFER_NOTES:
+            await edit_notes(session, waiting, intent.text)
+        case EditProposal():
+            await replace_proposal(session, waiting, intent.text, "edited", Author.USER)
+        case ChooseMergeMethod() if intent.method not in waiting.methods:
+            return Refused(f"this cannot be merged by {intent.method}")
+        case ChooseMergeMethod():
+            await choose_method(session, waiting, intent.method)
+    return Accepted()
+
+
+def _is_needed(session: SessionContext, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:
+    """Return True if the task cannot continue without the pending summary, which the workbench wrote itself."""
+    if waiting.kind is not Permission.SUMMARY or not waiting.fallback:
+        return False
+    return not (session.run.compaction_asked and isinstance(intent, SkipProposal))
 
 
 async def look_up(session: SessionContext, question: Question) -> Outcome:

@@ -1,26 +1,56 @@
-"""Queue of the intents of a session: each waits for its turn, and each is answered."""
+"""Intents on their way to a session: each waits in a queue for its turn, and each is answered."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
 
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.intents.outcomes import Outcome, Refused
-from agent_workbench.engine.runtime.submission import Submission, answered, submission
 
 ENDED = "the session has ended"
 
 
-class IntentQueue:
-    """Intents in the order in which they were submitted."""
+class Submission(Struct, frozen=True):
+    """An intent and the future outcome of it."""
 
-    def __init__(self) -> None:
+    intent: Intent
+    outcome: asyncio.Future[Outcome]
+
+    def answer(self, outcome: Outcome) -> None:
+        """Give the sender the outcome, unless they have one or stopped waiting."""
+        if not self.outcome.done():
+            self.outcome.set_result(outcome)
+
+
+def submission(intent: Intent) -> Submission:
+    """Return an intent whose outcome is not known yet."""
+    return Submission(intent, asyncio.get_running_loop().create_future())
+
+
+def answered(outcome: Outcome) -> Awaitable[Outcome]:
+    """Return an outcome that is known already, to be awaited like any other."""
+    found: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    found.set_result(outcome)
+    return found
+
+
+class IntentQueue:
+    """Intents of a session in the order in which they were submitted.
+
+    `answer_at_once` is asked first for the outcome of each; None: the intent waits.
+    """
+
+    def __init__(self, answer_at_once: Callable[[Intent], Outcome | None] = lambda _: None) -> None:
+        self.answer_at_once = answer_at_once
         self._waiting: asyncio.Queue[Submission] = asyncio.Queue()
         self._closed = False
 
     def submit(self, intent: Intent) -> Awaitable[Outcome]:
         """Queue an intent and return its outcome; refuse it once the queue is closed."""
-        if self._closed:
-            return answered(Refused(ENDED))
+        outcome = Refused(ENDED) if self._closed else self.answer_at_once(intent)
+        if outcome is not None:
+            return answered(outcome)
         submitted = submission(intent)
         self._waiting.put_nowait(submitted)
         return submitted.outcome

@@ -1,81 +1,27 @@
-"""Answers to the waiting proposal: from the session's own screen, and from the inbox."""
+"""Decisions of the inbox, made in other processes: each is recorded if it is about exactly what waits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 from agent_workbench.core.errors import WorkbenchError, error_text
-from agent_workbench.core.events import Author
 from agent_workbench.core.inbox import EXPIRED, InboxDecision, Reference, reference_to, refusal
 from agent_workbench.core.intents import (
     ApproveProposal,
-    ChooseMergeMethod,
-    EditProposal,
     RecordDecision,
     RejectProposal,
     SkipProposal,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.proposals import OFFER_NOTES, USER, Proposal, Verdict, shown_sha
-from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.proposals import USER, Proposal, Verdict, shown_sha
 from agent_workbench.core.text.amounts import quoted
-from agent_workbench.engine.approval.partial_approval import take_part
-from agent_workbench.engine.approval.proposals import choose_method, decide, replace_proposal
-from agent_workbench.engine.knowledge.offers import edit_notes
-from agent_workbench.engine.planning.plan_proposal import edit_plan
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.session.intents import GateIntent, answer_proposal, answerable
 
-GateIntent = ApproveProposal | RejectProposal | SkipProposal | EditProposal | ChooseMergeMethod
 VERDICTS = frozenset({Verdict.APPROVE, Verdict.REJECT, Verdict.SKIP})
 """Verdicts that the inbox accepts; a task is aborted on its own screen only."""
 
 _TELL_SECONDS = 1.0
-
-
-def answerable(state: SessionState) -> Proposal | None:
-    """Return the proposal that can be answered now; none can while a diff is taken back."""
-    run = state.run
-    return None if run is not None and run.undoing is not None else state.waiting
-
-
-async def answer_proposal(
-    session: SessionContext, intent: GateIntent, decision: InboxDecision | None = None
-) -> Outcome:
-    """Decide or replace the waiting proposal; `decision` is the one of the inbox that the answer came with, if any.
-
-    It says who decides; else that is the person of the session.
-    """
-    waiting = answerable(session.state)
-    by = session.person if decision is None else decision.by
-    if waiting is None or waiting.id != intent.proposal:
-        return Refused("that proposal no longer waits, so your answer was not recorded; look at what waits now")
-    match intent:
-        case ApproveProposal() if intent.shown_sha != shown_sha(waiting):
-            return Refused("the proposal changed after it was shown; look again")
-        case ApproveProposal() if waiting.plan is not None and not waiting.plan.taken:
-            return Refused("no task of the plan is taken: take one, or skip the plan")
-        case ApproveProposal() if intent.left:
-            return await take_part(session, waiting, intent, decision)
-        case ApproveProposal():
-            await decide(session, waiting, Verdict.APPROVE, by, decision=decision)
-        case RejectProposal() | SkipProposal() if _is_needed(session, waiting, intent):
-            return Refused("there is no room without a summary: approve this one, edit it, or abort the task")
-        case RejectProposal():
-            await decide(session, waiting, Verdict.REJECT, by, intent.reason, decision=decision)
-        case SkipProposal():
-            await decide(session, waiting, Verdict.SKIP, by, decision=decision)
-        case EditProposal() if waiting.plan is not None:
-            await edit_plan(session, waiting, intent.text)
-        case EditProposal() if waiting.tool == OFFER_NOTES:
-            await edit_notes(session, waiting, intent.text)
-        case EditProposal():
-            await replace_proposal(session, waiting, intent.text, "edited", Author.USER)
-        case ChooseMergeMethod() if intent.method not in waiting.methods:
-            return Refused(f"this cannot be merged by {intent.method}")
-        case ChooseMergeMethod():
-            await choose_method(session, waiting, intent.method)
-    return Accepted()
 
 
 async def record_decision(session: SessionContext, decision: InboxDecision) -> Outcome:
@@ -164,10 +110,3 @@ def _intent(decision: InboxDecision, waiting: Proposal) -> GateIntent:
 
 def _refused(decision: InboxDecision, why: str) -> Refused:
     return Refused(f"the decision by {decision.made_by} at {decision.made_at} does not count: {why}")
-
-
-def _is_needed(session: SessionContext, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:
-    """Return True if the task cannot continue without the pending summary, which the workbench wrote itself."""
-    if waiting.kind is not Permission.SUMMARY or not waiting.fallback:
-        return False
-    return not (session.run.compaction_asked and isinstance(intent, SkipProposal))
