@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.events import ActionDecided, ActionProposed, Event, ProposalReplaced
+from agent_workbench.core.events import ActionDecided, ActionProposed, Event, ProposalReplaced, Recorded
 from agent_workbench.core.events.plan import Author
 from agent_workbench.core.history.mode_approvals import PastActions, session_actions, would_be_allowed
 from agent_workbench.core.ids import ProposalId, SessionId
@@ -275,7 +275,10 @@ def test_a_rule_is_tried_on_what_was_decided_as_it_was_in_the_end() -> None:
         ActionDecided(other.id, Verdict.APPROVE, "user"),
         ActionProposed(open_),
     )
-    actions = session_actions(SESSION, events, Permission.COMMAND)
+    recorded = tuple(Recorded(seq, "", event) for seq, event in enumerate(events))
+    actions = session_actions(SESSION, recorded, Permission.COMMAND)
     assert [each.proposal.text for each in actions] == ["ls", "make test"]
     (passed,) = would_be_allowed(Rule(Permission.COMMAND, program="make"), PastActions(actions, 1))
     assert (passed.proposal.text, passed.verdict) == ("make test", Verdict.REJECT)
+    # What a fork copied was decided in its parent.
+    assert [each.proposal.text for each in session_actions(SESSION, recorded, Permission.COMMAND, 2)] == ["ls"]

@@ -10,7 +10,7 @@ from agent_workbench.adapters.journal.line_format import decode_line, peek_kind
 from agent_workbench.adapters.journal.reader import read_lines
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.core.errors import JournalError, StorageError
-from agent_workbench.core.events import ActionDecided, Event, ModelAnswered, Recorded
+from agent_workbench.core.events import Event, ModelAnswered, Recorded
 from agent_workbench.core.events.codec import MAX_DEPTH, decode_event
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions, session_actions
 from agent_workbench.core.ids import SessionId
@@ -42,7 +42,8 @@ def past_actions(sessions_dir: Path, kind: Permission) -> PastActions:
             continue
         read += sum(map(len, lines))
         sessions += 1
-        found += session_actions(SessionId(directory.name), _actions(lines, copied_events(lines, names)), kind)
+        events, copied = tuple(decoded_events(lines, _WANTED)), copied_events(lines, names)
+        found += session_actions(SessionId(directory.name), events, kind, copied)
     return PastActions(tuple(found[:MOST_ACTIONS]), sessions, sessions == len(folders) and len(found) <= MOST_ACTIONS)
 
 
@@ -84,13 +85,6 @@ def copied_events(lines: Sequence[bytes], sessions: Collection[str]) -> int:
         return -1
     seq = body.get("parent_seq")
     return seq if body.get("parent") in sessions and isinstance(seq, int) else -1
-
-
-def _actions(lines: Sequence[bytes], copied: int) -> Iterator[Event]:
-    """Yield proposals and decisions, but no decision up to event `copied`: its own session has it."""
-    for each in decoded_events(lines, _WANTED):
-        if not isinstance(each.event, ActionDecided) or each.seq > copied:
-            yield each.event
 
 
 def decoded_events(lines: Iterable[bytes], kinds: Collection[str]) -> Iterator[Recorded]:

@@ -6,14 +6,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckResult
-from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnswered, ProposalReplaced, Recorded
+from agent_workbench.core.events import ModelAnswered, Recorded
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.ids import ProposalId, SessionId, TaskId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import UNASKED, Proposal, Verdict
+from agent_workbench.core.proposals import UNASKED, Verdict
 from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.steps import decisions_of
 
 
 class RunFigures(Struct, frozen=True):
@@ -146,8 +147,8 @@ def _side(state: SessionState, run: TaskRun | None, before: SessionState) -> Com
 
 def _amounts(run: TaskRun) -> RunFigures:
     answers = [each.event for each in run.history if isinstance(each.event, ModelAnswered)]
-    verdicts = list(_verdicts(run))
-    approved = [proposal for proposal, verdict in verdicts if verdict is Verdict.APPROVE]
+    decided = [each for each in decisions_of(run.history) if each.event.by != UNASKED]
+    approved = [each.proposal for each in decided if each.event.verdict is Verdict.APPROVE]
     return RunFigures(
         steps=run.step,
         answers=len(answers),
@@ -157,21 +158,6 @@ def _amounts(run: TaskRun) -> RunFigures:
         seconds=run.working_seconds,
         dollars=run.dollars,
         approved=len(approved),
-        rejected=sum(verdict is Verdict.REJECT for _, verdict in verdicts),
+        rejected=sum(each.event.verdict is Verdict.REJECT for each in decided),
         by_hunk=sum(bool(proposal.hunks) for proposal in approved if proposal is not None),
     )
-
-
-def _verdicts(run: TaskRun) -> list[tuple[Proposal | None, Verdict]]:
-    """Return all decided proposals with their verdicts, without those that only read."""
-    proposed: dict[ProposalId, Proposal] = {}
-    found: list[tuple[Proposal | None, Verdict]] = []
-    for recorded in run.history:
-        match recorded.event:
-            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
-                proposed[proposal.id] = proposal
-            case ActionDecided(proposal_id=name, verdict=verdict, by=by) if by != UNASKED:
-                found.append((proposed.get(name), verdict))
-            case _:
-                continue
-    return found

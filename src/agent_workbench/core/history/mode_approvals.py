@@ -1,24 +1,18 @@
 """Past actions of sessions, on which a rule can be tried, and approvals by the mode in force."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.events import (
-    ActionDecided,
-    ActionProposed,
-    Event,
-    ModeChanged,
-    ProposalReplaced,
-    SessionConfigured,
-)
-from agent_workbench.core.ids import ProposalId, SessionId
+from agent_workbench.core.events import ModeChanged, Recorded, SessionConfigured
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.rules.matching import rule_allows
 from agent_workbench.core.rules.modes import decided_in
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.steps import decisions_of, newest_steps
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 LINE_CHARS = 200
@@ -27,19 +21,12 @@ LINE_CHARS = 200
 def mode_approvals(state: SessionState) -> tuple[str, ...]:
     """Return what the mode approved, one line for each proposal, oldest first."""
     by, approved = decided_in(state.mode.mode), list[str]()
-    runs = (*state.past, state.run) if state.run is not None else state.past
-    for run in runs:
-        proposals: dict[ProposalId, Proposal] = {}
-        for recorded in run.history:
-            match recorded.event:
-                case ActionProposed() | ProposalReplaced():
-                    proposals[recorded.event.proposal.id] = recorded.event.proposal
-                case ModeChanged() | SessionConfigured():
-                    approved.clear()
-                case ActionDecided(by=decider, proposal_id=proposal) if decider == by and proposal in proposals:
-                    approved.append(_line(proposals[proposal]))
-                case _:
-                    pass
+    for run in (*state.past, state.run) if state.run is not None else state.past:
+        entered = (each.seq for each in run.history if isinstance(each.event, ModeChanged | SessionConfigured))
+        if (since := max(entered, default=-1)) >= 0:
+            approved.clear()
+        decided = (each for each in decisions_of(run.history) if each.seq > since and each.event.by == by)
+        approved += (_line(each.proposal) for each in decided if each.proposal is not None)
     return tuple(approved)
 
 
@@ -71,16 +58,16 @@ class PastActions(Struct, frozen=True):
     complete: bool = True
 
 
-def session_actions(session: SessionId, events: Iterable[Event], kind: Permission) -> tuple[PastAction, ...]:
-    """Return the decided proposals of a kind in a session, newest first; edited ones in their final form."""
-    found: dict[ProposalId, PastAction] = {}
-    for event in events:
-        match event:
-            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal) if proposal.kind is kind:
-                found[proposal.id] = PastAction(session, replace(proposal, diff=""))
-            case ActionDecided(proposal_id=name) if name in found:
-                found[name] = replace(found[name], verdict=event.verdict, by=event.by)
-    return tuple(each for each in reversed(found.values()) if each.verdict is not None)
+def session_actions(
+    session: SessionId, events: Sequence[Recorded], kind: Permission, copied: int = -1
+) -> tuple[PastAction, ...]:
+    """Return the proposals of a kind that were decided after event `copied`, newest first, as they were decided."""
+    steps = ((step.proposal, step.decision) for step in newest_steps(events) if step.proposal.kind is kind)
+    return tuple(
+        PastAction(session, replace(proposal, diff=""), decision.event.verdict, decision.event.by)
+        for proposal, decision in steps
+        if decision is not None and decision.seq > copied
+    )
 
 
 def would_be_allowed(rule: Rule, past: PastActions) -> tuple[PastAction, ...]:

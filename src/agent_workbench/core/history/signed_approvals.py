@@ -1,50 +1,41 @@
 """Signed claims of other machines about a journal: its heads, and the decisions of their persons."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded, SessionStarted
-from agent_workbench.core.ids import ProposalId, SessionId
+from agent_workbench.core.events import ActionDecided, Recorded, SessionStarted
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxDecision, reference_to
 from agent_workbench.core.inbox.signed_decisions import read_decision
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.signed import SignedPurpose, SignedText, signed_message
+from agent_workbench.core.state.steps import decisions_of
 
 
 def signed_decisions(events: Iterable[Recorded]) -> tuple[tuple[ActionDecided, SignedText], ...]:
     """Return the decisions that a person signed on another machine."""
-    found = (each.event for each in events)
-    return tuple((each, each.signed) for each in found if isinstance(each, ActionDecided) and each.signed is not None)
+    found = (each.event for each in decisions_of(events))
+    return tuple((each, each.signed) for each in found if each.signed is not None)
 
 
-def contradictions(session: SessionId, events: Iterable[Recorded]) -> Mapping[int, str]:
+def contradictions(session: SessionId, events: Sequence[Recorded]) -> Mapping[int, str]:
     """Return the numbers of the events that record another decision than the text that was signed, with the reason.
 
     What a fork copied from its parent was decided in the parent, or in a parent of that.
     """
     found: dict[int, str] = {}
-    versions: dict[ProposalId, list[Proposal]] = {}
-    copied = -1
-    for recorded in events:
-        match recorded.event:
-            case SessionStarted(parent_seq=int(parent_seq)):
-                copied = parent_seq
-            case ActionProposed(proposal=proposal):
-                versions[proposal.id] = [proposal]
-            case ProposalReplaced(proposal=proposal):
-                versions.setdefault(proposal.id, []).append(proposal)
-            case ActionDecided(signed=SignedText(text=text)) as event:
-                known = versions.get(event.proposal_id, [])
-                why = _contradiction(session if recorded.seq > copied else None, known, event, text)
-                if why:
-                    found[recorded.seq] = f"event {recorded.seq}: the decision on {event.proposal_id} {why}"
-            case _:
-                continue
+    starts = (each.event.parent_seq for each in events if isinstance(each.event, SessionStarted))
+    copied = next((seq for seq in starts if seq is not None), -1)
+    for each in decisions_of(events):
+        if each.event.signed is not None:
+            own = session if each.seq > copied else None
+            if why := _contradiction(own, each.versions, each.event, each.event.signed.text):
+                found[each.seq] = f"event {each.seq}: the decision on {each.event.proposal_id} {why}"
     return found
 
 
-def _contradiction(session: SessionId | None, versions: list[Proposal], event: ActionDecided, text: str) -> str:
+def _contradiction(session: SessionId | None, versions: Sequence[Proposal], event: ActionDecided, text: str) -> str:
     decision = read_decision(text)
     if isinstance(decision, str):
         return f"is not the one that was signed: {decision}"

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError, UsageError
-from agent_workbench.core.events import ActionDecided, ActionProposed, OfferedNote, ProposalReplaced, Recorded
-from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.events import ActionDecided, OfferedNote, Recorded
 from agent_workbench.core.knowledge.note_text import compose_note
 from agent_workbench.core.knowledge.notes import note_name
 from agent_workbench.core.patch.values import LineKind
 from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import HunkVerdict, Proposal, Verdict, hunk_location, is_person, left_out_hunks
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.steps import decisions_of
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 NO_REASON = "no reason given"
@@ -55,17 +55,9 @@ def _text(reason: str, found: Sequence[Rejection], task: Task) -> str:
 
 
 def _rejections(history: Sequence[Recorded]) -> Iterator[Rejection]:
-    proposed: dict[ProposalId, Proposal] = {}
-    newest: dict[ProposalId, Proposal] = {}
-    for event in (each.event for each in history):
-        match event:
-            case ActionProposed(proposal=proposal):
-                proposed[proposal.id] = newest[proposal.id] = proposal
-            case ProposalReplaced(proposal=proposal):
-                newest[proposal.id] = proposal
-            case ActionDecided(by=by) if is_person(by) and event.proposal_id in newest:
-                first, last = proposed.get(event.proposal_id, newest[event.proposal_id]), newest[event.proposal_id]
-                yield from _of_decision(event, first, last)
+    for each in decisions_of(history):
+        if is_person(each.event.by) and each.versions:
+            yield from _of_decision(each.event, each.versions[0], each.versions[-1])
 
 
 def _of_decision(event: ActionDecided, first: Proposal, last: Proposal) -> Iterator[Rejection]:

@@ -10,32 +10,19 @@ from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import (
     FAILING_FIRST,
-    ActionDecided,
-    ActionProposed,
-    PatchApplied,
-    ProposalReplaced,
     Recorded,
-    StepUndone,
     TestsFinished,
 )
-from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.plan.task_words import asks_for_test
 from agent_workbench.core.proposals import Proposal, is_person
 from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.project_commands import is_part_of
 from agent_workbench.core.rules.foreign_tasks import is_foreign
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.steps import Step, newest_steps
 
 # Tests within a source file: Python, doctest, Rust, JavaScript, Go and Java.
 _TEST_LINE = re.compile(r"\s*(?:(?:async )?def test_|class Test|>>> |#\[test\]|(?:it|test)\(|func Test|@Test\b)")
-
-
-class AppliedDiff(Struct, frozen=True):
-    """A diff in effect, the tree of all approved content up to it, and who approved it: `by` of its decision."""
-
-    proposal: Proposal
-    tree: str
-    by: str = ""
 
 
 class LastAppliedDiff(Struct, frozen=True):
@@ -45,25 +32,9 @@ class LastAppliedDiff(Struct, frozen=True):
     before: str
 
 
-def applied_diffs(history: Sequence[Recorded]) -> Iterator[AppliedDiff]:
-    """Yield the diffs in effect, newest first; `history` is read lazily, from its end."""
-    undone: set[ProposalId] = set()
-    applied: PatchApplied | None = None
-    by = ""
-    for recorded in reversed(history):
-        match recorded.event:
-            case StepUndone(proposal_id=proposal):
-                undone.add(proposal)
-            case PatchApplied() as event if event.proposal_id not in undone:
-                applied, by = event, ""
-            case ActionDecided() as event if applied is not None and event.proposal_id == applied.proposal_id:
-                by = by or event.by
-            case ActionProposed(proposal=proposed) | ProposalReplaced(proposal=proposed):
-                if applied is not None and proposed.id == applied.proposal_id:
-                    yield AppliedDiff(proposed, applied.tree, by)
-                    applied = None
-            case _:
-                continue
+def applied_diffs(history: Sequence[Recorded]) -> Iterator[Step]:
+    """Yield the steps whose diffs are in effect, newest first; `history` is read lazily, from its end."""
+    return (step for step in newest_steps(history) if step.applied is not None and step.undone is None)
 
 
 def last_applied_diff(run: TaskRun) -> LastAppliedDiff | None:

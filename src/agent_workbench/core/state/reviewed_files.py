@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.events import Recorded
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.values import FileChange, FileContent, FilePatch, Patch
 from agent_workbench.core.proposals import Verdict, is_person
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
+from agent_workbench.core.state.steps import newest_steps
 
 
 def reviewed_paths(history: Sequence[Recorded], changes: Sequence[FileChange]) -> tuple[str, ...]:
@@ -37,18 +38,9 @@ def reviewed_paths(history: Sequence[Recorded], changes: Sequence[FileChange]) -
 
 def commit_approved_by_user(history: Sequence[Recorded]) -> bool:
     """Return True if the user approved the task's commit: its whole diff was before them, folded or not."""
-    decision: ActionDecided | None = None
-    for recorded in reversed(history):
-        match recorded.event:
-            case ActionDecided() as event:
-                decision = event
-            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal) if (
-                proposal.kind is Permission.COMMIT and decision is not None and decision.proposal_id == proposal.id
-            ):
-                return decision.verdict is Verdict.APPROVE and is_person(decision.by)
-            case _:
-                continue
-    return False
+    commits = (step.decision for step in newest_steps(history) if step.proposal.kind is Permission.COMMIT)
+    newest = next(filter(None, commits), None)
+    return newest is not None and newest.event.verdict is Verdict.APPROVE and is_person(newest.event.by)
 
 
 def _apply(file: FilePatch, contents: dict[str, FileContent | None]) -> bool:

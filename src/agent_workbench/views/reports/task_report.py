@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from agent_workbench.core.checks.results import CheckResult
-from agent_workbench.core.events import ActionDecided, ActionProposed, ModelAnswered, ProposalReplaced, StepUndone
+from agent_workbench.core.events import ModelAnswered, StepUndone
 from agent_workbench.core.events.log_lines import describe
-from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.proposals import POLICY, Proposal, Verdict
+from agent_workbench.core.proposals import POLICY, Verdict
 from agent_workbench.core.repo.workspace import FileStat, MergeOutcome
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import decisions_of
 from agent_workbench.views.transcript.answer_parts import split_answer
 
 OUTSIDE = "outside of the session"
@@ -92,13 +92,6 @@ def _undone(run: TaskRun) -> Iterator[UndoneChange]:
 
 
 def _decisions(run: TaskRun) -> Iterator[GateDecision]:
-    proposed: dict[ProposalId, Proposal] = {}
-    for recorded in run.history:
-        match recorded.event:
-            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
-                proposed[proposal.id] = proposal
-            case ActionDecided(proposal_id=name, verdict=verdict, by=by, reason=reason):
-                what = describe(proposed[name]) if name in proposed else name
-                yield GateDecision(recorded.seq, what, verdict, by, reason)
-            case _:
-                continue
+    for each in decisions_of(run.history):
+        what = describe(each.proposal) if each.proposal is not None else each.event.proposal_id
+        yield GateDecision(each.seq, what, each.event.verdict, each.event.by, each.event.reason)
