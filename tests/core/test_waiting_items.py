@@ -37,7 +37,7 @@ def proposal(kind: Permission, tool: str = "tool", **fields: object) -> Proposal
 
 def waiting(*events: Event) -> tuple[InboxItem, SessionState]:
     session = ScriptedSession(*events)
-    item = waiting_item(session.newest.state, reversed(session.recorded), "")
+    item = waiting_item(session.newest.state, session.recorded, "")
     assert item is not None
     return item, session.newest.state
 

@@ -4,19 +4,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from agent_workbench.core.dispatch.preparation import PlanApproval
 from agent_workbench.core.errors import JournalError, UsageError
-from agent_workbench.core.events import (
-    ActionDecided,
-    ActionFinished,
-    ActionProposed,
-    ActionResult,
-    ProposalReplaced,
-    Recorded,
-    SessionResumed,
-    SessionStarted,
-)
+from agent_workbench.core.events import ActionDecided, ActionResult, Recorded, SessionResumed, SessionStarted
 from agent_workbench.core.history.signed_approvals import contradictions
 from agent_workbench.core.history.summaries import SessionSummary
-from agent_workbench.core.ids import ProposalId, SessionId, TaskId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox.signed_decisions import decision_message
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import Estimate
@@ -24,6 +15,7 @@ from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.stores import SessionStore
 from agent_workbench.core.proposals import POLICY, PROPOSE_PLAN, Proposal, Verdict
 from agent_workbench.core.signed import SignedPurpose
+from agent_workbench.core.state.steps import decisions_of, newest_steps
 
 MOST_SESSIONS = 200
 
@@ -73,15 +65,15 @@ class PlanApprovals:
 
     async def _counted(self, session: SessionId, events: Sequence[Recorded], foreign: int) -> frozenset[int]:
         """Return the numbers of the decisions that count: those after the `foreign` events, and signed ones."""
-        counted = {each.seq for each in events if each.seq >= foreign and isinstance(each.event, ActionDecided)}
+        counted = {each.seq for each in decisions_of(events) if each.seq >= foreign}
         wrong = contradictions(session, events)
-        for recorded in events[:foreign]:
-            signed = recorded.event.signed if isinstance(recorded.event, ActionDecided) else None
-            if signed is None or recorded.seq in wrong or self._signatures is None:
+        for each in decisions_of(events[:foreign]):
+            signed = each.event.signed
+            if signed is None or each.seq in wrong or self._signatures is None:
                 continue
             message = decision_message(signed.text)
             if await self._signatures.signer(SignedPurpose.DECISION, message, signed.signature):
-                counted.add(recorded.seq)
+                counted.add(each.seq)
         return frozenset(counted)
 
 
@@ -102,24 +94,15 @@ def _approved_tasks(
 
     `counted` are the numbers of the decisions that count.
     """
-    shown: dict[ProposalId, Proposal] = {}
-    decided: dict[ProposalId, ActionDecided] = {}
-    found: list[tuple[Task, PlanApproval]] = []
-    for recorded in events:
-        match recorded.event:
-            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal) if (
-                proposal.tool == PROPOSE_PLAN
-            ):
-                shown[proposal.id] = proposal
-                decided.pop(proposal.id, None)
-            case ActionDecided(proposal_id=id, verdict=Verdict.APPROVE) as decision if id in shown:
-                if recorded.seq in counted:
-                    decided[id] = decision
-            case ActionFinished(proposal_id=id, result=ActionResult.OK) if id in decided:
-                found += _taken(session, shown[id], decided[id])
-            case _:
-                continue
-    yield from reversed(found)
+    for step in newest_steps(events):
+        approvals = [
+            each
+            for each in step.decisions
+            if each.versions == step.versions and each.event.verdict is Verdict.APPROVE and each.seq in counted
+        ]
+        written = step.result is not None and step.result.event.result is ActionResult.OK
+        if step.proposal.tool == PROPOSE_PLAN and written and approvals:
+            yield from reversed(tuple(_taken(session, step.proposal, approvals[-1].event)))
 
 
 def _taken(session: SessionId, proposal: Proposal, decision: ActionDecided) -> Iterator[tuple[Task, PlanApproval]]:

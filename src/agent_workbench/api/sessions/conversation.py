@@ -10,7 +10,7 @@ from msgspec import Struct
 from agent_workbench.api.sessions.awaited import wait_of
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.errors import ModelError, UsageError
-from agent_workbench.core.events import ActionFinished, ActionProposed, ActionResult, UserSaid
+from agent_workbench.core.events import ActionResult, UserSaid
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import (
     AbortTask,
@@ -37,6 +37,7 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
 from agent_workbench.core.state.chat import Chat
+from agent_workbench.core.state.steps import steps_of
 
 if TYPE_CHECKING:
     from agent_workbench.api.sessions.session_host import LocalSessionHost
@@ -182,18 +183,14 @@ class Conversation:
 
 
 def _reply(chat: Chat) -> Reply:
-    events = [each.event for each in chat.history]
-    asked = max((place for place, event in enumerate(events) if isinstance(event, UserSaid)), default=0)
-    calls: list[ToolCall] = []
-    proposed: Proposal | None = None
-    for event in events[asked:]:
-        if isinstance(event, ActionProposed):
-            proposed = event.proposal
-        elif isinstance(event, ActionFinished) and proposed is not None:
-            refused = event.result is ActionResult.REFUSED
-            calls.append(ToolCall(proposed.tool, proposed.text, event.observation, refused))
+    asked = max((place for place, each in enumerate(chat.history) if isinstance(each.event, UserSaid)), default=0)
+    ended = ((step.first, step.result.event) for step in steps_of(chat.history[asked:]) if step.result is not None)
+    calls = tuple(
+        ToolCall(call.tool, call.text, result.observation, result.result is ActionResult.REFUSED)
+        for call, result in ended
+    )
     said = chat.reply
-    return Reply(said.text, tuple(calls), said.why_cut) if said is not None else Reply("", tuple(calls), stopped=True)
+    return Reply(said.text, calls, said.why_cut) if said is not None else Reply("", calls, stopped=True)
 
 
 @asynccontextmanager

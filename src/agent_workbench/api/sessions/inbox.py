@@ -143,7 +143,7 @@ class RepoInbox:
     async def follow_up(self, state: SessionState) -> Followed:
         """Return who has the session of this state open, and what the inbox says of what waits there."""
         summary = await self._sessions.summary(state.session)
-        waiting = waiting_item(state, reversed(state.latest_events), summary.holder)
+        waiting = waiting_item(state, state.latest_events, summary.holder)
         if waiting is None:
             return Followed(summary.holder)
         item = self._expiring(await self._decided(waiting, summary), state)
@@ -271,7 +271,7 @@ class RepoInbox:
 def _waiting(summary: SessionSummary, events: tuple[Recorded, ...]) -> WaitingSession | None:
     """Return what waits in a session."""
     state = fold_all(events)
-    item = waiting_item(state, reversed(events), summary.holder)
+    item = waiting_item(state, events, summary.holder)
     return WaitingSession(item, state) if item is not None else None
 
 

@@ -9,7 +9,7 @@ from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.trusted_repo import repo_or_folder, require_trust, say_nothing
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.core.errors import ModelError, PlanError
-from agent_workbench.core.events import ActionFinished, TroubleMet
+from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.intents import ApproveProposal, Intent
 from agent_workbench.core.intents.outcomes import Refused
@@ -19,6 +19,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import Proposal, ProposalStage, is_too_long, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.steps import newest_steps
 
 Report = Callable[[SessionUpdate], None]
 
@@ -112,6 +113,6 @@ def _approved(state: SessionState) -> Proposal | None:
 
 
 def _outcome(state: SessionState) -> str:
-    finished = (each.event for each in reversed(state.latest_events) if isinstance(each.event, ActionFinished))
-    last = next(finished, None)
+    ended = (step.result.event for step in newest_steps(state.latest_events) if step.result is not None)
+    last = next(ended, None)
     return last.observation if last is not None and state.planning and state.planning.decision else ""

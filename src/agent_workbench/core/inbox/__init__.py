@@ -1,27 +1,21 @@
 """The inbox: proposals that wait in any session, and decisions made outside the process that holds the session."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 
 from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.events import (
-    ActionDecided,
-    ActionProposed,
-    ActionStarted,
-    ProposalReplaced,
-    Recorded,
-    SessionResumed,
-)
+from agent_workbench.core.events import Recorded, SessionResumed
 from agent_workbench.core.ids import SESSION_ID, ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import POLICY, USER, Proposal, Verdict, is_too_long, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.signed import SignedText
+from agent_workbench.core.state.steps import decisions_of, newest_steps
 
 DIGEST_CHARS = 32
 EXPIRED = f"{POLICY}worker.park_for"
@@ -146,11 +140,10 @@ class InboxDecision(Struct, frozen=True):
     def is_recorded_in(self, events: Iterable[Recorded]) -> bool:
         """Return True if one of the events is this decision; one that is signed may have another name elsewhere."""
         return any(
-            isinstance(each.event, ActionDecided)
-            and each.event.proposal_id == self.reference.proposal
+            each.event.proposal_id == self.reference.proposal
             and each.event.signed == self.signed
             and (each.event.via == self.via or self.signed is not None)
-            for each in events
+            for each in decisions_of(events)
         )
 
 
@@ -178,29 +171,17 @@ def parse_reference(text: str) -> Reference:
     return Reference(SessionId(match[1]), ProposalId(match[2]), match[3])
 
 
-def refusal(events: Iterable[Recorded], reference: Reference) -> str:
+def refusal(events: Sequence[Recorded], reference: Reference) -> str:
     """Return a sentence that says why a decision about the proposal no longer applies."""
-    newest: Proposal | None = None
-    decided, begun = "", False
-    for recorded in events:
-        match recorded.event:
-            case ActionProposed(proposal=Proposal(id=reference.proposal) as found):
-                newest, decided, begun = found, "", False
-            case ProposalReplaced(proposal=Proposal(id=reference.proposal) as found):
-                newest = found
-            case ActionDecided(proposal_id=reference.proposal) as event:
-                decided = f"{event.verdict.past} by {event.decider} at {recorded.time}"
-            case ActionStarted(proposal_id=reference.proposal):
-                begun = True
-            case SessionResumed(arrived=True) if not begun:
-                decided = ""
-            case _:
-                continue
-    if newest is None:
+    step = next((each for each in newest_steps(events) if each.proposal.id == reference.proposal), None)
+    if step is None:
         return f"session {reference.session} has no proposal {reference.proposal}"
-    if decided:
+    last = step.decisions[-1] if step.decisions else None
+    arrived = [each.seq for each in events if isinstance(each.event, SessionResumed) and each.event.arrived]
+    if last is not None and (step.started or not any(seq > last.seq for seq in arrived)):
+        decided = f"{last.event.verdict.past} by {last.event.decider} at {last.time}"
         return f"{reference.proposal} was decided already: {decided}"
-    if reference_to(reference.session, newest) != reference:
+    if reference_to(reference.session, step.proposal) != reference:
         return f"{reference.proposal} is not what was shown: it was changed since, or the digest is wrong"
     return f"{reference.proposal} is not waiting any more"
 

@@ -1,21 +1,22 @@
 """Items of the inbox from the state of a session: what waits there, since when, with which risk, and from where."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from agent_workbench.core.events import ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.inbox.risk import risk_of
 from agent_workbench.core.plan import Task, TaskOrigin, is_queued
-from agent_workbench.core.proposals import OFFER_NOTES, Proposal
+from agent_workbench.core.proposals import OFFER_NOTES
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.steps import newest_steps
 
 
-def waiting_item(state: SessionState, latest_first: Iterable[Recorded], holder: str) -> InboxItem | None:
+def waiting_item(state: SessionState, events: Sequence[Recorded], holder: str) -> InboxItem | None:
     """Return what waits in a session, None if nothing does that can be decided now.
 
-    `latest_first` are its events, `holder` is who has it open. The merge of a task that is over waits only while
+    `events` are its newest, `holder` is who has it open. The merge of a task that is over waits only while
     somebody has the session open.
     """
     run, proposal = state.run, state.waiting
@@ -27,7 +28,7 @@ def waiting_item(state: SessionState, latest_first: Iterable[Recorded], holder: 
         state.session,
         run.task if run is not None and task is not None else TaskId(""),
         proposal,
-        next(each.time for each in latest_first if _proposes(each, proposal)),
+        next(step.since for step in newest_steps(events) if step.proposal.id == proposal.id),
         holder,
         risk=risk_of(
             proposal,
@@ -52,8 +53,3 @@ def _source(task: Task, plan_path: str) -> str:
     """Return where a task comes from, empty for one of the plan."""
     origin = "" if task.origin is TaskOrigin.LOCAL else str(task.origin)
     return task.source or origin or (plan_path if is_queued(plan_path) else "")
-
-
-def _proposes(recorded: Recorded, proposal: Proposal) -> bool:
-    event = recorded.event
-    return isinstance(event, ActionProposed | ProposalReplaced) and event.proposal.id == proposal.id

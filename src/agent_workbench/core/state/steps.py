@@ -53,13 +53,14 @@ class StepDecision(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """One round of thought, action and observation, as far as it came.
 
-    `versions` are the proposal as it was made in event `seq`, and as it was replaced. `answer` is the newest answer of
-    the model before it: an action of the workbench itself (`OURS`) follows the one that it completes. `decisions` are
-    several where the proposal had to wait again. `result` is the newest outcome, `applied` and `undone` what was done
-    to the files.
+    `versions` are the proposal as it was made in event `seq` and as it was replaced, the newest since the time `since`.
+    `answer` is the model's newest before it: an action of the workbench itself (`OURS`) follows the one that it
+    completes. `decisions` are several where the proposal had to wait again. `result` is the newest outcome, `applied`
+    and `undone` are what was done to the files.
     """
 
     seq: int
+    since: str
     versions: tuple[Proposal, ...]
     answer: Placed[ModelAnswered] | None = None
     decisions: tuple[StepDecision, ...] = ()
@@ -102,7 +103,7 @@ def newest_steps(history: Sequence[Recorded]) -> Iterator[Step]:
     for recorded in reversed(history):
         event = recorded.event
         if isinstance(event, ActionProposed):
-            unanswered.append(_step(recorded.seq, event.proposal, reversed(later.pop(event.proposal.id, ()))))
+            unanswered.append(_step(recorded, event.proposal, reversed(later.pop(event.proposal.id, ()))))
         elif isinstance(event, ModelAnswered):
             answer = Placed(recorded.seq, recorded.time, event)
             yield from (replace(step, answer=answer) for step in unanswered)
@@ -152,9 +153,10 @@ def _decided(recorded: Recorded, event: ActionDecided, versions: tuple[Proposal,
     return StepDecision(recorded.seq, recorded.time, recorded.hash, event, versions)
 
 
-def _step(seq: int, proposal: Proposal, later: Iterable[Recorded]) -> Step:
+def _step(first: Recorded, proposal: Proposal, later: Iterable[Recorded]) -> Step:
     """Return the step of a proposal from its later events."""
     versions: tuple[Proposal, ...] = (proposal,)
+    since = first.time
     decisions, started = list[StepDecision](), False
     applied: Placed[PatchApplied] | None = None
     result: Placed[ActionFinished] | None = None
@@ -162,7 +164,7 @@ def _step(seq: int, proposal: Proposal, later: Iterable[Recorded]) -> Step:
     for recorded in later:
         match recorded.event:
             case ProposalReplaced() as event:
-                versions = (*versions, event.proposal)
+                versions, since = (*versions, event.proposal), recorded.time
             case ActionDecided() as event:
                 decisions.append(_decided(recorded, event, versions))
             case ActionStarted():
@@ -175,4 +177,4 @@ def _step(seq: int, proposal: Proposal, later: Iterable[Recorded]) -> Step:
                 undone = Placed(recorded.seq, recorded.time, event)
             case _:
                 continue
-    return Step(seq, versions, None, tuple(decisions), started, applied, result, undone)
+    return Step(first.seq, since, versions, None, tuple(decisions), started, applied, result, undone)

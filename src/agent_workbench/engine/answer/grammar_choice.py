@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.events import FAILING_FIRST, ActionProposed, ContextCompacted, Recorded
+from agent_workbench.core.events import FAILING_FIRST, ContextCompacted, Recorded
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.alignment import shared_blocks
 from agent_workbench.core.patch.file_lines import FileLines
@@ -23,6 +23,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import sent_chunks
 from agent_workbench.core.state.file_pieces import offered_pieces
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.tools.arguments import Choices
 from agent_workbench.core.tools.spec import FINISH, NOTE, REMEMBER, ToolSpec
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
@@ -150,8 +151,7 @@ def _useless(run: TaskRun) -> Iterable[str]:
 
 def _looks_again(history: Sequence[Recorded]) -> bool:
     """Return True if the newest two calls are the same look into files: a third would tell nothing either."""
-    calls = (each.event.proposal for each in reversed(history) if isinstance(each.event, ActionProposed))
-    newest = tuple((call.tool, call.text) for call in islice(calls, 2))
+    newest = tuple((step.first.tool, step.first.text) for step in islice(newest_steps(history), 2))
     return len(newest) == 2 and newest[0] == newest[1] and newest[0][0] in LOOKUPS
 
 

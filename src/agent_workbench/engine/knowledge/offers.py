@@ -27,6 +27,7 @@ from agent_workbench.core.knowledge.rejections import notes_of_rejections
 from agent_workbench.core.patch.diff_text import canonical_patch
 from agent_workbench.core.proposals import OFFER_NOTES, POLICY, Proposal, Verdict, with_patch
 from agent_workbench.core.settings import Approval, Permission
+from agent_workbench.core.state.steps import decisions_of
 from agent_workbench.engine.knowledge.note_diff import (
     MAX_NOTES,
     diff_notes,
@@ -86,18 +87,11 @@ async def offer_put_aside(session: SessionContext) -> None:
 
 
 def _put_aside(history: Sequence[Recorded]) -> tuple[OfferedNote, ...]:
-    proposed: dict[ProposalId, Proposal] = {}
+    aside = (each for each in decisions_of(history) if each.event.reason == PUT_ASIDE and each.versions)
     notes: dict[str, OfferedNote] = {}
-    for event in (each.event for each in history):
-        match event:
-            case ActionProposed(proposal=proposal):
-                proposed[proposal.id] = proposal
-            case ActionDecided(reason=reason, proposal_id=id) if reason == PUT_ASIDE and id in proposed:
-                shown = proposed[id]
-                name = name_in_path(shown.paths[0])
-                notes[name] = OfferedNote(name, compose_note(shown_title(shown), shown.text))
-            case _:
-                pass
+    for shown in (each.versions[0] for each in aside):
+        name = name_in_path(shown.paths[0])
+        notes[name] = OfferedNote(name, compose_note(shown_title(shown), shown.text))
     return tuple(notes.values())[:MAX_NOTES]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from agent_workbench.core.checks.failure_report import report_failure
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, all_passed
 from agent_workbench.core.errors import WorkbenchError, WorkspaceError
-from agent_workbench.core.events import FAILING_FIRST, ActionFinished, ActionResult, TestsFinished
+from agent_workbench.core.events import FAILING_FIRST, ActionResult, TestsFinished
 from agent_workbench.core.events.output_digests import digest_results
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.repo.absent_sources import missed_sources, unlinked
@@ -15,6 +15,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import wants_these_failures
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -56,8 +57,8 @@ class Checks(BuiltinTool, frozen=True):
 
 async def _check_complete(context: ToolContext, finished: TestsFinished) -> None:
     """Raise `WorkspaceError` if the baseline misses files that the user's checkout has, the first time in a task."""
-    finishes = (each.event for each in context.run.history if isinstance(each.event, ActionFinished))
-    if any(each.result is ActionResult.REFUSED for each in finishes):
+    results = (step.result.event.result for step in newest_steps(context.run.history) if step.result is not None)
+    if ActionResult.REFUSED in results:
         return
     checkout = await context.ports.workspaces.checkout_files()
     absent = unlinked(await checkout.absent_sources(), context.workspace.facts.linked)

@@ -5,7 +5,7 @@ from asyncio import to_thread
 from pathlib import PurePosixPath
 
 from agent_workbench.core.errors import UsageError, WorkspaceError
-from agent_workbench.core.events import ActionDecided, ActionProposed, TaskCommitted
+from agent_workbench.core.events import TaskCommitted
 from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
@@ -13,6 +13,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.reviewed_files import reviewed_paths
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import decisions_of, newest_steps
 from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConvention, subject_problem
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.spec import FINISH
@@ -54,10 +55,10 @@ class Commit(BuiltinTool, frozen=True):
 
 def approval_trailer(context: ToolContext) -> str:
     """Return the trailer with `session:seq:hash` of the decision that approved what is made now."""
-    for recorded in reversed(context.run.history):
-        if isinstance(recorded.event, ActionDecided):
-            return f"{TRAILER}: {context.state.session}:{recorded.seq}:{recorded.hash}"
-    raise WorkspaceError("a commit needs an approval in the journal")
+    decisions = tuple(decisions_of(context.run.history))
+    if not decisions:
+        raise WorkspaceError("a commit needs an approval in the journal")
+    return f"{TRAILER}: {context.state.session}:{decisions[-1].seq}:{decisions[-1].hash}"
 
 
 def _message(context: ToolContext) -> str:
@@ -76,7 +77,7 @@ def _template_subject(run: TaskRun) -> str:
 
     Empty if the model was asked, if there is no convention, or if the description fits none.
     """
-    if any(isinstance(each.event, ActionProposed) and each.event.proposal.tool == FINISH for each in run.history):
+    if any(step.proposal.tool == FINISH for step in newest_steps(run.history)):
         return ""
     said = " ".join(run.definition.description.replace("@", "").split()).rstrip(".")
     first, low = said[:1].upper() + said[1:], said[:1].lower() + said[1:]

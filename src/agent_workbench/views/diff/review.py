@@ -5,15 +5,14 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.events import ActionProposed, ModelAnswered, Recorded
-from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.combination import CombinedFile, combine_patches
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.values import FileOperation, Patch
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
+from agent_workbench.core.proposals import KEEP_CHANGES
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.steps import Step
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
@@ -48,11 +47,11 @@ class ReviewView(Struct, frozen=True):
 
 def view_review(run: TaskRun) -> ReviewView:
     """Return the review of a run, from its journal alone."""
-    proposals = [each.proposal for each in applied_diffs(run.history)][::-1]
-    steps = _steps(run.history, proposals)
+    applied = tuple(applied_diffs(run.history))[::-1]
+    steps = [_review_step(each) for each in applied]
     hunks: list[ReviewHunk] = []
     try:
-        files = combine_patches([each.patch for each in proposals])
+        files = combine_patches([each.proposal.patch for each in applied])
         for file in files:
             hunks += _file_hunks(file, steps)
     except PatchError as error:
@@ -81,29 +80,13 @@ def _remark(run: TaskRun) -> str:
     return "rolled back; this is what was tried" if run.status is TaskStatus.FAILED else "not committed yet"
 
 
-def _steps(history: Sequence[Recorded], proposals: Sequence[Proposal]) -> list[ReviewStep]:
-    """Return the step of each proposal."""
-    wanted = {each.id for each in proposals}
-    found: dict[ProposalId, Recorded | None] = {}
-    answer: Recorded | None = None
-    for recorded in history:
-        match recorded.event:
-            case ModelAnswered():
-                answer = recorded
-            case ActionProposed(proposal=proposal) if proposal.id in wanted:
-                found[proposal.id] = answer
-            case _:
-                continue
-    return [_step(each, found.get(each.id)) for each in proposals]
-
-
-def _step(proposal: Proposal, answer: Recorded | None) -> ReviewStep:
-    event = answer.event if answer is not None else None
-    thought = split_answer(event.text).thought if isinstance(event, ModelAnswered) else ""
+def _review_step(step: Step) -> ReviewStep:
+    proposal, answer = step.proposal, step.answer
+    thought = split_answer(answer.event.text).thought if answer is not None else ""
     how = ", changed by its command" if proposal.tool == KEEP_CHANGES else ", edited by you" if proposal.edited else ""
     why = sanitize_line(thought, MAX_THOUGHT_CHARS) or "no reason given"
-    step = event.step if isinstance(event, ModelAnswered) else proposal.step
-    return ReviewStep(str(answer.seq) if answer is not None else "", f"step {step}{how}: {why}")
+    number = answer.event.step if answer is not None else proposal.step
+    return ReviewStep(str(answer.seq) if answer is not None else "", f"step {number}{how}: {why}")
 
 
 def _file_hunks(file: CombinedFile, steps: Sequence[ReviewStep]) -> Iterator[ReviewHunk]:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.events import ActionDecided, ContextFilled, ModelAnswered, PromptBuilt
+from agent_workbench.core.events import ContextFilled, ModelAnswered, PromptBuilt
 from agent_workbench.core.knowledge.rejections import is_reason
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import Purpose
@@ -26,6 +26,7 @@ from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.file_pieces import OfferedPieces, meant_piece, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.steps import decisions_of
 from agent_workbench.core.text.amounts import counted_text, span_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole, without_colours
 from agent_workbench.core.tools.permissions import RUNS_PROGRAMS
@@ -119,7 +120,7 @@ def proposal_key(proposal: Proposal) -> str:
 def _can_keep(state: SessionState, run: TaskRun) -> bool:
     """Return True if a person rejected something in the task, and notes of it may be kept."""
     denied = state.config is not None and state.config.approvals.of(Permission.KNOWLEDGE) is Approval.DENY
-    decided = (each.event for each in run.history if isinstance(each.event, ActionDecided))
+    decided = (each.event for each in decisions_of(run.history))
     return not denied and any(
         each.verdict is Verdict.REJECT and is_person(each.by) and is_reason(each.reason) for each in decided
     )

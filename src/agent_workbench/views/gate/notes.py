@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from functools import lru_cache
 
-from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.proposals import TRAILER, Proposal, unreviewed_paths
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS, ToolSpec
@@ -73,8 +73,7 @@ def _method(proposal: Proposal) -> tuple[Block, ...]:
 
 def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
     """Return what an approval would end, the state of the checks, the attempts, and the model's reason."""
-    proposed = (each.event.proposal for each in run.history if isinstance(each.event, ActionProposed))
-    diffs = sum(each.kind is Permission.DIFF for each in proposed)
+    diffs = sum(step.proposal.kind is Permission.DIFF for step in newest_steps(run.history))
     tried = f" {counted_text(diffs, 'diff')} came to the gate; none is in effect." if diffs else ""
     checked = Block(f"{run.checks_text.capitalize()}.{tried}", Tone.DIM if run.passes else Tone.WARN)
     said = sanitize_whole(proposal.text.strip()) or "The model gives no reason."

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from agent_workbench.core.events import ActionDecided
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions, would_be_allowed
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.proposals import Proposal, Verdict, is_person
@@ -18,6 +17,7 @@ from agent_workbench.core.rules.matching import (
 from agent_workbench.core.rules.modes import MODE_RULES, mode_label
 from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.steps import decisions_of
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.permissions import CALLS, PERMISSIONS, UnattendedRule
@@ -122,8 +122,7 @@ def _hindrance(state: SessionState, kept: StoredRule) -> tuple[Block, ...]:
 
 def _uses(state: SessionState) -> Counter[str]:
     runs = (*state.past, state.run) if state.run is not None else state.past
-    events = (recorded.event for run in runs for recorded in run.history)
-    return Counter(event.by for event in events if isinstance(event, ActionDecided))
+    return Counter(each.event.by for run in runs for each in decisions_of(run.history))
 
 
 def _times(count: int) -> str:

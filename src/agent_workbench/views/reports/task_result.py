@@ -1,12 +1,13 @@
 """Result of a task, from the state of its session."""
 
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.events import ActionProposed, PlaybookFinished, TaskFinished
+from agent_workbench.core.events import PlaybookFinished, TaskFinished
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMMIT
 from agent_workbench.core.queue.result import ENDS, CheckOutcome, PlaybookOutcome, TaskResult
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.steps import newest_steps
 
 MOST_PLAYBOOKS, MOST_HOSTS = 20, 50
 """Runs of playbooks in a result, and hosts of each."""
@@ -58,5 +59,5 @@ def _playbooks(run: TaskRun) -> tuple[PlaybookOutcome, ...]:
 
 
 def _committed_files(run: TaskRun) -> tuple[str, ...]:
-    proposed = (each.event.proposal for each in reversed(run.history) if isinstance(each.event, ActionProposed))
+    proposed = (step.proposal for step in newest_steps(run.history))
     return next((each.paths for each in proposed if each.tool == COMMIT), ()) if run.commit else ()

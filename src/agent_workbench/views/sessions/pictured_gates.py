@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.core.events import ActionDecided, ActionProposed, ProposalReplaced, Recorded
+from agent_workbench.core.events import Recorded
 from agent_workbench.core.proposals import POLICY, Proposal
 from agent_workbench.core.settings import Permission
+from agent_workbench.core.state.steps import decisions_of, newest_steps
 
 ALWAYS_SEEN = frozenset({Permission.DIFF, Permission.COMMIT, Permission.MERGE})
 """Permissions whose gates are pictured even if a rule or the policy decided."""
@@ -28,18 +29,13 @@ class PicturedGate(Struct, frozen=True):
 
 def pictured_gates(events: Sequence[Recorded]) -> Iterator[PicturedGate]:
     """Yield the gates: all diffs, commits and merges, and everything else that a person decided."""
-    waiting: Proposal | None = None
-    last = 0
-    for recorded in events:
-        match recorded.event:
-            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
-                waiting = proposal
-            case ActionDecided(proposal_id=name, by=by, verdict=verdict) if waiting and waiting.id == name:
-                if waiting.kind in ALWAYS_SEEN or not by.startswith(POLICY):
-                    yield PicturedGate(last, waiting, verdict)
-                waiting = None
-            case _:
-                pass
-        last = recorded.seq
-    if waiting is not None:
-        yield PicturedGate(last, waiting, UNDECIDED)
+    pictured: tuple[Proposal, ...] = ()
+    for each in decisions_of(events):
+        if (shown := each.proposal) is None or each.versions == pictured:
+            continue
+        pictured = each.versions
+        if shown.kind in ALWAYS_SEEN or not each.event.by.startswith(POLICY):
+            yield PicturedGate(each.seq - 1, shown, each.event.verdict)
+    newest = next(newest_steps(events), None)
+    if newest is not None and newest.decision is None:
+        yield PicturedGate(events[-1].seq, newest.proposal, UNDECIDED)

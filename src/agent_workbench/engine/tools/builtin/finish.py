@@ -3,11 +3,12 @@
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.events import ActionProposed, ActionRejected, PlaybookFinished
+from agent_workbench.core.events import ActionRejected, PlaybookFinished
 from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.proposals import TRAILER, Proposal
 from agent_workbench.core.state.applied_diffs import lacks_test
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConvention, convention_text, subject_problem
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, read_arguments
@@ -107,11 +108,9 @@ def commit_subject(run: TaskRun) -> str:
 
 
 def _newest_arguments(run: TaskRun) -> Arguments:
-    for recorded in reversed(run.history):
-        event = recorded.event
-        if isinstance(event, ActionProposed) and event.proposal.tool == FINISH:
-            return read_arguments(event.proposal.text, by_name(run.specs).get(FINISH, TOOL.spec))
-    return Arguments({})
+    calls = (step.first.text for step in newest_steps(run.history) if step.first.tool == FINISH)
+    newest = next(calls, None)
+    return Arguments({}) if newest is None else read_arguments(newest, by_name(run.specs).get(FINISH, TOOL.spec))
 
 
 def _subject_problem(run: TaskRun, arguments: Arguments) -> str:
