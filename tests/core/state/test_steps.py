@@ -40,7 +40,7 @@ def test_a_step_has_its_answer_its_proposal_and_what_came_of_it() -> None:
     assert diff.tree == diff.applied.event.tree
     assert diff.result is not None
     assert diff.result.event.result is ActionResult.OK
-    assert diff.started
+    assert diff.started is not None
     assert history[diff.seq].event == ActionProposed(diff.first)
     # What the workbench proposes itself follows the answer before it.
     assert steps[CHECKS].decisions
@@ -84,7 +84,7 @@ def test_events_of_two_steps_may_take_turns() -> None:
         StepUndone(SECOND.id, 1, ("x",), "base"),
     )
     first, second = steps_of(recorded(events))
-    assert (first.started, first.result, first.by) == (False, None, "user")
+    assert (first.started, first.result, first.by) == (None, None, "user")
     assert second.undone is not None
     assert second.answer == first.answer
     assert [each.event.proposal_id for each in decisions_of(recorded(events))] == [SECOND.id, FIRST.id]

@@ -178,7 +178,7 @@ def refusal(events: Sequence[Recorded], reference: Reference) -> str:
         return f"session {reference.session} has no proposal {reference.proposal}"
     last = step.decisions[-1] if step.decisions else None
     arrived = [each.seq for each in events if isinstance(each.event, SessionResumed) and each.event.arrived]
-    if last is not None and (step.started or not any(seq > last.seq for seq in arrived)):
+    if last is not None and (step.started is not None or not any(seq > last.seq for seq in arrived)):
         decided = f"{last.event.verdict.past} by {last.event.decider} at {last.time}"
         return f"{reference.proposal} was decided already: {decided}"
     if reference_to(reference.session, step.proposal) != reference:

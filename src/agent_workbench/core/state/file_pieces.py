@@ -8,17 +8,14 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import (
     FAILING_FIRST,
-    ActionFinished,
-    ActionProposed,
+    ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
     Event,
     ModelAnswered,
     PatchApplied,
-    ProposalReplaced,
     StepUndone,
 )
-from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
@@ -29,6 +26,7 @@ from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by, sent_chunks
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import proposals_of
 from agent_workbench.core.tools.spec import REWRITE
 
 LEAST_LINES = 3
@@ -73,7 +71,7 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
     known: dict[tuple[str, int, str], int] = {}
     pieces: dict[int, FilePiece] = {}
     numbers: dict[tuple[int, int], int] = {}
-    proposals: dict[ProposalId, Proposal] = {}
+    proposals = proposals_of(run.history)
     # The newest event that shows a piece, and the newest answer that rewrote it.
     shown_by: dict[int, int] = {}
     rewrote: dict[int, int] = {}
@@ -83,9 +81,6 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
     judges = run.judges
     for recorded, chunks in sent_chunks(run.history):
         match recorded.event:
-            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
-                proposals[proposal.id] = proposal
-                continue
             case PatchApplied(proposal_id=applied):
                 if applied in proposals:
                     rewrote |= dict.fromkeys(_rewritten(pieces, proposals[applied], chunks), answered)
@@ -104,7 +99,8 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
                 known, pieces, numbers = {}, {}, {}
             case _:
                 pass
-        least = LEAST_LINES if isinstance(recorded.event, ActionFinished) else 1
+        given = isinstance(recorded.event, CodeRetrieved | ChunkPinned | ContextCompacted)
+        least = 1 if given else LEAST_LINES
         for index, chunk in enumerate(_whole_chunks(recorded.event)):
             if chunk not in chunks:
                 continue

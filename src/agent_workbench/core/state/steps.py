@@ -55,8 +55,8 @@ class Step(Struct, frozen=True):
 
     `versions` are the proposal as it was made in event `seq` and as it was replaced, the newest since the time `since`.
     `answer` is the model's newest before it: an action of the workbench itself (`OURS`) follows the one that it
-    completes. `decisions` are several where the proposal had to wait again. `result` is the newest outcome, `applied`
-    and `undone` are what was done to the files.
+    completes. `decisions` are several where the proposal had to wait again. `started` is the event before the effect,
+    `applied` and `undone` are what was done to the files, `result` is the newest outcome.
     """
 
     seq: int
@@ -64,7 +64,7 @@ class Step(Struct, frozen=True):
     versions: tuple[Proposal, ...]
     answer: Placed[ModelAnswered] | None = None
     decisions: tuple[StepDecision, ...] = ()
-    started: bool = False
+    started: int | None = None
     applied: Placed[PatchApplied] | None = None
     result: Placed[ActionFinished] | None = None
     undone: Placed[StepUndone] | None = None
@@ -157,7 +157,7 @@ def _step(first: Recorded, proposal: Proposal, later: Iterable[Recorded]) -> Ste
     """Return the step of a proposal from its later events."""
     versions: tuple[Proposal, ...] = (proposal,)
     since = first.time
-    decisions, started = list[StepDecision](), False
+    decisions, started = list[StepDecision](), None
     applied: Placed[PatchApplied] | None = None
     result: Placed[ActionFinished] | None = None
     undone: Placed[StepUndone] | None = None
@@ -168,7 +168,7 @@ def _step(first: Recorded, proposal: Proposal, later: Iterable[Recorded]) -> Ste
             case ActionDecided() as event:
                 decisions.append(_decided(recorded, event, versions))
             case ActionStarted():
-                started = True
+                started = recorded.seq
             case PatchApplied() as event:
                 applied = Placed(recorded.seq, recorded.time, event)
             case ActionFinished() as event:

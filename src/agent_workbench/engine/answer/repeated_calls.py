@@ -1,11 +1,9 @@
 """Repeated calls without a change in between: short observations for them, and detection of loops."""
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from agent_workbench.core.events import (
-    ActionDecided,
-    ActionFinished,
-    ActionProposed,
     ActionRejected,
     ActionResult,
     Author,
@@ -14,23 +12,24 @@ from agent_workbench.core.events import (
     ModelAnswered,
     PatchApplied,
     PromptBuilt,
-    ProposalReplaced,
     Recorded,
     ScratchpadChanged,
     StepUndone,
     UserSaid,
 )
-from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import Step, newest_steps
 from agent_workbench.core.tools.arguments import read_arguments
 from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec, by_name
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step
 from agent_workbench.engine.runtime.tool import ToolResult
 
 AS_IN = "As in step"
+CHANGES: tuple[type[Event], ...] = (PatchApplied, StepUndone, ContextCompacted)
+"""Events after which the same call may have another result."""
 IN_A_ROW = 3
 ALTERNATING = 4
 ADVICE = "do something else: look at another place, change a file, or finish"
@@ -64,19 +63,18 @@ def without_repeat(run: TaskRun, proposal: Proposal, outcome: ToolResult) -> Too
 
 def _told_in(run: TaskRun, proposal: Proposal, observation: str) -> int | None:
     """Return the step of the same call with the same result, None if there is none since a change or compaction."""
-    told: set[ProposalId] = set()
-    specs = by_name(run.specs)
-    for recorded in reversed(run.history):
-        match recorded.event:
-            case PatchApplied() | StepUndone() | ContextCompacted():
-                return None
-            case ActionFinished(result=ActionResult.OK) as finished if finished.observation == observation:
-                told.add(finished.proposal_id)
-            case ActionProposed(proposal=earlier) if earlier.id in told and _is_same(earlier, proposal, specs):
-                return earlier.step
-            case _:
-                continue
+    specs, since = by_name(run.specs), _newest(run.history, CHANGES)
+    for step in takewhile(lambda each: each.seq > since, newest_steps(run.history)):
+        ended = step.result.event if step.result is not None else None
+        told = ended is not None and ended.result is ActionResult.OK and ended.observation == observation
+        if told and _is_same(step.first, proposal, specs):
+            return step.first.step
     return None
+
+
+def _newest(history: Sequence[Recorded], kinds: tuple[type[Event], ...]) -> int:
+    """Return the number of the newest event of these kinds, -1 if there is none."""
+    return next((each.seq for each in reversed(history) if isinstance(each.event, kinds)), -1)
 
 
 def _is_same(one: Proposal, other: Proposal, specs: Mapping[str, ToolSpec]) -> bool:
@@ -88,19 +86,12 @@ def _is_same(one: Proposal, other: Proposal, specs: Mapping[str, ToolSpec]) -> b
 
 def _told_news(history: Sequence[Recorded]) -> bool:
     """Return True if the newest action was a read with a new result."""
-    finished: ActionFinished | None = None
-    for recorded in reversed(history):
-        match recorded.event:
-            case ActionRejected():
-                return False
-            case ActionFinished() as event if finished is None:
-                finished = event
-            case ActionProposed(proposal=proposal) if finished is not None and proposal.id == finished.proposal_id:
-                new = finished.result is ActionResult.OK and not finished.observation.startswith(AS_IN)
-                return new and proposal.kind is Permission.READ and proposal.tool != NOTE
-            case _:
-                continue
-    return False
+    step = next((each for each in newest_steps(history) if each.result is not None), None)
+    if step is None or step.result is None or step.seq < _newest(history, (ActionRejected,)):
+        return False
+    ended, call = step.result.event, step.first
+    new = ended.result is ActionResult.OK and not ended.observation.startswith(AS_IN)
+    return new and call.kind is Permission.READ and call.tool != NOTE
 
 
 def _newest_calls(run: TaskRun, most: int) -> list[tuple[object, ...]]:
@@ -108,9 +99,10 @@ def _newest_calls(run: TaskRun, most: int) -> list[tuple[object, ...]]:
     tools = by_name(run.specs)
     found: list[tuple[object, ...]] = []
     answer: ModelAnswered | None = None
+    since = next((step.seq for step in newest_steps(run.history) if _is_steered(step)), -1)
     for recorded in reversed(run.history):
         event = recorded.event
-        if _is_news(event) or len(found) == most:
+        if _is_news(event) or len(found) == most or recorded.seq == since:
             break
         if isinstance(event, ModelAnswered):
             answer = event
@@ -127,14 +119,17 @@ def _call(step: StepCall | StepFault, number: int) -> tuple[object, ...]:
     return (step.tool.name, step.text if step.tool.raw else "", *sorted(step.arguments.values.items()))
 
 
+def _is_steered(step: Step) -> bool:
+    """Return True if a call was changed or not approved: the same one makes sense again."""
+    return len(step.versions) > 1 or any(each.event.verdict is not Verdict.APPROVE for each in step.decisions)
+
+
 def _is_news(event: Event) -> bool:
     """Return True if a repeated call makes sense after this event."""
     match event:
-        case PatchApplied() | StepUndone() | ContextCompacted() | UserSaid() | ProposalReplaced():
+        case PatchApplied() | StepUndone() | ContextCompacted() | UserSaid():
             return True
         case ScratchpadChanged():
             return event.by is not Author.MODEL
-        case ActionDecided():
-            return event.verdict is not Verdict.APPROVE
         case _:
             return False

@@ -7,10 +7,8 @@ from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
-    ActionProposed,
     HookAnswered,
     HookStarted,
-    ProposalReplaced,
     Recorded,
     SessionConfigured,
     TaskStarted,
@@ -292,11 +290,12 @@ def try_session(events: Iterable[Recorded], policy: SessionConfigured, task: Tas
     """Return the decisions about the proposals of a session's tasks; if it worked on `task`, of that one alone."""
     tried: list[tuple[TaskRun, TriedProposal]] = []
     state = SessionState()
+    shown: Proposal | None = None
     for recorded in events:
         state = fold(state, recorded)
-        event = recorded.event
-        if isinstance(event, ActionProposed | ProposalReplaced) and state.run is not None:
-            tried.append((state.run, try_proposal(state, event.proposal, policy, task)))
+        if state.waiting is not None and state.waiting is not shown and state.run is not None:
+            shown = state.waiting
+            tried.append((state.run, try_proposal(state, shown, policy, task)))
     own = [each for run, each in tried if run.task == task.id]
     return tuple(own or (each for _, each in tried))
 

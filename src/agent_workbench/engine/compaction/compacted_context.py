@@ -10,13 +10,11 @@ from msgspec.structs import replace
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import (
-    ActionProposed,
     Author,
     CodeRetrieved,
     ContextCompacted,
     ContextFilled,
     PatchApplied,
-    ProposalReplaced,
     Recorded,
     StepUndone,
     TestsFinished,
@@ -30,13 +28,14 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.event_chunks import chunks_shown_by
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import proposals_of
 from agent_workbench.engine.compaction.prompt_budget import MIN_CHARS, PromptBudget
 from agent_workbench.engine.prompt.parts import notes_of
 from agent_workbench.engine.prompt.prompt_size import template_tokens
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
 from agent_workbench.engine.prompt.repeated_lines import added_lines, change_shown, is_as_written, split_repeated
 from agent_workbench.engine.prompt.shortened_steps import replaces_earlier
-from agent_workbench.engine.prompt.step_history import answers_of, last_compaction, steps_of
+from agent_workbench.engine.prompt.step_history import answers_of, last_compaction, without_summaries
 from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.check_runs import describe_checks
@@ -114,10 +113,9 @@ async def _with_diff_before_newest_steps(
 ) -> ContextCompacted:
     """Return the compaction with a diff that ends before the newest steps, if these show their whole change."""
     history = context.run.history
-    newer = [each.event for each in history if each.seq > kept.through_seq]
+    since = [each for each in history if each.seq > kept.through_seq]
+    newer, proposals = [each.event for each in since], proposals_of(since)
     applied = [event for event in newer if isinstance(event, PatchApplied)]
-    proposals = {event.proposal.id: event.proposal for event in newer if isinstance(event, ActionProposed)}
-    proposals |= {event.proposal.id: event.proposal for event in newer if isinstance(event, ProposalReplaced)}
     whole = all(each.proposal_id in proposals and is_as_written(proposals[each.proposal_id]) for each in applied)
     undone = any(isinstance(event, StepUndone) for event in newer)
     if not applied or not whole or undone or replaces_earlier(history, kept.through_seq):
@@ -196,7 +194,7 @@ async def _with_code(context: ToolContext, budget: PromptBudget, kept: ContextCo
     The newest code comes first, then the results of the first search. Lines that the change shows are left out.
     """
     history = context.run.history
-    newer = [each.event for each in steps_of(history) if each.seq > kept.through_seq]
+    newer = [each.event for each in without_summaries(history) if each.seq > kept.through_seq]
     out = {*context.run.dropped, *(chunk.place for event in (kept, *newer) for chunk in chunks_shown_by(event))}
     found = [event.chunks for event in (each.event for each in history) if isinstance(event, CodeRetrieved)]
     told = [chunks_shown_by(each.event) for each in reversed(history) if not isinstance(each.event, CodeRetrieved)]

@@ -5,26 +5,23 @@ from contextlib import suppress
 
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.events import (
-    ActionDecided,
-    ActionFinished,
-    ActionProposed,
     ActionRejected,
     Author,
     ContextFilled,
+    Event,
     InterruptCause,
     ModelAnswered,
     ModelInterrupted,
-    ProposalReplaced,
     Recorded,
     ReflexionNoted,
     TestsFinished,
 )
 from agent_workbench.core.events.log_lines import log_line
-from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, Preimage, Proposal, Verdict
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import decisions_of, newest_steps
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
 from agent_workbench.engine.answer.step_protocol import ACTION_LINE
 from agent_workbench.engine.approval.proposals import propose_draft
@@ -167,18 +164,13 @@ async def _propose_notes(session: SessionContext, answer: ModelAnswered, summary
 
 def _model_was_refused(run: TaskRun) -> bool:
     """Return True if the user skipped a summary of the model, or rejected too many: then the model is not asked."""
-    verdicts: list[Verdict] = []
-    ours = ""
-    for recorded in run.history:
-        match recorded.event:
-            case ContextFilled():
-                verdicts = []
-            case ActionProposed(proposal=proposal):
-                ours = proposal.id if proposal.tool == COMPACT else ""
-            case ActionDecided(verdict=verdict, proposal_id=proposal_id) if ours == proposal_id:
-                verdicts.append(verdict)
-            case _:
-                pass
+    filled = (each.seq for each in reversed(run.history) if isinstance(each.event, ContextFilled))
+    since = next(filled, -1)
+    verdicts = [
+        each.event.verdict
+        for each in decisions_of(run.history)
+        if each.seq > since and each.proposal is not None and each.proposal.tool == COMPACT
+    ]
     return Verdict.SKIP in verdicts or verdicts.count(Verdict.REJECT) >= MAX_ASKED
 
 
@@ -199,35 +191,37 @@ def fallback_summary(history: Sequence[Recorded], limit_chars: int) -> str:
     return "\n".join([*([earlier] if earlier else []), *cut, *kept])
 
 
-def _lines(steps: Sequence[Recorded]) -> Iterator[str]:
+def _lines(events: Sequence[Recorded]) -> Iterator[str]:
     """Yield a line for each request, with its outcome."""
-    asked: dict[ProposalId, Proposal] = {}
-    told = False
-    for recorded in steps:
-        match recorded.event:
-            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
-                asked[proposal.id] = proposal
-            case ActionDecided(verdict=Verdict.REJECT | Verdict.SKIP) as decided:
-                why = f": {decided.reason}" if decided.reason else ""
-                refused = "skipped" if decided.verdict is Verdict.SKIP else "rejected"
-                yield f"- {_asked(asked.get(decided.proposal_id))}: {refused} by {decided.by}{why}"
-            case TestsFinished() as ran:
-                told = True
-                yield f"- {log_line(ran)}"
-            case ActionFinished() if told:
-                told = False  # the line of the checks says it already
-            case ActionFinished() as finished:
-                came = _first_line(finished.observation)
-                yield f"- {_asked(asked.get(finished.proposal_id))}: {finished.result}: {came}"
-            case ActionRejected() as rejected:
-                yield f"- step {rejected.step} was not taken: {_short(rejected.reason, CAME_CHARS)}"
-            case ReflexionNoted() as noted:
-                yield f"- reflexion: {_short(noted.text, REFLEXION_CHARS)}"
-            case ModelInterrupted(cut=True) as cut:
-                fault = "repeated itself" if cut.cause is InterruptCause.REPETITION else "was too long"
-                yield f"- step {cut.step}: the answer {fault}"
-            case _:
-                pass
+    lines = {each.seq: _line(each.event) for each in events}
+    ran = [each.seq for each in events if isinstance(each.event, TestsFinished)]
+    for each in decisions_of(events):
+        if each.event.verdict in {Verdict.REJECT, Verdict.SKIP}:
+            why = f": {each.event.reason}" if each.event.reason else ""
+            refused = "skipped" if each.event.verdict is Verdict.SKIP else "rejected"
+            lines[each.seq] = f"{_asked(each.proposal)}: {refused} by {each.event.by}{why}"
+    for step in newest_steps(events):
+        ended = step.result
+        # The line of the checks says it already.
+        if ended is not None and not any(step.seq < seq < ended.seq for seq in ran):
+            came = _first_line(ended.event.observation)
+            lines[ended.seq] = f"{_asked(step.proposal)}: {ended.event.result}: {came}"
+    return (f"- {line}" for line in lines.values() if line)
+
+
+def _line(event: Event) -> str:
+    match event:
+        case TestsFinished():
+            return log_line(event)
+        case ActionRejected():
+            return f"step {event.step} was not taken: {_short(event.reason, CAME_CHARS)}"
+        case ReflexionNoted():
+            return f"reflexion: {_short(event.text, REFLEXION_CHARS)}"
+        case ModelInterrupted(cut=True):
+            fault = "repeated itself" if event.cause is InterruptCause.REPETITION else "was too long"
+            return f"step {event.step}: the answer {fault}"
+        case _:
+            return ""
 
 
 def _asked(proposal: Proposal | None) -> str:

@@ -54,7 +54,7 @@ from agent_workbench.engine.prompt.prompt_text import (
     rules,
     visible_notes,
 )
-from agent_workbench.engine.prompt.step_history import steps_of
+from agent_workbench.engine.prompt.step_history import without_summaries
 from agent_workbench.engine.prompt.task_text import skill_changes
 
 NOTES = "scratchpad"
@@ -274,7 +274,7 @@ class _Growth:
         self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted)]
         self._unseen, self._asked = [], False
         self._skills = newest_skills(history)
-        newer = [each.event for each in steps_of(history) if each.seq > event.through_seq]
+        newer = [each.event for each in without_summaries(history) if each.seq > event.through_seq]
         self._shown = {chunk.place for each in (event, *newer) for chunk in chunks_shown_by(each)}
         self._unchanged = _Prompt(tuple(self._parts), frozenset(self._shown))
 

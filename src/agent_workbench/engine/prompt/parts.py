@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     FAILING_FIRST,
-    ActionFinished,
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
@@ -43,7 +42,7 @@ from agent_workbench.engine.prompt.prompt_text import (
     visible_notes,
 )
 from agent_workbench.engine.prompt.shortened_steps import shortened_steps
-from agent_workbench.engine.prompt.step_history import steps_of
+from agent_workbench.engine.prompt.step_history import without_summaries
 from agent_workbench.engine.prompt.task_text import assignment, instructions_texts, map_text, skill_text
 from agent_workbench.engine.runtime.text_limits import clip
 
@@ -100,12 +99,11 @@ def parts_of(recorded: Recorded, shown: Collection[str], wording: int, numbers: 
             if event.imports is not None:
                 text = piece_text(event.imports, (numbers or {}).get((recorded.seq, 1)))
                 yield Part(Role.USER, f"{CODE} {event.imports.place}", text)
-        case ActionFinished() if offered := _numbers_of(recorded.seq, numbers):
-            places = ", ".join(f"piece {number} is {event.shown[at].place}" for at, number in offered.items())
-            yield Part(Role.USER, label(event), f"{event_text(event, wording)}\nTo rewrite: {places}.")
         case _:
+            offered, found = _numbers_of(recorded.seq, numbers), chunks_shown_by(event)
+            places = ", ".join(f"piece {number} is {found[at].place}" for at, number in (offered or {}).items())
             if text := event_text(event, wording):
-                yield Part(Role.USER, label(event), text)
+                yield Part(Role.USER, label(event), f"{text}\nTo rewrite: {places}." if places else text)
 
 
 def compacted_parts(
@@ -233,7 +231,7 @@ def _tail(history: Sequence[Recorded], compacted: ContextCompacted, numbers: Pie
     """Yield the parts of the steps that the summary does not cover, without older versions of the scratchpad."""
     shown, wording = {chunk.place for chunk in chunks_shown_by(compacted)}, wording_version(history)
     short = shortened_steps(history, compacted) if wording >= 2 else {}
-    for recorded in steps_of(history):
+    for recorded in without_summaries(history):
         told_above = isinstance(recorded.event, PromptBuilt | ScratchpadChanged | KnowledgeFound)
         if recorded.seq > compacted.through_seq and not told_above:
             for part in parts_of(recorded, shown, wording, numbers):

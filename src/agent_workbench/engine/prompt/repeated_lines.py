@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from agent_workbench.core.events import ActionProposed, ContextCompacted, PatchApplied, ProposalReplaced, Recorded
-from agent_workbench.core.ids import ProposalId
+from agent_workbench.core.events import ContextCompacted, PatchApplied, Recorded
 from agent_workbench.core.proposals import OURS, Proposal
 from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.tools.spec import REWRITE
 
 LEAST_LINES = 4
@@ -39,17 +39,11 @@ def removed_lines(diff: str) -> frozenset[str]:
 def change_shown(history: Sequence[Recorded]) -> frozenset[str]:
     """Return the changed lines that the next prompt shows, in diffs, observations or a compaction."""
     shown: frozenset[str] = frozenset()
-    proposals: dict[ProposalId, Proposal] = {}
     compacted = next((each.event for each in reversed(history) if isinstance(each.event, ContextCompacted)), None)
     through_seq = compacted.through_seq if compacted is not None else -1
-    for recorded in history:
-        match recorded.event:
-            case ActionProposed(proposal=proposal) | ProposalReplaced(proposal=proposal):
-                proposals[proposal.id] = proposal
-            case PatchApplied() as applied if recorded.seq > through_seq and applied.proposal_id in proposals:
-                shown |= _shown_with(proposals[applied.proposal_id], applied)
-            case _:
-                pass
+    for step in newest_steps(history):
+        if step.applied is not None and step.applied.seq > through_seq:
+            shown |= _shown_with(step.proposal, step.applied.event)
     return shown | added_lines(compacted.diff) if compacted is not None else shown
 
 

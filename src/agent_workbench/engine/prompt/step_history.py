@@ -1,14 +1,10 @@
 """Queries on a task's events: its steps, its answers, and those since the last compaction."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
-    ActionDecided,
-    ActionFinished,
-    ActionProposed,
     ActionRejected,
-    ActionStarted,
     CodeRetrieved,
     CompactionAsked,
     ContextCompacted,
@@ -17,23 +13,22 @@ from agent_workbench.core.events import (
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
-    ProposalReplaced,
     Recorded,
     StepUndone,
     TestsFinished,
 )
-from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, Verdict, is_person
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import pieces_shown_by
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import decisions_of, newest_steps, proposal_of
 
 
-def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
+def without_summaries(history: Sequence[Recorded]) -> Iterator[Recorded]:
     """Yield the events of `history` without those that request, decide and apply a summary."""
     summing_up = False
-    ours: set[ProposalId] = set()
+    ours = {step.proposal.id for step in newest_steps(history) if step.proposal.tool == COMPACT}
     for recorded in history:
         match recorded.event:
             case PromptBuilt(purpose=purpose):
@@ -41,21 +36,12 @@ def steps_of(history: Iterable[Recorded]) -> Iterator[Recorded]:
                 mine = summing_up
             case ModelAnswered() | ModelInterrupted() | ActionRejected():
                 mine = summing_up
-            case ActionProposed(proposal=proposal) if proposal.tool == COMPACT:
-                ours.add(proposal.id)
-                mine = True
-            case ProposalReplaced(proposal=proposal):
-                mine = proposal.id in ours
-            case ActionDecided(proposal_id=proposal) | ActionStarted(proposal_id=proposal):
-                mine = proposal in ours
-            case ActionFinished(proposal_id=proposal):
-                mine = proposal in ours
             case ContextFilled(notes=notes):
                 summing_up, mine = summing_up or notes, True
             case CompactionAsked() | ContextCompacted():
                 mine = True
-            case _:
-                mine = False
+            case event:
+                mine = proposal_of(event) in ours
         if not mine:
             yield recorded
 
@@ -65,9 +51,9 @@ def is_answer(event: Event) -> bool:
     return isinstance(event, ModelAnswered) or (isinstance(event, ModelInterrupted) and event.cut)
 
 
-def answers_of(history: Iterable[Recorded]) -> list[Recorded]:
+def answers_of(history: Sequence[Recorded]) -> list[Recorded]:
     """Return the model's answers, without summaries."""
-    return [recorded for recorded in steps_of(history) if is_answer(recorded.event)]
+    return [recorded for recorded in without_summaries(history) if is_answer(recorded.event)]
 
 
 def answers_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
@@ -85,13 +71,16 @@ def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
             isinstance(recorded.event, ModelAnswered) for recorded in answers_of(history)
         )
     standing: list[int] = []
-    for recorded in steps_of(history):
+    rejected = {
+        each.seq for each in decisions_of(history) if each.event.verdict is Verdict.REJECT and is_person(each.event.by)
+    }
+    for recorded in without_summaries(history):
         match recorded.event:
             case ModelAnswered(step=step) | ModelInterrupted(step=step) if is_answer(recorded.event):
                 standing.append(step)
             case StepUndone(step=undone):
                 standing = [step for step in standing if step < undone]
-            case _ if _is_users_rejection(recorded.event):
+            case _ if recorded.seq in rejected:
                 standing = standing[:-1]
             case _:
                 continue
@@ -104,7 +93,7 @@ def failed_attempts(run: TaskRun) -> int:
     None has failed where an attempt that is kept is built on.
     """
     failed = 0
-    for recorded in steps_of(run.history):
+    for recorded in without_summaries(run.history):
         match recorded.event:
             case TestsFinished(purpose=CheckPurpose.AFTER_DIFF | CheckPurpose.FINAL, results=results):
                 failed = 0 if run.acceptable(results) else failed + 1
@@ -125,7 +114,7 @@ def last_compaction(history: Sequence[Recorded]) -> ContextCompacted | None:
 def steps_since_compaction(history: Sequence[Recorded]) -> list[Recorded]:
     """Return the step events after the newest compaction, all if there was none."""
     compacted = max((each.seq for each in history if isinstance(each.event, ContextCompacted)), default=-1)
-    return [recorded for recorded in steps_of(history) if recorded.seq > compacted]
+    return [recorded for recorded in without_summaries(history) if recorded.seq > compacted]
 
 
 def shown_at(history: Sequence[Recorded], place: str) -> Chunk | None:
@@ -134,7 +123,3 @@ def shown_at(history: Sequence[Recorded], place: str) -> Chunk | None:
         chunk for recorded in reversed(history) for chunk in pieces_shown_by(recorded.event) if chunk.place == place
     )
     return next(newest, None)
-
-
-def _is_users_rejection(event: Event) -> bool:
-    return isinstance(event, ActionDecided) and event.verdict is Verdict.REJECT and is_person(event.by)

@@ -1,9 +1,9 @@
 """End of a task whose change is given by its edits: without a model, nothing that is refused can be tried again."""
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.events import ActionFinished, StepUndone
 from agent_workbench.core.proposals import APPLY_EDITS, CHECKS, COMMIT, ProposalStage, Verdict
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import newest_steps
 
 _NAMES = {APPLY_EDITS: "the edits were", CHECKS: "the checks were", COMMIT: "the commit was"}
 
@@ -20,10 +20,8 @@ def why_given_up(run: TaskRun) -> str:
         return f"{what}: {reason}" if reason else what
     if run.changed or run.stage is not ProposalStage.FINISHED:
         return ""
-    for recorded in reversed(run.history):
-        match recorded.event:
-            case StepUndone():
-                return "the edits were undone"
-            case ActionFinished():
-                return f"the edits were not made: {recorded.event.observation}"
-    return "the edits were not made"
+    steps = tuple(newest_steps(run.history))
+    if any(step.undone is not None for step in steps):
+        return "the edits were undone"
+    told = next((step.result.event.observation for step in steps if step.result is not None), "")
+    return f"the edits were not made: {told}" if told else "the edits were not made"

@@ -6,7 +6,6 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
     ActionFinished,
     ActionResult,
-    ActionStarted,
     Author,
     ContextCompacted,
     Event,
@@ -18,6 +17,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.proposals import COMPACT, Proposal
 from agent_workbench.core.state.session_state import Phase, TaskRun
+from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.engine.compaction.compact_tool import TOOL as COMPACT_TOOL
 from agent_workbench.engine.prompt.prompt_text import WHILE_RUNNING, user_change_note
 from agent_workbench.engine.prompt.repeated_lines import change_shown
@@ -72,11 +72,9 @@ async def _settle_compaction(session: SessionContext, proposal: Proposal) -> Non
 
 def _effects_on_record(session: SessionContext) -> tuple[Event, ...]:
     """Return the events recorded since the running proposal was started."""
-    events = [recorded.event for recorded in session.run.history]
-    started = max(
-        (place for place, event in enumerate(events) if isinstance(event, ActionStarted)), default=len(events)
-    )
-    return tuple(events[started + 1 :])
+    history = session.run.history
+    started = next((step.started for step in newest_steps(history) if step.started is not None), None)
+    return tuple(each.event for each in history if started is not None and each.seq > started)
 
 
 def _told_of(effect: Event, proposal: Proposal, run: TaskRun) -> str:
