@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Self
 
 from msgspec import Struct, field
@@ -83,13 +83,16 @@ DONE = b"data: [DONE]\n\n"
 END = delta("", "stop") + DONE
 
 
+Reaction = Answer | Callable[[Request], Answer]
+
+
 class FaultyServer:
     """Answers each path with its answers in order, the last one for ever; other paths with 404."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.gone = asyncio.Event()
-        self._answers: dict[str, list[Answer]] = {
+        self._answers: dict[str, list[Reaction]] = {
             "/health": [as_json(HEALTHY)],
             "/props": [as_json(PROPS)],
             "/tokenize": [as_json({"tokens": [1, 2, 3]})],
@@ -97,12 +100,12 @@ class FaultyServer:
         self._server: asyncio.Server | None = None
         self._busy: set[asyncio.Task[None]] = set()
 
-    def on(self, path: str, *answers: Answer) -> Self:
-        """Set the answers for a path (none: 404)."""
+    def on(self, path: str, *answers: Reaction) -> Self:
+        """Set the answers for a path (none: 404), or how they are made of a request."""
         self._answers[path] = list(answers)
         return self
 
-    def chat(self, *answers: Answer) -> Self:
+    def chat(self, *answers: Reaction) -> Self:
         """Set the answers to chat completions."""
         return self.on("/v1/chat/completions", *answers)
 
@@ -139,7 +142,7 @@ class FaultyServer:
             self.requests.append(request)
             answers = self._answers.get(request.path) or [error(404, "File Not Found", "not_found_error")]
             answer = answers.pop(0) if len(answers) > 1 else answers[0]
-            await self._send(writer, answer)
+            await self._send(writer, answer if isinstance(answer, Answer) else answer(request))
         except (ConnectionError, asyncio.IncompleteReadError):
             self.gone.set()
         except Cut:

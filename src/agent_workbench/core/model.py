@@ -77,10 +77,10 @@ class ModelRequest(Struct, frozen=True):
 class ModelFacts(RecordedValue, frozen=True):
     """Facts that a server reports of itself. They are journaled once and never asked again in a replay.
 
-    `context_tokens` is the context of one slot (0: unknown). `template_hash` is SHA-256 of the chat template. `thinks`:
-    the model reasons before it answers. `tells_cache`: the server reports how many prompt tokens were cached. `off`
-    names each missing capability in a sentence. `passed` names the earlier endpoints of the role's chain and why they
-    do not answer.
+    `context_tokens` is the context of one slot (0: unknown), `context_source` the server's route that states it, or
+    what else it is known by. `template_hash` is SHA-256 of the chat template. `thinks`: the model reasons before it
+    answers. `tells_cache`: the server reports how many prompt tokens were cached. `off` names each missing capability
+    in a sentence. `passed` names the earlier endpoints of the role's chain and why they do not answer.
     """
 
     endpoint: str
@@ -95,6 +95,7 @@ class ModelFacts(RecordedValue, frozen=True):
     thinks: bool = False
     off: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
+    context_source: str = ""
 
 
 class PromptProgress(Struct, frozen=True):

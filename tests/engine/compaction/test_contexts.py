@@ -2,11 +2,13 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
+from math import ceil
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode, ModelUnavailable
@@ -20,6 +22,7 @@ from tests.engine.compaction.test_compaction import READS, RIGHT, SUMMARY, add_l
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, WRITES_DIFFS, a_stage, call, kinds, task
 from tests.engine.test_executor import run
+from tests.fakes.faulty_server import DONE, Answer, FaultyServer, Request, as_json, delta, event, stream
 from tests.fakes.ports import FACTS, GivenChunks, Hang
 from tests.llama_fixtures import SMALL_CONTEXT_TOKENS, LlamaServer
 
@@ -186,3 +189,54 @@ async def test_only_what_was_shown_can_be_pinned_or_dropped(tmp_path: Path) -> N
             await front.submit(DropChunk("answer.txt:1-1"))
             assert "dropped already" in await front.notice(DropChunk("answer.txt:1-1"))
         assert [kind for kind in kinds(stage.events) if "Chunk" in kind] == ["ChunkPinned", "ChunkDropped"]
+
+
+class CuttingServer(FaultyServer):
+    """A server that counts no texts, and reads of a prompt without room what it pleases, as Ollama does.
+
+    That is half its context, or all of it in the versions without a route that `states` it. `sizes` are the tokens of
+    the prompts that were sent. A prompt that was cut gets an answer that nobody asked for.
+    """
+
+    def __init__(self, sayings: Sequence[str], context: int, *, states: bool) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+        self._context, self._read = context, context // 2 + 2 if states else context
+        self._sayings = list(sayings)
+        self.on("/health").on("/props").on("/tokenize").on("/v1/models", as_json({"data": [{"id": "coder:latest"}]}))
+        if states:
+            loaded = {"name": "coder:latest", "context_length": context}
+            self.on("/api/version", as_json({"version": "0.32.5"})).on("/api/generate", as_json({"done": True}))
+            self.on("/api/ps", as_json({"models": [loaded]}))
+        self.chat(self._answer)
+
+    def _answer(self, request: Request) -> Answer:
+        messages = request.json["messages"]
+        assert isinstance(messages, list)
+        self.sizes.append(sum(ceil(len(each["content"]) / 4) + 4 for each in messages))
+        cut = self.sizes[-1] >= self._context
+        figures = {"prompt_tokens": self._read if cut else self.sizes[-1], "completion_tokens": 9}
+        said = "Sure!" if cut else self._sayings.pop(0)
+        return stream(delta(said), delta("", "stop"), event({"choices": [], "usage": figures}), DONE)
+
+
+@pytest.mark.parametrize("states", [True, False])
+async def test_a_server_that_cuts_without_a_word_is_sent_nothing_that_it_would_cut(
+    tmp_path: Path, states: bool
+) -> None:
+    said: list[str] = []
+    server = CuttingServer([*READS, SUMMARY, RIGHT, FINISH], 2_600, states=states)
+    async with server:
+        model = LlamaCppModel(server.url, on_status=said.append)
+        async with a_stage(tmp_path, settings=FEW_TOOLS, approvals=OPEN, headless=True, model=model) as stage:
+            add_long_files(stage, 90)
+            assert (await run(stage)).reason == "T-1 done: committed"
+            filled = of(stage, e.ContextFilled)
+            observed = of(stage, e.ModelObserved)
+        await model.close()
+    cut = [size for size in server.sizes if size >= 2_600]
+    # That little is missing of a prompt shows when it does not grow any more.
+    assert len(cut) == (0 if states else 2), server.sizes
+    assert filled
+    sources = [each.facts.context_source for each in observed if isinstance(each, e.ModelObserved)]
+    assert list(dict.fromkeys(sources)) == (["/api/ps"] if states else ["", "measured"])

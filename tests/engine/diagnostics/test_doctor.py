@@ -190,7 +190,8 @@ async def test_what_an_endpoint_cannot_do(tmp_path: Path, facts: object, part: s
     async with a_stage(tmp_path, ["yes"]) as stage:
         assert isinstance(facts, type(FACTS))
         stage.model.facts = facts
-        found = (await findings(stage.ports))[part]
+        far = replace(SETTINGS, model=ModelSettings(url="http://10.0.0.2:8080"))
+        found = (await findings(stage.ports, far))[part]
         assert found.health is Health.WARNING
         assert words in found.seen
 

@@ -44,7 +44,9 @@ class ModelSettings(Struct, frozen=True):
     server: str = ""
     """A `llama-server` binary to start with `model.path` in place of the built-in one."""
     context_tokens: int | None = None
-    """The context with which the workbench starts a server; without it computed for the machine."""
+    """The context with which the workbench starts a server; without it computed for the machine. With an address it is
+    the context of that server, if it states none or a larger one.
+    """
     threads: int | None = None
     """Threads of a server that the workbench starts; without it computed."""
     gpu_layers: int | None = None
@@ -105,7 +107,9 @@ class EndpointSettings(Struct, frozen=True):
     server: str = ""
     """A `llama-server` binary to start with `path`."""
     context_tokens: int | None = None
-    """The context with which the workbench starts a server; without it computed for the machine."""
+    """The context with which the workbench starts a server; without it computed for the machine. With an address it is
+    the context of that server, if it states none or a larger one.
+    """
     threads: int | None = None
     """Threads of a server that the workbench starts; without it computed."""
     gpu_layers: int | None = None

@@ -1,7 +1,6 @@
 """Request to the model in a chat: its prompt is recorded and sent, and its answer recorded."""
 
 from collections.abc import Sequence
-from math import ceil
 
 from msgspec.structs import replace
 
@@ -30,7 +29,7 @@ from agent_workbench.engine.chat.chat_context import chat_context, find_code
 from agent_workbench.engine.chat.chat_prompt import chat_parts, lacks_code, most_calls
 from agent_workbench.engine.prompt.messages import prompt_sha, to_messages
 from agent_workbench.engine.prompt.parts import Part
-from agent_workbench.engine.prompt.prompt_size import least_answer_tokens, template_tokens
+from agent_workbench.engine.prompt.prompt_size import least_answer_tokens, prompt_size
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 MOST_CODE_TOKENS = 1_200
@@ -57,17 +56,16 @@ async def ask_chat(session: SessionContext, chat: Chat) -> None:
 
 
 async def _sized(session: SessionContext, chat: Chat, facts: ModelFacts) -> tuple[tuple[Part, ...], Sequence[int], int]:
-    """Return the parts of the prompt, their tokens, and those of all of it (0: the server cannot count)."""
+    """Return the parts of the prompt, their tokens, and those of all of it (0: unknown)."""
     parts = chat_parts(session.state)
     counts = await session.ports.model.count_tokens([part.text for part in parts], Purpose.CHAT)
-    marks = ceil(template_tokens(chat.history) * len(to_messages(parts)))
-    return parts, counts, sum(counts) + marks if facts.counts_tokens else 0
+    return parts, counts, prompt_size(facts, chat.history, to_messages(parts), sum(counts))
 
 
 async def _send(session: SessionContext, chat: Chat, facts: ModelFacts) -> None:
     parts, counts, size = await _sized(session, chat, facts)
     messages = to_messages(parts)
-    context = facts.context_tokens if facts.counts_tokens else 0
+    context = facts.context_tokens
     room = context - size if context else None
     if room is not None and room < least_answer_tokens(context):
         await _shorten(session, chat, f"the conversation has {size:,} tokens, the context {context:,}")

@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
-from agent_workbench.core.diagnostics.endpoints import endpoint_named
+from agent_workbench.core.consult.attempts import EndpointTier
+from agent_workbench.core.diagnostics.endpoints import endpoint_named, tier_of_label
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ModelError, WorkbenchError, nameless_author, partial_clone
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
@@ -18,11 +19,11 @@ from agent_workbench.core.repo.workspace import Orphan, RepoFacts
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.spec import MCP, select_specs
+from agent_workbench.engine.diagnostics.context_finding import context_finding
 from agent_workbench.engine.diagnostics.programs import missing_programs
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.task.task_start import named, submodule_advice, without_own_files
 
-SMALL_CONTEXT_TOKENS = 8_192
 GRAMMAR_SENTENCE = "yes"
 RUNNING_SECONDS = 60.0
 SEEN_CHARS = 400
@@ -288,9 +289,11 @@ async def _model(ports: Ports, settings: Settings, said: Settings, model_log: st
             findings = [Finding("model", Health.GOOD, f"{facts.model} at {facts.endpoint} {facts.build}".strip())]
             if starts:
                 findings.append(Finding("server log", Health.GOOD, model_log))
-            findings.append(_context_finding(facts.context_tokens))
             findings.append(await _grammar_finding(ports, takes_grammar=facts.takes_grammar))
-            return findings
+        # Large prompts take their own time.
+        local = tier_of_label(settings, facts.endpoint) is EndpointTier.LOCAL
+        findings.append(await context_finding(ports.model, facts, local=local))
+        return findings
     except TimeoutError:
         seen = f"no answer within {seconds:g} s"
         return [Finding("model", Health.BAD, seen, f"the server's log: {model_log}" if starts else "look at its log")]
@@ -310,17 +313,6 @@ def _may_start(settings: Settings) -> bool:
     """Return True if the embedded server may answer for the executor."""
     named = (endpoint_named(settings, name) for name in settings.chain(Purpose.EXECUTOR))
     return any(each is not None and each.path for each in named)
-
-
-def _context_finding(tokens: int) -> Finding:
-    if not tokens:
-        return Finding(
-            "context", Health.WARNING, "the server does not say how large its context is", "it is not checked"
-        )
-    if tokens < SMALL_CONTEXT_TOKENS:
-        advice = f"{SMALL_CONTEXT_TOKENS} or more is comfortable: model.context_tokens, or fewer slots on your server"
-        return Finding("context", Health.WARNING, f"{tokens} tokens for one conversation", advice)
-    return Finding("context", Health.GOOD, f"{tokens} tokens for one conversation")
 
 
 async def _grammar_finding(ports: Ports, *, takes_grammar: bool) -> Finding:

@@ -105,7 +105,8 @@ def _who(line: EndpointLine, probe: EndpointProbe) -> str:
         return probe.wrong if line.where and line.where in probe.wrong else f"{line.where or 'not set'}: {probe.wrong}"
     if probe.facts is None:
         return f"{line.where}, started when it is asked"
-    size = f"{probe.facts.context_tokens} tokens" if probe.facts.context_tokens else "context unknown"
+    source = f" ({probe.facts.context_source})" if probe.facts.context_source else ""
+    size = f"{probe.facts.context_tokens} tokens{source}" if probe.facts.context_tokens else "context unknown"
     return f"{probe.facts.model} at {line.where} {probe.facts.build}".rstrip() + f", {size}"
 
 

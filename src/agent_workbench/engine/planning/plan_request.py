@@ -18,6 +18,7 @@ from agent_workbench.engine.answer.streaming import AnswerLog, stream
 from agent_workbench.engine.planning.plan_answer import CHECK_GRAMMAR, plan_grammar
 from agent_workbench.engine.planning.plan_prompt import planner_messages
 from agent_workbench.engine.prompt.messages import prompt_sha
+from agent_workbench.engine.prompt.prompt_size import prompt_size
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 ANSWER_TOKENS = 1_500
@@ -48,8 +49,8 @@ async def _send(
     sampling = chosen.sampling(thinks=facts.thinks)
     seed = seed_of(session.state) if chosen.seed is None else chosen.seed
     counts = await session.ports.model.count_tokens([each.text for each in messages], Purpose.PLANNER)
-    room = facts.context_tokens - sum(counts)
-    if facts.context_tokens and sum(counts) and room < ANSWER_TOKENS and halved(planning.survey or PlanSurveyed()):
+    room = facts.context_tokens - (sum(counts) or prompt_size(facts, (), messages, 0))
+    if facts.context_tokens and room < ANSWER_TOKENS and halved(planning.survey or PlanSurveyed()):
         raise ContextOverflow(f"{room} of {facts.context_tokens} tokens would be left for the plan")
     built = PlanPrompted(
         planning.step + 1,

@@ -5,7 +5,14 @@ from math import ceil
 
 from msgspec import Struct
 
-from agent_workbench.core.events import ModelAnswered, ModelInterrupted, ModelObserved, PromptBuilt, Recorded
+from agent_workbench.core.events import (
+    ContextCompacted,
+    ModelAnswered,
+    ModelInterrupted,
+    ModelObserved,
+    PromptBuilt,
+    Recorded,
+)
 from agent_workbench.core.model import Message, ModelFacts, Purpose
 from agent_workbench.engine.prompt.messages import build_parts, to_messages
 from agent_workbench.engine.prompt.parts import Part
@@ -13,7 +20,7 @@ from agent_workbench.engine.prompt.prompt_text import SUMMARY
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 CHARS_PER_TOKEN = 3
-"""A low estimate, for servers that cannot count."""
+"""A low estimate, for servers that cannot count; of UTF-8 bytes where a prompt must not be too long."""
 MARK_TOKENS = 12
 """Tokens a chat template adds to a message, until the server has shown the true number."""
 
@@ -31,8 +38,8 @@ def least_answer_tokens(context_tokens: int) -> int:
 class PromptDraft(Struct, frozen=True):
     """A prompt that is ready to be sent; `after` is the number of its last event.
 
-    `counts` are the tokens of its parts. `size` adds those of the chat template (0: the server cannot count).
-    `question` are the tokens that a request for a summary adds.
+    `counts` are the tokens of its parts. `size` adds those of the chat template; it is an estimate if the server cannot
+    count, and 0 if its context is unknown as well. `question` are the tokens that a request for a summary adds.
     """
 
     purpose: Purpose
@@ -56,8 +63,8 @@ class PromptDraft(Struct, frozen=True):
 
     @property
     def context_tokens(self) -> int:
-        """Context size if it and the prompt's size are known, else 0."""
-        return self.facts.context_tokens if self.facts.counts_tokens else 0
+        """Context size, 0 if unknown."""
+        return self.facts.context_tokens
 
     @property
     def room(self) -> int | None:
@@ -77,8 +84,45 @@ async def draft_prompt(session: SessionContext, facts: ModelFacts, purpose: Purp
     messages = to_messages(parts)
     *counts, question = await session.ports.model.count_tokens([*(part.text for part in parts), SUMMARY], purpose)
     mark = template_tokens(session.run.history)
-    size = sum(counts) + ceil(mark * len(messages)) if facts.counts_tokens else 0
+    size = prompt_size(facts, session.run.history, messages, sum(counts))
+    question = question or _estimated(SUMMARY)
     return PromptDraft(purpose, state.seq, facts, parts, messages, tuple(counts), size, question + ceil(2 * mark))
+
+
+def prompt_size(facts: ModelFacts, history: Sequence[Recorded], messages: Sequence[Message], counted: int) -> int:
+    """Return the tokens of a prompt whose texts have `counted` of them, with those of the chat template.
+
+    For a server that cannot count it is a high estimate, beside what the server told of the prompt before: too long a
+    prompt would be cut. 0 if neither the tokens nor the context are known.
+    """
+    if facts.counts_tokens:
+        return counted + ceil(template_tokens(history) * len(messages))
+    if not facts.context_tokens:
+        return 0
+    told, known = _last_told(history)
+    if known > len(messages):
+        told = known = 0
+    return told + sum(_estimated(message.text) + MARK_TOKENS for message in messages[known:])
+
+
+def _estimated(text: str) -> int:
+    return ceil(len(text.encode("utf-8", "surrogatepass")) / CHARS_PER_TOKEN)
+
+
+def _last_told(history: Sequence[Recorded]) -> tuple[int, int]:
+    """Return the tokens of the last prompt that the server told, and its number of messages; zeros if there is none."""
+    told = 0
+    for recorded in reversed(history):
+        match recorded.event:
+            case ModelAnswered(figures=figures) | ModelInterrupted(figures=figures):
+                told = figures.prompt_tokens
+            case PromptBuilt(messages=messages) if told:
+                return told, messages
+            case ModelObserved() | ContextCompacted():
+                break
+            case _:
+                pass
+    return 0, 0
 
 
 def template_tokens(history: Sequence[Recorded]) -> float:

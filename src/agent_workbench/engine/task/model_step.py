@@ -53,7 +53,7 @@ async def _ask(session: SessionContext, draft: PromptDraft) -> None:
     left = tokens_left(run, draft.likely_size)
     if left is not None and left < LEAST_ANSWER_TOKENS:
         budget = run.definition.budget.tokens
-        needs = f"the next prompt has {'' if draft.size else 'about '}{draft.likely_size} tokens"
+        needs = f"the next prompt has {'' if draft.facts.counts_tokens else 'about '}{draft.likely_size} tokens"
         await roll_back(session, f"{run.tokens} tokens were used of the {budget} in the task's budget, and {needs}")
         return
     wanted = REFLEXION_TOKENS if draft.purpose is Purpose.REFLEXION else session.settings.model.answer_tokens
@@ -80,4 +80,5 @@ async def _overflowed(session: SessionContext, purpose: Purpose, full: ContextOv
     size = full.prompt_tokens or (sent.tokens if sent else 0)
     told = full.context_tokens or (facts.context_tokens if facts else 0)
     context = min(told, size) if told and size else told or size
+    session.publisher.notify(str(full))
     await report_full_context(session, purpose, size, context, context)

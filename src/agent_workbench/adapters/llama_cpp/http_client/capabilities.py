@@ -10,6 +10,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.adapters.llama_cpp.http_client.context_size import LoadedContext, find_context, loaded_context
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, Reply
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking
 from agent_workbench.adapters.llama_cpp.http_client.json_values import (
@@ -45,8 +46,8 @@ class ServerCapabilities(Struct, frozen=True):
     """Capabilities of a server: the facts, the model's name for requests, how it marks thoughts, how it counts tokens.
 
     `fields` may be in a request besides OpenAI's own. `heard` is the server's description of itself, from which the
-    rest was detected. A `plain` server has no description but its list of models. `slots` is how many answers it gives
-    at the same time, 0 if it does not tell.
+    rest was detected. A `plain` server has no description but its list of models, and perhaps a route of its own for
+    the `context` of a loaded model. `slots` is how many answers it gives at the same time, 0 if it does not tell.
     """
 
     facts: ModelFacts
@@ -57,6 +58,7 @@ class ServerCapabilities(Struct, frozen=True):
     heard: str
     plain: bool = False
     slots: int = 0
+    context: LoadedContext = LoadedContext()
 
 
 async def detect_capabilities(
@@ -69,9 +71,10 @@ async def detect_capabilities(
     something that is not a model server.
     """
     if known and known.plain:
-        # A plain server has one route for this, and may be far away.
+        # A plain server has one route or two for this, and may be far away.
         listed = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
-        if listed.ok and _heard_of(_entry(listed, model_name)) == known.heard:
+        same = listed.ok and _heard_of(_entry(listed, model_name)) == known.heard
+        if same and await _is_loaded_alike(endpoint, known, deadline):
             return known
     health = await _when_loaded(endpoint, "/health", on_status, deadline)
     props = await _when_loaded(endpoint, "/props", on_status, deadline)
@@ -103,6 +106,7 @@ async def _llama_cpp(
         endpoint=endpoint.address,
         model=model_name or text_at(said, "model_alias") or PurePath(text_at(said, "model_path")).name,
         context_tokens=context_tokens,
+        context_source="/props" if context_tokens else "",
         template_hash=hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest(),
         build=_build(text_at(said, "build_info")),
         counts_tokens=tokenizer is not None,
@@ -143,15 +147,32 @@ async def _listed(endpoint: Endpoint, model_name: str, on_status: OnStatus, dead
     name = model_name or _name(entry)
     tokenizer = await find_tokenizer(endpoint, name, deadline)
     fields = _fields(entry, tokenizer)
+    context = LoadedContext(_context_tokens(entry), "/v1/models")
+    if not context.tokens and tokenizer and tokenizer.context_tokens:
+        context = LoadedContext(tokenizer.context_tokens, tokenizer.route)
+    if not context.tokens:
+        on_status(f"the server at {endpoint.address} is asked for the context of {name}")
+        context = await find_context(endpoint, name, _soon(deadline), deadline)
     facts = ModelFacts(
         endpoint.address,
         name,
-        context_tokens=_context_tokens(entry) or (tokenizer.context_tokens if tokenizer else 0),
+        context_tokens=context.tokens,
+        context_source=context.source,
+        build=context.program,
         takes_grammar="grammar" in fields,
         counts_tokens=tokenizer is not None,
         tells_cache="cache_prompt" in fields,
     )
-    return ServerCapabilities(facts, name, Thinking.NONE, tokenizer, fields, _heard_of(entry), plain=True)
+    heard = _heard_of(entry)
+    return ServerCapabilities(facts, name, Thinking.NONE, tokenizer, fields, heard, plain=True, context=context)
+
+
+async def _is_loaded_alike(endpoint: Endpoint, known: ServerCapabilities, deadline: float) -> bool:
+    """Return True if the model still has its context, where a route of its program states it."""
+    if not (known.context.program and known.context.source):
+        return True
+    now = await loaded_context(endpoint, known.context.source, known.model_name, _soon(deadline))
+    return now == known.context.tokens
 
 
 def _fields(entry: JsonObject, tokenizer: Tokenizer | None) -> frozenset[str]:
@@ -193,12 +214,16 @@ def _heard_of(entry: JsonObject) -> str:
 async def _when_loaded(endpoint: Endpoint, path: str, on_status: OnStatus, deadline: float) -> Reply:
     patience = Backoff(endpoint.address, deadline, on_status)
     while True:
-        soon = asyncio.get_running_loop().time() + _REPLY_SECONDS
-        reply = await endpoint.get(path, min(soon, deadline))
+        reply = await endpoint.get(path, _soon(deadline))
         fault = endpoint.fault(reply)
         if reply.ok or not fault.passes:
             return reply
         await patience.pause(fault)
+
+
+def _soon(deadline: float) -> float:
+    """Return the time until which a server answers what it can answer at once."""
+    return min(asyncio.get_running_loop().time() + _REPLY_SECONDS, deadline)
 
 
 async def _thinking(endpoint: Endpoint, template: str, model_name: str, deadline: float) -> Thinking:

@@ -6,22 +6,27 @@ import re
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from http import HTTPStatus
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.answer_stream import AnswerReader
 from agent_workbench.adapters.llama_cpp.http_client.capabilities import ServerCapabilities, detect_capabilities
+from agent_workbench.adapters.llama_cpp.http_client.context_size import MEASURED, PromptReadings
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Deadline, Endpoint, StreamedReply
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking, with_thought
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token, TokenCounts
 from agent_workbench.adapters.llama_cpp.http_client.turns import Backoff, OnStatus, ServerTurns
-from agent_workbench.core.errors import ModelUnavailable
+from agent_workbench.core.errors import ContextOverflow, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, PromptProgress, Purpose
 from agent_workbench.core.plan.estimates import Complexity
 
 _ROUTE = "/v1/chat/completions"
 READY_SECONDS = 600.0
+STATED = "the settings"
+CUT_ADVICE = (
+    "serve the model with a larger context (Ollama: OLLAMA_CONTEXT_LENGTH), or set model.context_tokens to its size"
+)
 
 GRAMMAR = "grammar"
 THINKING_BUDGET = "thinking_budget_tokens"
@@ -54,7 +59,8 @@ class LlamaCppModel:
     """The port `Model` for the server at `url`. The API key is sent and never shown.
 
     `model_name` selects a model of a server with several. `on_status` gets status lines while a request waits. A server
-    may take `ready_seconds` to load its model. `turns` are those of all sessions that ask this server.
+    may take `ready_seconds` to load its model. `turns` are those of all sessions that ask this server. `context_tokens`
+    is the context that the user states: no more than that is used, whatever the server says.
     """
 
     def __init__(
@@ -66,12 +72,14 @@ class LlamaCppModel:
         on_status: OnStatus = say_nothing,
         ready_seconds: float = READY_SECONDS,
         turns: ServerTurns | None = None,
+        context_tokens: int = 0,
     ) -> None:
         self._endpoint = Endpoint(url, api_key)
         self._model_name = model_name
         self._on_status = on_status
         self._ready_seconds = ready_seconds
         self._turns = turns or ServerTurns()
+        self._stated_tokens = context_tokens
         self._counts: TokenCounts | None = None
         self._known: ServerCapabilities | None = None
         self._refused: set[str] = set()
@@ -89,12 +97,18 @@ class LlamaCppModel:
         if known is not self._known:
             self._known, self._refused, self._found = known, set(), _LearnedFeatures()
             self._counts = TokenCounts(self._endpoint, known.tokenizer) if known.tokenizer else None
-        facts = with_missing_features(self._found.told(known.facts, self._refused))
+        facts = with_missing_features(self._bounded(self._found.told(known.facts, self._refused)))
         if facts.off != self._said:
             self._said = facts.off
             if facts.off:
                 self._on_status(f"{self._endpoint.address}: {'; '.join(facts.off)}")
         return replace(known, facts=facts)
+
+    def _bounded(self, facts: ModelFacts) -> ModelFacts:
+        """Return the facts with the context that the user states, if the server does not have a smaller one."""
+        if self._stated_tokens and not 0 < facts.context_tokens <= self._stated_tokens:
+            return replace(facts, context_tokens=self._stated_tokens, context_source=STATED)
+        return facts
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
         """Stream an answer. Who stops early must close the iterator (`contextlib.aclosing`) to free the server.
@@ -121,6 +135,8 @@ class LlamaCppModel:
                     reader = self._reader(request, known, held=GRAMMAR in body)
                     async with contextlib.aclosing(_read(reply, reader, deadline)) as items:
                         async for item in items:
+                            if isinstance(item, AnswerEnd):
+                                self._check_read(request, item.figures.prompt_tokens, known)
                             yield self._signed(item, known)
                     self._found.learn(reader, template_known=bool(known.facts.template_hash))
                     return
@@ -129,6 +145,23 @@ class LlamaCppModel:
                 self._leave_out(field, fault, dropped)
                 continue
             await patience.pause(fault, reply.retry_after_seconds)
+
+    def _check_read(self, request: ModelRequest, told: int, known: ServerCapabilities) -> None:
+        """Raise `ContextOverflow` if the server read less than it was sent: the answer is one to another prompt."""
+        size = known.facts.context_tokens
+        least = self._found.readings.missing(
+            request, told, counted=known.tokenizer is not None, whole=bool(size or known.context.program)
+        )
+        if not least:
+            return
+        # What is read of a cut prompt may be less than what would have fitted.
+        self._found.read_tokens = 0 if size else told
+        raise ContextOverflow(
+            f"the server at {self._endpoint.address} cut the prompt: it read {told:,} tokens of at least {least:,}",
+            prompt_tokens=least,
+            context_tokens=size or told,
+            advice=CUT_ADVICE,
+        )
 
     async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
         if self._known is None:
@@ -174,11 +207,16 @@ class LlamaCppModel:
 
 
 class _LearnedFeatures(Struct):
-    """Features that answers revealed: cache figures, thoughts, and answers that start inside a thought."""
+    """Features that answers revealed: cache figures, thoughts, and answers that start inside a thought.
+
+    `read_tokens` is what the server read of a prompt that it cut, if it does not state its context.
+    """
 
     tells_cache: bool | None = None
     thinks: bool = False
     opened: bool = False
+    readings: PromptReadings = field(default_factory=PromptReadings)
+    read_tokens: int = 0
 
     def learn(self, reader: AnswerReader, *, template_known: bool) -> None:
         self.tells_cache = reader.cache_seen
@@ -188,6 +226,8 @@ class _LearnedFeatures(Struct):
 
     def told(self, facts: ModelFacts, refused: Collection[str]) -> ModelFacts:
         """Return the facts with what was learned since."""
+        if self.read_tokens:
+            facts = replace(facts, context_tokens=self.read_tokens, context_source=MEASURED)
         return replace(
             facts,
             takes_grammar=facts.takes_grammar and GRAMMAR not in refused,

@@ -39,7 +39,14 @@ def model_from_settings(
     if url:
         key = environ.get(settings.api_key_env, "") if settings.api_key_env else ""
         turns = shared.turns(url) if shared is not None else None
-        return LlamaCppModel(url, api_key=key.strip(), model_name=settings.name, on_status=on_status, turns=turns)
+        return LlamaCppModel(
+            url,
+            api_key=key.strip(),
+            model_name=settings.name,
+            on_status=on_status,
+            turns=turns,
+            context_tokens=settings.context_tokens or 0,
+        )
     if settings.path:
 
         def make(say: OnStatus) -> EmbeddedModel:

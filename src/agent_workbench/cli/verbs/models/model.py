@@ -189,7 +189,8 @@ def test(options: argparse.Namespace) -> int:
 
 def fact_lines(facts: ModelFacts) -> tuple[str, ...]:
     """Return a line for each fact, and one for each missing capability of the server."""
-    context = f"{facts.context_tokens} tokens for one conversation" if facts.context_tokens else "unknown"
+    source = f" ({facts.context_source})" if facts.context_source else ""
+    context = f"{facts.context_tokens} tokens for one conversation{source}" if facts.context_tokens else "unknown"
     return (
         f"model     {facts.model}",
         f"endpoint  {facts.endpoint}  {facts.build}".rstrip(),

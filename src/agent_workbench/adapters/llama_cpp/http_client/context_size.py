@@ -1,0 +1,155 @@
+"""Context of a server whose list of models does not state it: told by its own routes, or shown by what it read."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.http_client.json_values import (
+    JsonObject,
+    list_at,
+    number_at,
+    object_at,
+    text_at,
+)
+from agent_workbench.core.model import ModelRequest
+
+MEASURED = "measured"
+
+_OLLAMA = "/api/ps"
+_LM_STUDIO = "/api/v1/models"
+_LM_STUDIO_OLDER = "/api/v0/models"
+_LATEST = ":latest"
+_SET_CONTEXT = "num_ctx"
+
+# Bytes that a token of text has at most, in a whole prompt and in what was added to one, and at least.
+_DENSEST, _DENSEST_ADDED, _THINNEST = 8, 12, 2
+# No server has a smaller context.
+_LEAST_TOKENS = 1_000
+# A count of the tokenizer includes an estimate of the template's tokens.
+_EXACT_SHARE, _TEMPLATE_TOKENS = 0.9, 64
+
+
+class LoadedContext(Struct, frozen=True):
+    """Context with which a program has loaded a model (0: unknown), and the route that states it.
+
+    `program` names a server that was recognized by its routes.
+    """
+
+    tokens: int = 0
+    source: str = ""
+    program: str = ""
+
+
+async def find_context(endpoint: Endpoint, model_name: str, soon: float, deadline: float) -> LoadedContext:
+    """Return the context that Ollama or LM Studio gives a model; unknown for other servers. Raises `ModelUnavailable`.
+
+    A model that is not loaded is loaded for it, as its first answer would do, until `deadline`; the other questions end
+    at `soon`. Both are the event loop's times.
+    """
+    if not model_name:
+        return LoadedContext()
+    version = text_at(await _said(endpoint, "/api/version", soon), "version")
+    # Others have a route for their version too.
+    if version and isinstance((await _said(endpoint, _OLLAMA, soon)).get("models"), list):
+        # Without a prompt this loads the model, with the context that `/v1` gives it: another client may have set more.
+        await endpoint.post("/api/generate", {"model": model_name, "stream": False}, deadline)
+        found = await _ollama(endpoint, model_name, deadline)
+        return LoadedContext(found.tokens, found.source, f"Ollama {version}")
+    for route in (_LM_STUDIO, _LM_STUDIO_OLDER):
+        if not list(_entries(await _said(endpoint, route, soon), model_name)):
+            continue
+        tokens = await loaded_context(endpoint, route, model_name, soon)
+        if not tokens:
+            body = {"model": model_name, "messages": [{"role": "user", "content": "?"}], "max_tokens": 1}
+            await endpoint.post("/v1/chat/completions", body, deadline)
+            tokens = await loaded_context(endpoint, route, model_name, deadline)
+        return LoadedContext(tokens, route if tokens else "", "LM Studio")
+    return LoadedContext()
+
+
+async def loaded_context(endpoint: Endpoint, source: str, model_name: str, deadline: float) -> int:
+    """Return the context of a loaded model by the route `source`, 0 if it is not loaded; raise `ModelUnavailable`."""
+    entries = _entries(await _said(endpoint, source, deadline), model_name)
+    return next((tokens for entry in entries if (tokens := _tokens(entry, model_name))), 0)
+
+
+async def _ollama(endpoint: Endpoint, model_name: str, deadline: float) -> LoadedContext:
+    if tokens := await loaded_context(endpoint, _OLLAMA, model_name, deadline):
+        return LoadedContext(tokens, _OLLAMA)
+    # Older versions state only a context that the model's file sets.
+    reply = await endpoint.post("/api/show", {"model": model_name}, deadline)
+    lines = text_at(reply.json or {}, "parameters").splitlines() if reply.ok else []
+    fields = (line.split() for line in lines)
+    said = (field[1] for field in fields if len(field) == 2 and field[0] == _SET_CONTEXT)
+    tokens = next((int(each) for each in said if each.isdecimal() and len(each) < 10), 0)
+    return LoadedContext(tokens, "/api/show" if tokens else "")
+
+
+async def _said(endpoint: Endpoint, route: str, deadline: float) -> JsonObject:
+    reply = await endpoint.get(route, deadline)
+    return (reply.json or {}) if reply.ok else {}
+
+
+def _entries(said: JsonObject, model_name: str) -> Iterator[JsonObject]:
+    """Yield the entries of a model: Ollama's have a `name`, LM Studio's a `key` or an `id`."""
+    for entry in (*list_at(said, "models"), *list_at(said, "data")):
+        if isinstance(entry, dict) and model_name.removesuffix(_LATEST) in _names(entry):
+            yield entry
+
+
+def _names(entry: JsonObject) -> set[str]:
+    instances = (each for each in list_at(entry, "loaded_instances") if isinstance(each, dict))
+    names = [text_at(entry, key) for key in ("name", "model", "key", "id")]
+    return {name.removesuffix(_LATEST) for name in (*names, *(text_at(each, "id") for each in instances))}
+
+
+def _tokens(entry: JsonObject, model_name: str) -> int:
+    """Return the context of a loaded model; of several instances that of the named one, else the smallest."""
+    instances = [each for each in list_at(entry, "loaded_instances") if isinstance(each, dict)]
+    named = [each for each in instances if text_at(each, "id") == model_name]
+    sizes = [number_at(object_at(each, "config"), "context_length") for each in named or instances]
+    told = number_at(entry, "loaded_context_length") or number_at(entry, "context_length")
+    return told or min((size for size in sizes if size), default=0)
+
+
+class PromptReadings:
+    """What a server read of its last prompt, by which it shows that it cut the next one without a word."""
+
+    def __init__(self) -> None:
+        self._texts: tuple[str, ...] = ()
+        self._told = 0
+
+    def missing(self, request: ModelRequest, told: int, *, counted: bool, whole: bool) -> int:
+        """Return how many tokens a prompt has at least of which the server read only `told`, 0 if it read all.
+
+        `counted`: the request states what the server's tokenizer counted. `whole`: `told` is known to include the
+        tokens that came from the server's cache, which old versions of some servers leave out.
+        """
+        texts = tuple(message.text for message in request.messages)
+        least = _counted_tokens(request) if counted else self._least_tokens(texts, told, whole=whole)
+        if 0 < told < least and least >= _LEAST_TOKENS:
+            return least
+        if told:
+            self._texts, self._told = texts, told
+        return 0
+
+    def _least_tokens(self, texts: tuple[str, ...], told: int, *, whole: bool) -> int:
+        """Return the fewest tokens that a prompt can have; 0 if that is not sure."""
+        before = len(self._texts)
+        if self._told and len(texts) > before and texts[:before] == self._texts:
+            added = _size(texts[before:])
+            alone = added / _DENSEST_ADDED <= told <= added / _THINNEST
+            if whole or told == self._told or not alone:
+                return self._told + max(1, added // _DENSEST_ADDED)
+            return 0
+        size = _size(texts)
+        return size // _DENSEST if whole or told >= _LEAST_TOKENS else 0
+
+
+def _counted_tokens(request: ModelRequest) -> int:
+    return max(0, int(request.prompt_tokens * _EXACT_SHARE) - _TEMPLATE_TOKENS)
+
+
+def _size(texts: tuple[str, ...]) -> int:
+    return sum(len(text.encode("utf-8", "replace")) for text in texts)
