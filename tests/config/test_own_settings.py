@@ -224,6 +224,9 @@ def test_a_chosen_model_is_written_behind_what_is_there(tmp_path: Path, text: st
     assert path.read_text().startswith(text)
     after = {key: said.value for key, said in own_layer(path.parent).items()}
     assert after == {**before, "model.url": ADDED["url"], "model.name": ADDED["name"]}
+    written = path.read_text()
+    assert add_model(path.parent, ADDED) is None
+    assert path.read_text() == written
 
 
 @pytest.mark.parametrize(

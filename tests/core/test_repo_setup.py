@@ -35,3 +35,15 @@ def test_a_running_server_is_preferred_and_what_cannot_be_used_is_none() -> None
     assert SetupProposal(models=FoundModels((), files)).choice is None
     assert not SetupProposal(models=FoundModels((), files)).is_question
     assert SetupProposal(models=None).choice is None
+
+
+def test_a_server_that_the_user_names_is_told_and_nothing_else() -> None:
+    server = FoundServer("llama-server", "http://10.0.0.2:1", (ListedModel("a"),))
+    named = SetupProposal(models=FoundModels((server,)), own_file="~/settings.yml", named_url=server.url)
+    assert not named.is_question
+    assert proposal_lines(named)[0] == "model   a, served by llama-server at http://10.0.0.2:1"
+    silent = SetupProposal(("x",), models=FoundModels(), named_url=server.url)
+    assert "model   no model server answers at http://10.0.0.2:1" in proposal_lines(silent)
+    locked = FoundModels((FoundServer("a server", server.url, problem="wants an API key"),))
+    lines = proposal_lines(SetupProposal(("x",), models=locked, named_url=server.url))
+    assert "model   found   a server at http://10.0.0.2:1: wants an API key" in lines

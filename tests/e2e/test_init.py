@@ -69,6 +69,19 @@ def test_a_person_chooses_by_number_and_a_server_is_found_at_its_variable(
     assert f"llama-server at {keyless_server}: tiny" in listed.out, listed.said
 
 
+def test_a_server_that_is_named_is_kept(machine: Machine, repo: Path, keyless_server: str) -> None:
+    once = machine.agent("doctor", "--model-url", keyless_server, cwd=repo)
+    assert f"`agent init --url {keyless_server}` keeps it for all your repos" in once.out, once.said
+    gone = machine.agent("init", "--url", "http://127.0.0.1:9", cwd=repo)
+    assert (gone.code, "no model server answers at http://127.0.0.1:9" in gone.out) == (5, True), gone.said
+    assert not own_settings(machine).exists()
+    for _ in range(2):
+        kept = machine.agent("init", "--url", f"{keyless_server}/v1", cwd=repo)
+        assert kept.code == 0, kept.said
+    assert own_settings(machine).read_text() == f'model:\n  url: "{keyless_server}"\n'
+    assert "model url" not in machine.agent("doctor", "--model-url", keyless_server, cwd=repo).out
+
+
 @pytest.mark.parametrize("tracked", [(), (".agent.yml",)])
 def test_what_it_writes_can_be_kept_out_of_git(machine: Machine, repo: Path, tracked: tuple[str, ...]) -> None:
     told = machine.agent("init", cwd=repo)

@@ -1,6 +1,7 @@
 """Models that the settings name: status, endpoints, a server of one file, test questions, and the doctor."""
 
 import asyncio
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from msgspec import Struct
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
 from agent_workbench.bootstrap.machine import find_local_models, local_machine, options_of_file
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
+from agent_workbench.bootstrap.set_up import named_once
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
@@ -118,6 +120,9 @@ async def _examine_local_models(repo: RepoContext, settings: "Settings") -> "tup
     from agent_workbench.core.errors import ModelError
 
     model, environ = settings.model, repo.invocation.environ
+    if url := named_once(repo.load()):
+        advice = f"`agent init --url {shlex.quote(url)}` keeps it for all your repos"
+        return (Finding("model url", Health.GOOD, f"{url} is named by a flag, for this once", advice),)
     if model.path:
         try:
             options = await asyncio.to_thread(options_of_file, model, environ, repo.root)

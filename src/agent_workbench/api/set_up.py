@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from agent_workbench.core.repo_setup import SetupProposal
 
 
-async def propose_set_up(invocation: Invocation) -> "SetupProposal":
+async def propose_set_up(invocation: Invocation, url: str = "") -> "SetupProposal":
     """Return the missing files, the project's commands, and the models of this machine if none is configured.
 
-    Nothing is written and nothing of the repository is run. Raises `RepoError`, `ConfigError`.
+    With `url` the models are those of the server there. Nothing is written and nothing of the repository is run. Raises
+    `RepoError`, `ConfigError`.
     """
-    return await (await find_repo(invocation)).setup.proposal(whole=True)
+    return await (await find_repo(invocation)).setup.proposal(whole=True, url=url)
 
 
 async def write_set_up(

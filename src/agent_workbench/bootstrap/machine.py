@@ -12,6 +12,9 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.ports.machine import Machine
     from agent_workbench.core.settings.models import ModelSettings, ServingSettings
 
+NAMED_SECONDS = 10.0
+"""Longest time for the answers of a server that the user names: it may be on another machine."""
+
 
 def local_machine(environ: Mapping[str, str], root: Path) -> "Machine":
     """Return this machine; no program of the repository at `root` is run for it."""
@@ -38,6 +41,19 @@ async def find_local_models(environ: Mapping[str, str], root: Path, serving: "Se
 
     servers, found = await asyncio.gather(find_servers(candidates(environ)), asyncio.to_thread(files))
     return FoundModels(servers, found.files, found.cut)
+
+
+async def find_server_at(url: str, seconds: float = NAMED_SECONDS) -> "FoundModels":
+    """Return the models of the server that the user names; empty if no model server answers there.
+
+    A name and a password in the address are left out. Raises `ConfigError` for what is no address.
+    """
+    from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+    from agent_workbench.adapters.llama_cpp.local_models.server_search import ServerCandidate, find_servers
+    from agent_workbench.core.local_models.found_models import FoundModels
+
+    address = await asyncio.to_thread(lambda: Endpoint(url).address)
+    return FoundModels(await find_servers((ServerCandidate("a server", address),), seconds))
 
 
 def options_of_file(model: "ModelSettings", environ: Mapping[str, str], root: Path) -> "ServerOptions":

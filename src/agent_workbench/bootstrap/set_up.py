@@ -24,6 +24,16 @@ class LoadSettings(Protocol):
         """Return them; `again` reads the files anew."""
 
 
+def named_once(loaded: "LoadedSettings") -> str:
+    """Return the address of a server that only a flag names; empty if a settings file names a model."""
+    from agent_workbench.config.own_settings import MODELS
+
+    layers = loaded.layers
+    in_files = any(key.startswith(MODELS) for layer in (layers.own, layers.repo) for key in layer)
+    said = layers.flags.get("model.url")
+    return str(said.value) if said is not None and not in_files else ""
+
+
 class RepoSetup:
     """The port `Setup` for the repo at `root`; one with a settings file counts as set up.
 
@@ -42,23 +52,28 @@ class RepoSetup:
         self._load = load
         self._checkout_files = checkout_files
 
-    async def proposal(self, *, whole: bool = False) -> "SetupProposal":
-        """Return what is missing, and what was found for it; `whole`: in a repo that is set up, too."""
+    async def proposal(self, *, whole: bool = False, url: str = "") -> "SetupProposal":
+        """Return what is missing, and what was found for it; `whole`: in a repo that is set up, too.
+
+        The server at `url`, or else one that a flag names, is offered in place of what is found.
+        """
         from agent_workbench.adapters.plans.starter_files import SETTINGS, missing_files
         from agent_workbench.adapters.project import detect_project
+        from agent_workbench.bootstrap.machine import find_server_at
         from agent_workbench.core.repo.absent_sources import unlinked
         from agent_workbench.core.repo_setup import SetupProposal
 
         missing = await asyncio.to_thread(missing_files, self._root, whole=whole)
         writes_settings = SETTINGS in missing
         path = self._environ.get("PATH", "")
-        models = self._models()
+        named = url or await self._flagged_url()
+        models = find_server_at(named) if named else self._models()
         if not writes_settings:
-            return SetupProposal(missing, models=await models, own_file=self._own_file)
+            return SetupProposal(missing, models=await models, own_file=self._own_file, named_url=named)
         project = asyncio.to_thread(detect_project, self._root, path)
         detected, found, absent = await asyncio.gather(project, models, self._absent())
         links = (*detected.link, *unlinked(absent, detected.link))
-        return SetupProposal(missing, replace(detected, link=links), found, self._own_file)
+        return SetupProposal(missing, replace(detected, link=links), found, self._own_file, named)
 
     async def _absent(self) -> tuple[str, ...]:
         """Return what workspaces will lack, nothing if it is too much to list: `agent doctor` tells it then."""
@@ -74,11 +89,15 @@ class RepoSetup:
         from agent_workbench.config.own_settings import add_model
         from agent_workbench.system.user_dirs import config_dir
 
+        added = add_model(config_dir(), choice.settings) if choice is not None else None
         written = init_repo(self._root, proposal.project) if proposal.files else ()
-        if choice is not None:
-            written = (*written, str(add_model(config_dir(), choice.settings)))
         self._load(again=True)
-        return written
+        return (*written, *([str(added)] if added is not None else []))
+
+    async def _flagged_url(self) -> str:
+        """Return the address that a flag names, empty if there is none or a file names a model."""
+        loaded = await asyncio.to_thread(self._load)
+        return named_once(loaded)
 
     async def _models(self) -> "FoundModels | None":
         """Return the models of this machine; None if one is configured already."""

@@ -60,15 +60,19 @@ def own_layer(folder: Path) -> Layer:
     return layer
 
 
-def add_model(folder: Path, model: Mapping[str, str]) -> Path:
+def add_model(folder: Path, model: Mapping[str, str]) -> Path | None:
     """Write these keys of `model` behind the user's settings in `folder`, whose lines stay; return the file. Blocks.
 
-    Raises `ConfigError` if the file names a model or cannot be extended, `TrustError` as `own_layer` does.
+    Nothing is written where exactly these are set. Raises `ConfigError` if the file names a model or cannot be
+    extended, `TrustError` as `own_layer` does.
     """
     path = folder / OWN_FILE
     block = "model:\n" + "".join(f"  {key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in model.items())
     advice = f"write it there by hand: {' '.join(block.split())}"
     before = own_layer(folder)
+    said = {f"model.{key}": value for key, value in model.items()}
+    if {key: each.value for key, each in before.items() if key.startswith(MODELS)} == said:
+        return None
     if any(key.startswith(MODELS) for key in before):
         raise ConfigError(f"{path} has settings of models already", advice=advice)
     text = (_read(path) or b"").decode()
@@ -77,7 +81,6 @@ def add_model(folder: Path, model: Mapping[str, str]) -> Path:
         read = file_layer(read_node(f"{joint}{block}".encode()), str(path))
     except DocumentError as fault:
         raise ConfigError(fault.in_file(str(path)), advice=advice) from fault
-    said = {f"model.{key}": value for key, value in model.items()}
     kept = {key: each.value for key, each in before.items()}
     if {key: each.value for key, each in read.items()} != {**kept, **said}:
         raise ConfigError(f"{path} cannot be extended", advice=advice)

@@ -18,13 +18,14 @@ class SetupProposal(Struct, frozen=True):
     """Files that would be written in a repository, the commands for them, and the models of this machine.
 
     `models` is None where one is configured. `own_file` is the user's settings file, which the choice of a model is
-    written to.
+    written to. `named_url` is the address that the user named for this start; `models` are those of its server.
     """
 
     files: tuple[str, ...] = ()
     project: DetectedProject = DetectedProject()
     models: FoundModels | None = None
     own_file: str = ""
+    named_url: str = ""
 
     @property
     def choice(self) -> ModelChoice | None:
@@ -33,8 +34,8 @@ class SetupProposal(Struct, frozen=True):
 
     @property
     def is_question(self) -> bool:
-        """True if there is something to agree to."""
-        return bool(self.files) or self.choice is not None
+        """True if there is something to agree to. Whoever names a server for one start is not asked to keep it."""
+        return bool(self.files) or (self.choice is not None and not self.named_url)
 
 
 def proposal_lines(proposal: SetupProposal) -> tuple[str, ...]:
@@ -63,6 +64,10 @@ def _wrapped(line: str) -> list[str]:
 def model_lines(proposal: SetupProposal) -> Iterator[str]:
     """Yield lines about the model that is proposed, and others that could be used."""
     if proposal.models is None:
+        return
+    if proposal.choice is None and proposal.named_url:
+        found = [*proposal.models.lines()] or [f"no model server answers at {proposal.named_url}"]
+        yield from (labelled("model", line) for line in found)
         return
     if proposal.choice is None:
         yield labelled("model", NOTHING_FOUND)

@@ -32,6 +32,7 @@ class Repo:
     files: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     models: FoundModels | None = None
+    named_url: str = ""
     failing: WorkbenchError | None = None
     met: list[str] = field(default_factory=list)
     expected: int = 0
@@ -43,7 +44,7 @@ class Repo:
         return self
 
     async def proposal(self) -> SetupProposal:
-        return SetupProposal(self.files, models=self.models, own_file="~/settings.yml")
+        return SetupProposal(self.files, models=self.models, own_file="~/settings.yml", named_url=self.named_url)
 
     async def write(self, proposal: SetupProposal, choice: ModelChoice | None) -> tuple[str, ...]:
         self.met.append(f"written with {choice.url}" if choice is not None else "written")
@@ -161,6 +162,15 @@ async def test_a_repo_that_is_set_up_without_a_model_is_offered_one(yes: bool, m
         await front.submit(AnswerQuestion("model", yes=yes))
         await ended(front)
     assert repo.met == [*met, "opened trusted", "lived"]
+
+
+@pytest.mark.parametrize(("models", "told"), [(RUNNING, ["agent init --url http://127.0.0.1:1"]), (FoundModels(), [])])
+async def test_a_server_that_was_named_for_one_start_can_be_kept(models: FoundModels, told: list[str]) -> None:
+    repo = Repo(models=models, named_url="http://127.0.0.1:1")
+    async with preflight_in(at(repo)) as (_, front):
+        notices = (await ended(front)).live.notices
+    assert [each.text.partition("repos: ")[2] for each in notices] == told
+    assert repo.met == ["opened trusted", "lived"], "who named it is not asked"
 
 
 async def test_without_any_model_the_question_says_what_to_do() -> None:

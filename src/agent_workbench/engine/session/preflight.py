@@ -1,6 +1,7 @@
 """Questions before a session opens: set-up of the repository and trust in it, asked through the same front end."""
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -113,7 +114,10 @@ class Preflight:
         """
         proposal = await setup.proposal()
         if not proposal.is_question:
-            if proposal.models is not None:
+            if proposal.named_url and proposal.choice is not None:
+                keep = f"agent init --url {shlex.quote(proposal.named_url)}"
+                self._publisher.notify(f"to keep this server for all your repos: {keep}")
+            elif proposal.models is not None and not proposal.named_url:
                 self._publisher.notify(f"no model: {PULL_ADVICE}")
             return None
         lines = proposal_lines(proposal)

@@ -14,6 +14,7 @@ from agent_workbench.adapters.llama_cpp.local_models.server_search import (
     find_servers,
 )
 from agent_workbench.core.local_models.found_models import FoundModels, FoundServer, ListedModel
+from tests.fakes.faulty_server import FaultyServer, as_json
 from tests.llama_fixtures import CONTEXT_TOKENS, LlamaServer
 
 SECONDS = 0.3
@@ -128,11 +129,110 @@ async def test_slow_ones_hold_up_nobody() -> None:
     assert found == (FoundServer("Ollama", fast.url, (ListedModel("fast"),)),)
 
 
+def answering(routes: dict[str, object]) -> FaultyServer:
+    server = FaultyServer().on("/health").on("/props").on("/tokenize")
+    for path, said in routes.items():
+        server.on(path, as_json(said))
+    return server
+
+
+async def test_what_ollama_has_loaded_comes_first_with_its_context() -> None:
+    names = {"data": [{"id": "big:70b", "owned_by": "library"}, {"id": "coder:7b", "owned_by": "library"}]}
+    loaded = {"models": [{"name": "coder:7b", "model": "coder:7b", "context_length": 4096}]}
+    async with answering({"/v1/models": names, "/api/ps": loaded}) as server:
+        (found,) = await find_servers((ServerCandidate("a server", server.url),), 30)
+    assert found.program == "Ollama"
+    assert found.models == (ListedModel("coder:7b", 4096), ListedModel("big:70b"))
+
+
+@pytest.mark.parametrize("older", [True, False])
+async def test_what_lm_studio_has_loaded_comes_first_with_its_context(older: bool) -> None:
+    names = {"data": [{"id": "a"}, {"id": "b"}, {"id": "text-embedding-x"}]}
+    new = {"key": "b", "max_context_length": 9, "loaded_instances": [{"id": "b", "config": {"context_length": 8192}}]}
+    old = {"id": "b", "state": "loaded", "max_context_length": 9, "loaded_context_length": 8192}
+    own: dict[str, object] = {"/api/v0/models": {"data": [{"id": "a", "state": "not-loaded"}, old]}}
+    if not older:
+        own["/api/v1/models"] = {"models": [{"key": "a", "loaded_instances": []}, new]}
+    async with answering({"/v1/models": names, **own}) as server:
+        (found,) = await find_servers((ServerCandidate("vLLM", server.url),), 30)
+    assert (found.program, found.models) == ("LM Studio", (ListedModel("b", 8192), ListedModel("a")))
+
+
+async def test_a_router_offers_its_models_the_loaded_ones_first() -> None:
+    entries = [
+        {"id": name, "owned_by": "llamacpp", "status": {"value": state}}
+        for name, state in (("a", "unloaded"), ("b", "loaded"), ("c", "loading"))
+    ]
+    async with answering({"/v1/models": {"data": entries}}) as server:
+        url = server.url
+        (found,) = await find_servers((ServerCandidate("llama-server", url),), 30)
+    assert [model.name for model in found.models] == ["b", "a", "c"]
+    assert FoundModels((found,)).choices[0].settings == {"url": url, "name": "b"}
+
+
+async def test_nothing_secret_is_sent_to_what_was_found() -> None:
+    async with answering({"/v1/models": {"data": [{"id": "m"}]}}) as server:
+        port = server.url.rpartition(":")[2]
+        environ = {"OPENAI_BASE_URL": f"http://mia:secret@localhost:{port}/v1", "OPENAI_API_KEY": "secret"}
+        named = candidates(environ)[0]
+        assert named.url == f"http://localhost:{port}"
+        await find_servers((named,), 30)
+        assert server.requests
+        for request in server.requests:
+            assert "authorization" not in {name.lower() for name in request.headers}
+            assert b"secret" not in request.body
+
+
+def test_newer_and_older_servers_of_llama_cpp_are_looked_for() -> None:
+    assert [each.url for each in candidates({})] == [
+        *("http://127.0.0.1:9931", "http://127.0.0.1:8080", "http://127.0.0.1:11434"),
+        *("http://127.0.0.1:1234", "http://127.0.0.1:8000"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("environ", "program", "url"),
+    [
+        ({"LLAMA_ARG_PORT": "9000"}, "llama-server", "http://127.0.0.1:9000"),
+        ({"LLAMA_ARG_PORT": "9000", "LLAMA_ARG_HOST": "0.0.0.0"}, "llama-server", "http://127.0.0.1:9000"),
+        ({"OLLAMA_API_BASE": "http://localhost:11435"}, "Ollama", "http://localhost:11435"),
+        ({"LM_STUDIO_API_BASE": "http://localhost:1235/v1"}, "LM Studio", "http://localhost:1235"),
+        ({"HOSTED_VLLM_API_BASE": "http://[::1]:8001/v1/"}, "vLLM", "http://[::1]:8001"),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:5000/engines/v1"}, "a server", "http://127.0.0.1:5000/engines"),
+        ({"OPENAI_API_BASE": "http://127.0.0.1:5000/v1"}, "a server", "http://127.0.0.1:5000"),
+    ],
+)
+def test_variables_of_other_programs_say_where_a_server_is(environ: dict[str, str], program: str, url: str) -> None:
+    assert candidates(environ)[0] == ServerCandidate(program, url)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "https://api.openai.com/v1",
+        "http://10.0.0.2:8000/v1",
+        "https://localhost:8000/v1",
+        "http://localhost:99999999",
+        "http://localhost:80/\x1b]0;x",
+        "http://evil.example#@localhost",
+        "  ",
+    ],
+)
+def test_an_address_elsewhere_is_not_asked(said: str) -> None:
+    assert candidates({"OPENAI_BASE_URL": said}) == candidates({})
+
+
+def test_a_server_that_several_variables_name_is_asked_once() -> None:
+    environ = {"OPENAI_BASE_URL": "http://localhost:1234/v1", "LM_STUDIO_API_BASE": "http://127.0.0.1:1234/v1"}
+    assert [each.url for each in candidates(environ) if each.url.endswith(":1234")] == ["http://127.0.0.1:1234"]
+
+
 @pytest.mark.parametrize(
     ("said", "url"),
     [
         ("127.0.0.1:999", "http://127.0.0.1:999"),
         ("http://localhost:999", "http://localhost:999"),
+        ("http://localhost", "http://localhost:80"),
         ("0.0.0.0", "http://127.0.0.1:11434"),
         # Only this machine is looked at.
         ("10.0.0.2:999", "http://127.0.0.1:11434"),

@@ -1,6 +1,6 @@
 """Context of a server whose list of models does not state it: told by its own routes, or shown by what it read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -74,6 +74,24 @@ async def loaded_context(endpoint: Endpoint, source: str, model_name: str, deadl
     return next((tokens for entry in entries if (tokens := _tokens(entry, model_name))), 0)
 
 
+async def loaded_models(endpoint: Endpoint, deadline: float) -> tuple[str, Mapping[str, int]]:
+    """Return the program of a server, and the context of each model that it has loaded, by every name of the model.
+
+    Loads nothing. The program is empty for other servers than Ollama and LM Studio. Raises `ModelUnavailable`.
+    """
+    for program, route, key, mark in (
+        ("Ollama", _OLLAMA, "models", ""),
+        ("LM Studio", _LM_STUDIO, "models", "loaded_instances"),
+        ("LM Studio", _LM_STUDIO_OLDER, "data", "state"),
+    ):
+        said = await _said(endpoint, route, deadline)
+        entries = [entry for entry in list_at(said, key) if isinstance(entry, dict)]
+        if isinstance(said.get(key), list) and (not mark or any(mark in entry for entry in entries)):
+            names = ((name, _tokens(entry, name)) for entry in entries for name in _all_names(entry))
+            return program, {name: tokens for name, tokens in names if tokens}
+    return "", {}
+
+
 async def _ollama(endpoint: Endpoint, model_name: str, deadline: float) -> LoadedContext:
     if tokens := await loaded_context(endpoint, _OLLAMA, model_name, deadline):
         return LoadedContext(tokens, _OLLAMA)
@@ -99,9 +117,13 @@ def _entries(said: JsonObject, model_name: str) -> Iterator[JsonObject]:
 
 
 def _names(entry: JsonObject) -> set[str]:
+    return {name.removesuffix(_LATEST) for name in _all_names(entry)}
+
+
+def _all_names(entry: JsonObject) -> set[str]:
     instances = (each for each in list_at(entry, "loaded_instances") if isinstance(each, dict))
     names = [text_at(entry, key) for key in ("name", "model", "key", "id")]
-    return {name.removesuffix(_LATEST) for name in (*names, *(text_at(each, "id") for each in instances))}
+    return {name for name in (*names, *(text_at(each, "id") for each in instances)) if name}
 
 
 def _tokens(entry: JsonObject, model_name: str) -> int:

@@ -1,13 +1,15 @@
-"""Search for model servers on this machine, at the ports where they usually listen."""
+"""Search for model servers on this machine: where variables of the environment say, and at the usual ports."""
 
 import asyncio
-import contextlib
 import importlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
@@ -22,7 +24,7 @@ SECONDS = 1.0
 """Longest time for the answers, whatever the servers do."""
 CONNECT_SECONDS = 0.3
 _LISTED_BYTES = 256 * 1024
-_MOST_MODELS = 20
+_MOST_MODELS, _MOST_LISTED = 20, 500
 _NAME_CHARS = 120
 _NO_TEXT = ("embed", "rerank", "whisper", "clip-")
 _CONTEXT_KEYS = ("n_ctx", "max_model_len", "max_context_length", "context_length")
@@ -38,30 +40,76 @@ class ServerCandidate(Struct, frozen=True):
     url: str
 
 
+# Newer versions of llama.cpp listen at 9931, older ones at 8080.
 USUAL_SERVERS = (
+    ServerCandidate("llama-server", "http://127.0.0.1:9931"),
     ServerCandidate("llama-server", "http://127.0.0.1:8080"),
     ServerCandidate("Ollama", "http://127.0.0.1:11434"),
     ServerCandidate("LM Studio", "http://127.0.0.1:1234"),
     ServerCandidate("vLLM", "http://127.0.0.1:8000"),
 )
+# The variables of OpenAI's libraries, of LiteLLM and of the tools that are built on it.
+_ADDRESSES = {
+    "OLLAMA_API_BASE": "Ollama",
+    "LM_STUDIO_API_BASE": "LM Studio",
+    "HOSTED_VLLM_API_BASE": "vLLM",
+    "OPENAI_BASE_URL": "a server",
+    "OPENAI_API_BASE": "a server",
+}
+_USUAL_PORTS = {"llama-server": 8080, "Ollama": 11434}
+_PATH = re.compile(r"(?:/[\w.-]+)*")
 
 
 def candidates(environ: Mapping[str, str]) -> tuple[ServerCandidate, ...]:
-    """Return the usual servers, with Ollama where `OLLAMA_HOST` has it, if that is this machine."""
-    said = environ.get("OLLAMA_HOST", "").strip()
-    with contextlib.suppress(ValueError):
+    """Return the addresses of this machine that variables name, then the usual ones of the programs without one."""
+    named = tuple(_named(environ))
+    programs = {each.program for each in named}
+    found: dict[tuple[int | None, str], ServerCandidate] = {}
+    for each in (*named, *(each for each in USUAL_SERVERS if each.program not in programs)):
+        found.setdefault(_place(each), each)
+    return tuple(found.values())
+
+
+def _named(environ: Mapping[str, str]) -> Iterator[ServerCandidate]:
+    """Yield the addresses in the variables that programs for models read, as far as they are of this machine."""
+    port = environ.get("LLAMA_ARG_PORT", "").strip()
+    said = {
+        "llama-server": f"{environ.get('LLAMA_ARG_HOST', '').strip() or '127.0.0.1'}:{port}" if port else "",
+        "Ollama": environ.get("OLLAMA_HOST", ""),
+    }
+    for program, where in (*said.items(), *((_ADDRESSES[name], environ.get(name, "")) for name in _ADDRESSES)):
+        if (url := _local_url(where.strip(), _USUAL_PORTS.get(program, 80))) is not None:
+            yield ServerCandidate(program, url)
+
+
+def _local_url(said: str, usual_port: int) -> str | None:
+    """Return the address without a name and a password in it; None for one elsewhere, or with another protocol."""
+    try:
         parts = urlsplit(said if "//" in said else f"http://{said}")
-        host = "127.0.0.1" if parts.hostname == "0.0.0.0" else parts.hostname or ""  # noqa: S104 - compared, not bound
-        if said and parts.scheme == "http" and is_loopback(host):
-            shown = f"[{host}]" if ":" in host else host
-            moved = ServerCandidate("Ollama", f"http://{shown}:{parts.port or 11434}")
-            return tuple(moved if each.program == "Ollama" else each for each in USUAL_SERVERS)
-    return USUAL_SERVERS
+        port = parts.port or (80 if "//" in said else usual_port)
+    except ValueError:
+        return None
+    unspecified = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+    host = unspecified.get(parts.hostname or "", parts.hostname or "")
+    path = parts.path.rstrip("/").removesuffix("/v1")
+    if not said or parts.scheme != "http" or not is_loopback(host) or not _PATH.fullmatch(path):
+        return None
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{path}"
+
+
+def _place(candidate: ServerCandidate) -> tuple[int | None, str]:
+    """Return what two addresses of one server have in common, whichever name of this machine they use."""
+    parts = urlsplit(candidate.url)
+    return parts.port, parts.path
 
 
 async def find_servers(among: Sequence[ServerCandidate], seconds: float = SECONDS) -> tuple[FoundServer, ...]:
-    """Return those of the candidates that answer like a model server within `seconds`, in their order."""
-    listening = await asyncio.gather(*(_listens(each.url) for each in among))
+    """Return those of the candidates that answer like a model server within `seconds`, in their order.
+
+    No key is sent. Raises `ConfigError` for a candidate that is no address.
+    """
+    connect = max(CONNECT_SECONDS, seconds / 4)
+    listening = await asyncio.gather(*(_listens(each.url, connect) for each in among))
     there = [each for each, listens in zip(among, listening, strict=True) if listens]
     if not there:
         return ()
@@ -72,12 +120,13 @@ async def find_servers(among: Sequence[ServerCandidate], seconds: float = SECOND
     return tuple(each for each in found if each is not None)
 
 
-async def _listens(url: str) -> bool:
-    """Return True if something takes connections there."""
+async def _listens(url: str, seconds: float) -> bool:
+    """Return True if something takes connections there within `seconds`."""
     parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        async with asyncio.timeout(seconds):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
     except (OSError, TimeoutError):
         return False
     writer.close()
@@ -91,6 +140,7 @@ async def _ask(candidate: ServerCandidate, deadline: float) -> FoundServer | Non
     endpoint = Endpoint(candidate.url)
     try:
         reply = await _get(endpoint, "/v1/models", deadline)
+        program, contexts = await _loaded(endpoint, deadline) if reply.ok else ("", {})
     except WorkbenchError:
         return None
     finally:
@@ -100,24 +150,43 @@ async def _ask(candidate: ServerCandidate, deadline: float) -> FoundServer | Non
         return FoundServer(candidate.program, candidate.url, problem=problem)
     if endpoint.fault(reply).is_loading:
         return FoundServer(candidate.program, candidate.url, problem="is still loading its model")
-    return _listed(candidate, reply)
+    return _listed(replace(candidate, program=program or candidate.program), reply, contexts)
 
 
-def _listed(candidate: ServerCandidate, reply: "Reply") -> FoundServer | None:
+async def _loaded(endpoint: "Endpoint", deadline: float) -> tuple[str, Mapping[str, int]]:
+    """Return a server's program and the contexts of its loaded models, as far as it says so in time."""
+    from agent_workbench.adapters.llama_cpp.http_client.context_size import loaded_models
+
+    try:
+        return await loaded_models(endpoint, deadline)
+    except WorkbenchError:
+        return "", {}
+
+
+def _listed(candidate: ServerCandidate, reply: "Reply", contexts: Mapping[str, int]) -> FoundServer | None:
     from agent_workbench.adapters.llama_cpp.http_client.json_values import list_at, text_at
 
     said = reply.json if reply.ok else None
     if said is None or not isinstance(said.get("data"), list):
         return None
-    entries = [entry for entry in list_at(said, "data") if isinstance(entry, dict)][:_MOST_MODELS]
+    entries = [entry for entry in list_at(said, "data") if isinstance(entry, dict)][:_MOST_LISTED]
     own = any(text_at(entry, "owned_by") == _LLAMA_CPP for entry in entries)
-    models = tuple(model for entry in entries if (model := _model(entry)) is not None)
+    # What is loaded answers at once. A router's entries have a status.
+    entries.sort(key=lambda entry: text_at(entry, "id") not in contexts and not _is_loaded(entry))
+    found = (model for entry in entries if (model := _model(entry, contexts)) is not None)
+    models = tuple(islice(found, _MOST_MODELS))
     problem = "" if models else "lists no model of text"
     program = "llama-server" if own else candidate.program
     return FoundServer(program, candidate.url, models, problem, names_needed=not (own and len(entries) == 1))
 
 
-def _model(entry: "JsonObject") -> ListedModel | None:
+def _is_loaded(entry: "JsonObject") -> bool:
+    from agent_workbench.adapters.llama_cpp.http_client.json_values import object_at, text_at
+
+    return text_at(object_at(entry, "status"), "value") == "loaded"
+
+
+def _model(entry: "JsonObject", contexts: Mapping[str, int]) -> ListedModel | None:
     from agent_workbench.adapters.llama_cpp.http_client.json_values import number_at, object_at, text_at
 
     name = text_at(entry, "id")
@@ -126,7 +195,7 @@ def _model(entry: "JsonObject") -> ListedModel | None:
         return None
     places = (object_at(entry, "meta"), entry)
     found = (number for place in places for key in _CONTEXT_KEYS if (number := number_at(place, key)))
-    return ListedModel(name, next(found, 0))
+    return ListedModel(name, contexts.get(name, 0) or next(found, 0))
 
 
 async def _get(endpoint: "Endpoint", path: str, deadline: float) -> "Reply":

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,20 @@ def configure(verb: argparse.ArgumentParser) -> None:
     """Add the flags of the verb, and the function that runs it."""
     verb.set_defaults(execute=execute)
     verb.add_argument("--yes", action="store_true", help="use the first of the found models, without a question")
+    verb.add_argument("--url", default="", metavar="URL", help="use the server at this address for all your repos")
     verb.add_argument("--private", action="store_true", help="keep what git shows as new out of it (.git/info/exclude)")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Show what was found, write missing starter files and the chosen model, and print their names."""
+    """Show what was found, write missing starter files and the chosen model, and print their names.
+
+    Exit with 5 if no model answers at the address that was named.
+    """
     from agent_workbench.api.set_up import propose_set_up, write_set_up
     from agent_workbench.core.repo_setup import project_lines
 
     invocation = Invocation(Path.cwd(), os.environ, {})
-    proposal = asyncio.run(propose_set_up(invocation))
+    proposal = asyncio.run(propose_set_up(invocation, options.url))
     choice = _chosen(proposal, yes=options.yes)
     if ".agent.yml" in proposal.files:
         for line in project_lines(proposal.project):
@@ -40,7 +45,8 @@ def execute(options: argparse.Namespace) -> int:
         say("all files exist already")
     _say_new(invocation, private=options.private)
     say(_next_step(proposal, choice))
-    return ExitCode.DONE
+    lacks = proposal.named_url and proposal.choice is None
+    return ExitCode.MODEL if lacks else ExitCode.DONE
 
 
 def _say_new(invocation: Invocation, *, private: bool) -> None:
@@ -74,6 +80,8 @@ def _chosen(proposal: "SetupProposal", *, yes: bool) -> "ModelChoice | None":
     for file in proposal.models.files:
         if not file.usable:
             say(labelled("", f"-  {file.name}: {file.left_out or file.options.reasons[-1]}"))
+    # Who names a server with one model has chosen it.
+    yes = yes or (bool(proposal.named_url) and len(choices) == 1)
     number = 1 if yes else chosen_number(f"Use which of them for all your repos ({proposal.own_file})?", len(choices))
     if not number:
         return None
@@ -85,6 +93,10 @@ def _chosen(proposal: "SetupProposal", *, yes: bool) -> "ModelChoice | None":
 def _next_step(proposal: "SetupProposal", choice: "ModelChoice | None") -> str:
     if proposal.models is None or choice is not None:
         return 'next: `agent tui`, or `agent plan add "what is to be done"`'
+    if proposal.named_url and proposal.models.choices:
+        return f"next: `agent init --url {shlex.quote(proposal.named_url)} --yes` uses the first model"
+    if proposal.named_url:
+        return "next: start the server, or check its address; then run this again"
     if proposal.models.choices:
         return "next: `agent init --yes` uses the first model, `agent tui` asks you"
     return "next: get a model as described above; then `agent tui`"
