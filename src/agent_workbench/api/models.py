@@ -57,6 +57,17 @@ async def answering(invocation: Invocation, say: Say) -> "tuple[tuple[str, Model
     return tuple(answers)
 
 
+async def serving_reasons(invocation: Invocation, say: Say) -> tuple[str, ...]:
+    """Return how the file of `model` would be served now, each choice with its reason; empty if none is set.
+
+    A server that runs already takes its memory: this is asked before one is started. Raises `ModelUnavailable`.
+    """
+    repo, settings = await repo_or_folder(invocation, say)
+    if not settings.model.path:
+        return ()
+    return (await asyncio.to_thread(options_of_file, settings.model, repo.invocation.environ, repo.root)).reasons
+
+
 async def listed_endpoints(invocation: Invocation, say: Say) -> "tuple[EndpointLine, ...]":
     """Return every endpoint of every role in the order of its chain. No request is sent."""
     from agent_workbench.core.diagnostics.endpoints import endpoint_lines
@@ -106,8 +117,9 @@ async def examine_place(invocation: Invocation, say: Say = say_nothing) -> "tupl
         used = repo.in_force(trusted=not untrusted)
         about_settings = examine_settings(used.origins, used.unused, untrusted, loaded.left_out)
         log = repo.endpoints(settings, say_nothing).log
-        about_parts = await examine(ports, settings, loaded.settings, str(log))
+        # Before a server of ours takes its memory.
         about_models = await _examine_local_models(repo, settings)
+        about_parts = await examine(ports, settings, loaded.settings, str(log))
         return (*about_settings, *about_parts, *about_models, *await _examine_chains(repo, settings, say))
     finally:
         await ports.retriever.close()

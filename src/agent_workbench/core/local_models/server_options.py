@@ -1,6 +1,6 @@
 """Options of a llama.cpp server, computed from the facts of its model file and of this machine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -38,7 +38,9 @@ class GgufFacts(Struct, frozen=True):
     """Architecture, kind and sizes of a model; 0 or empty is unknown.
 
     `kv_heads` has the number of heads in the KV cache for each layer (0: the layer needs no cache). A head stores
-    `key_length` and `value_length` numbers for each token. `trained_tokens` is the context of the training.
+    `key_length` and `value_length` numbers for each token. `trained_tokens` is the context of the training. `experts`
+    is the number of each layer's experts. A `recurrent` model has layers with a state in place of a cache. `sampling`
+    are the parameters that the file recommends, by llama.cpp's names.
     """
 
     architecture: str = ""
@@ -51,6 +53,9 @@ class GgufFacts(Struct, frozen=True):
     key_length: int = 0
     value_length: int = 0
     pooling: int = _NO_POOLING
+    experts: int = 0
+    recurrent: bool = False
+    sampling: tuple[tuple[str, float], ...] = ()
 
     @property
     def cached_numbers(self) -> int:
@@ -133,6 +138,7 @@ def server_options(facts: GgufFacts, size: int, machine: MachineResources, said:
         *_cache_type_reason(model, tokens, kind, said),
         _threads_reason(threads, size, machine, said),
         *_gpu_reason(layers, facts, vram, said),
+        *_model_reasons(facts),
         *(() if fits else (_too_large(model, tokens, kind, ram + vram),)),
     )
     cache = PROMPT_CACHE_BYTES if not free else int(min(PROMPT_CACHE_BYTES, max(0.0, left)))
@@ -163,12 +169,17 @@ def _contexts(trained: int) -> tuple[int, ...]:
 
 
 def _gpu_layers(model: _Model, tokens: int, kind: CacheType, vram: float, said: ServingSettings) -> int | None:
-    """Return the number of layers that fit into the GPUs, one more than there are for all with the output layer."""
+    """Return the number of layers that fit into the GPUs, one more than there are for all with the output layer.
+
+    None leaves them to llama.cpp: of a mixture of experts that does not fit, its `--fit` keeps only experts in memory,
+    which is faster than whole layers there.
+    """
     if said.gpu_layers is not None or not (vram and model.facts.layers):
         return said.gpu_layers
     parts = model.facts.layers + 1
     each = (model.size + model.cache(tokens, kind)) / parts
-    return min(parts, int(max(0.0, vram - COMPUTE_BYTES) / each))
+    fitting = min(parts, int(max(0.0, vram - COMPUTE_BYTES) / each))
+    return None if model.facts.experts and fitting < parts else fitting
 
 
 def _threads(size: int, machine: MachineResources) -> int:
@@ -183,8 +194,10 @@ def _free_memory(machine: MachineResources) -> float:
 
 
 def _free_vram(machine: MachineResources) -> float:
-    room = (each.vram_free_gb * _GIB * (1 - _VRAM_RESERVE_SHARE) - _VRAM_RESERVE for each in machine.gpus)
-    return sum(max(0.0, each) for each in room)
+    room = [each.vram_free_gb * _GIB * (1 - _VRAM_RESERVE_SHARE) - _VRAM_RESERVE for each in machine.gpus]
+    used = [each for each in room if each > COMPUTE_BYTES]
+    # Each card computes, and the need of a model includes this for one.
+    return sum(used) - COMPUTE_BYTES * max(0, len(used) - 1)
 
 
 def _context_reason(model: _Model, tokens: int, kind: CacheType, free: float, said: ServingSettings) -> str:
@@ -205,7 +218,7 @@ def _cache_type_reason(model: _Model, tokens: int, kind: CacheType, said: Servin
     if kind is CacheType.F16:
         return (f"cache type {kind}: exact",)
     saved = _gb(model.cache(tokens, CacheType.F16) - model.cache(tokens, kind))
-    return (f"cache type {kind}: saves {saved} against f16, for the context",)
+    return (f"cache type {kind}: saves {saved} against f16, for the context; it needs flash attention (auto)",)
 
 
 def _threads_reason(threads: int, size: int, machine: MachineResources, said: ServingSettings) -> str:
@@ -223,10 +236,21 @@ def _threads_reason(threads: int, size: int, machine: MachineResources, said: Se
 def _gpu_reason(layers: int | None, facts: GgufFacts, vram: float, said: ServingSettings) -> tuple[str, ...]:
     if said.gpu_layers is not None:
         return (f"GPU layers {layers}: set in the settings",)
+    if layers is None and vram and facts.experts:
+        return (f"GPU layers: left to llama.cpp's --fit, which keeps experts (of {facts.experts}) in memory",)
     if layers is None:
         return ("GPU layers: left to llama.cpp",)
     share = "all" if layers > facts.layers else f"{layers} of {facts.layers}"
     return (f"GPU layers {share}: {_gb(vram)} of GPU memory are free",)
+
+
+def _model_reasons(facts: GgufFacts) -> Iterator[str]:
+    """Yield what is left to llama.cpp because of the model."""
+    if facts.recurrent:
+        yield "checkpoints: llama.cpp's own, from which it goes on where prompts part: a state cannot be rolled back"
+    if facts.sampling:
+        said = ", ".join(f"{name} {value:g}" for name, value in facts.sampling)
+        yield f"sampling: the file recommends {said}; the server uses what a request does not state"
 
 
 def _too_large(model: _Model, tokens: int, kind: CacheType, room: float) -> str:

@@ -32,6 +32,17 @@ def test_the_size_of_the_cache_is_read_for_each_layer(tmp_path: Path) -> None:
     assert read(tmp_path, header(own)).cached_numbers == 32 * 8 * (256 + 64)
     mixed = model_values(**{"attention.head_count_kv": [8, 0] * 16})
     assert read(tmp_path, header(mixed)).cached_numbers == 16 * 8 * 256
+    every_fourth = read(tmp_path, header(model_values(full_attention_interval=4)))
+    assert every_fourth.kv_heads == (0, 0, 0, 8) * 8
+
+
+def test_experts_states_and_recommended_sampling_are_read(tmp_path: Path) -> None:
+    assert read(tmp_path, header(model_values())).sampling == ()
+    said = model_values(**{"expert_count": 128, "ssm.state_size": 128})
+    recommended: dict[str, Value] = {"general.sampling.top_k": 20, "general.sampling.top_p": -1}
+    facts = read(tmp_path, header({**said, **recommended, "general.sampling.temp": "hot"}))
+    assert (facts.experts, facts.recurrent, facts.sampling) == (128, True, (("top_k", 20),))
+    assert not read(tmp_path, header(model_values(expert_count=-3))).experts
 
 
 @pytest.mark.parametrize(

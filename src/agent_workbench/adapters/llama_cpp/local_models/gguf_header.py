@@ -3,7 +3,7 @@
 import os
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +32,11 @@ _MOST_NUMBERS, _MOST_NUMBERS_IN_ALL = 2_048, 100_000
 _MOST_TEXTS = 10_000
 _NAME_CHARS = 80
 _MOST_LAYERS, _MOST_HEADS, _MOST_LENGTH, _MOST_TOKENS = 2_000, 65_536, 1 << 20, 1 << 30
+
+# Keys of models with a recurrent state.
+_STATES = ("ssm.state_size", "ssm.conv_kernel", "shortconv.l_cache", "wkv.head_size", "kda.head_dim")
+_SAMPLING = ("temp", "top_k", "top_p", "min_p", "penalty_repeat")
+_MOST_SAMPLING = 10_000
 
 _Value = int | float | bool | str | tuple[int | float | bool, ...] | None
 
@@ -151,6 +156,8 @@ def _facts(tensors: int, values: Mapping[str, _Value]) -> GgufFacts:
     layers = _count(values, f"{architecture}.block_count", _MOST_LAYERS)
     heads = _counts(values, f"{architecture}.attention.head_count", layers)
     kv_heads = _counts(values, f"{architecture}.attention.head_count_kv", layers) or heads
+    interval = _count(values, f"{architecture}.full_attention_interval", _MOST_LAYERS) or 1
+    kv_heads = tuple(0 if layer % interval else each for layer, each in enumerate(kv_heads, 1))
     width = _count(values, f"{architecture}.embedding_length", _MOST_LENGTH)
     usual = width // max(heads) if any(heads) else 0
     return GgufFacts(
@@ -164,7 +171,18 @@ def _facts(tensors: int, values: Mapping[str, _Value]) -> GgufFacts:
         key_length=_count(values, f"{architecture}.attention.key_length", _MOST_LENGTH) or usual,
         value_length=_count(values, f"{architecture}.attention.value_length", _MOST_LENGTH) or usual,
         pooling=_count(values, f"{architecture}.pooling_type", _MOST_LAYERS),
+        experts=_count(values, f"{architecture}.expert_count", _MOST_HEADS),
+        recurrent=any(f"{architecture}.{key}" in values for key in _STATES),
+        sampling=tuple(_sampling(values)),
     )
+
+
+def _sampling(values: Mapping[str, _Value]) -> Iterator[tuple[str, float]]:
+    """Yield the recommended parameters that are numbers of a possible size."""
+    for name in _SAMPLING:
+        found = values.get(f"general.sampling.{name}")
+        if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found <= _MOST_SAMPLING:
+            yield name, round(float(found), 4)
 
 
 def _said(values: Mapping[str, _Value], key: str) -> str:

@@ -150,11 +150,13 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print the model that answers for each role; exit with 5 if none does."""
-    from agent_workbench.api.models import answering
+    """Print the model that answers for each role, and how its file is served; exit with 5 if none answers."""
+    from agent_workbench.api.models import answering, serving_reasons
     from agent_workbench.cli.questions import Remarks
 
-    answers = asyncio.run(answering(Invocation(Path.cwd(), os.environ, overrides(options)), Remarks()))
+    invocation = Invocation(Path.cwd(), os.environ, overrides(options))
+    reasons = asyncio.run(serving_reasons(invocation, Remarks()))
+    answers = asyncio.run(answering(invocation, Remarks()))
     errors = [answer for _, answer in answers if not isinstance(answer, ModelFacts)]
     if len(errors) == len(answers):
         raise errors[0]
@@ -166,6 +168,8 @@ def status(options: argparse.Namespace) -> int:
         say(("\n" if number else "") + f"role      {', '.join(roles)}")
         for line in lines:
             say(line)
+    for number, reason in enumerate(reasons):
+        say(f"{'' if number else 'served':<10}{reason}")
     return ExitCode.MODEL if errors else ExitCode.DONE
 
 
