@@ -13,9 +13,9 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 class ModelHub:
     """Repositories by name with their files. Requests are kept as (host, method, path, headers).
 
-    `stall_after` sends no more of a download after so many bytes; `stated` are other SHA-256s than true. `endless`
-    are the hosts of which no answer ends. `warning` is said with each answer about a revision. `answers` has for a
-    host the status, headers and body that it gives in place of all others.
+    `stall_after` sends no more of a download after so many bytes, `break_after` ends the connection; `stated` are
+    other SHA-256s than true. `endless` are the hosts of which no answer ends. `warning` is said with each answer
+    about a revision. `answers` has for a host the status, headers and body that it gives in place of all others.
     """
 
     def __init__(self, repos: Mapping[str, Mapping[str, bytes]]) -> None:
@@ -23,6 +23,7 @@ class ModelHub:
         self.stated: dict[str, str] = {}
         self.sizes: dict[str, int] = {}
         self.stall_after: int | None = None
+        self.break_after: int | None = None
         self.endless: set[str] = set()
         self.answers: dict[str, tuple[int, Mapping[str, str], bytes]] = {}
         self.commit = COMMIT
@@ -141,6 +142,9 @@ def _handler(hub: ModelHub, host: str) -> type[BaseHTTPRequestHandler]:
             if host == "storage" and hub.stall_after is not None:
                 self.wfile.write(body[: hub.stall_after])
                 hub.ended.wait()
+            elif host == "storage" and hub.break_after is not None:
+                self.wfile.write(body[: hub.break_after])
+                self.close_connection = len(body) > hub.break_after
             else:
                 self.wfile.write(body)
 

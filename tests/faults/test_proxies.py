@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
-from huggingface_hub import close_session, constants
 
 from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.forge.gitea_answers import GiteaUser
@@ -75,10 +74,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("http", "https", "all", "no"):
         for spelled in (f"{name}_proxy", f"{name.upper()}_PROXY"):
             monkeypatch.delenv(spelled, raising=False)
-    monkeypatch.setattr(constants, "ENDPOINT", FAR)
-    close_session()  # the hub's client is made once, with the proxies of its time
+    monkeypatch.setenv("HF_ENDPOINT", FAR)
     yield
-    close_session()
     gc.collect()
 
 
@@ -105,11 +102,9 @@ async def test_a_client_works_through_socks_and_says_what_is_wrong_with_a_proxy(
         monkeypatch.setenv("NO_PROXY", "elsewhere.example, 10.0.0.0/8")
         await ask()
         assert set(asked) == {"far.example"}
-        close_session()
         monkeypatch.setenv("ALL_PROXY", f"socks5://127.0.0.1:{port}")  # which does not speak SOCKS
         with pytest.raises(failed):
             await ask()
-        close_session()
         monkeypatch.setenv("ALL_PROXY", "socks://127.0.0.1:1080")
         with pytest.raises(refused, match="ALL_PROXY"):
             await ask()

@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +19,6 @@ from agent_workbench.core.errors import StorageError
 
 if TYPE_CHECKING:
     import numpy as np
-    from gguf import GGUFWriter
     from numpy.typing import NDArray
 
 Template = Literal["plain", "think", "hybrid"]
@@ -69,63 +69,105 @@ def write_tiny_gguf(
     tokenizer never produces, and that the model never says without a bias.
     Raises `StorageError` if the file cannot be written, `UsageError` for an extra token that exists already.
     """
-    from gguf import GGUFWriter
-
     vocabulary = make_vocabulary(extra_tokens, vocabulary_tokens)
+    values = {**_description(context_tokens), **_tokenizer(vocabulary, _TEMPLATES[template])}
     # A server may be reading the file that is replaced.
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    writer = GGUFWriter(part, "llama")
-    _describe(writer, context_tokens)
-    _add_tokens(writer, vocabulary, _TEMPLATES[template])
-    for name, tensor in _weights(vocabulary, seed).items():
-        writer.add_tensor(name, tensor)
     try:
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
+        with part.open("wb") as file:
+            for piece in _gguf(values, _weights(vocabulary, seed)):
+                file.write(piece)
         part.replace(path)
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error
     finally:
-        writer.close()
         part.unlink(missing_ok=True)
     return vocabulary.extra
 
 
-def _describe(writer: "GGUFWriter", context_tokens: int) -> None:
-    writer.add_name("tiny-random")
-    writer.add_description("random weights, for trying out and testing; says nothing sensible")
-    writer.add_context_length(context_tokens)
-    writer.add_embedding_length(_WIDTH)
-    writer.add_block_count(_LAYERS)
-    writer.add_feed_forward_length(_FEED_FORWARD)
-    writer.add_head_count(_HEADS)
-    writer.add_head_count_kv(_HEADS)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_dimension_count(_WIDTH // _HEADS)
-    writer.add_file_type(0)
+_Value = bool | int | float | str | Sequence[int] | Sequence[str]
+_GGUF_VERSION, _ALIGNMENT, _F32 = 3, 32, 0
+_NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
+_UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
 
 
-def _add_tokens(writer: "GGUFWriter", vocabulary: Vocabulary, template: str) -> None:
-    from gguf import TokenType
+def _gguf(values: Mapping[str, _Value], tensors: "Mapping[str, NDArray[np.float32]]") -> Iterator[bytes]:
+    """Yield the bytes of a GGUF file: header, values, a table of the tensors, and their numbers."""
+    head = struct.pack("<4sIQQ", b"GGUF", _GGUF_VERSION, len(tensors), len(values))
+    table, offset = b"", 0
+    for key, value in values.items():
+        head += _text(key) + _typed(value)
+    for name, tensor in tensors.items():
+        shape = tensor.shape[::-1]
+        table += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, _F32, offset)
+        offset += len(_padded(tensor.tobytes()))
+    yield _padded(head + table)
+    for tensor in tensors.values():
+        yield _padded(tensor.tobytes())
 
-    kinds = [TokenType.NORMAL] * len(vocabulary.tokens)
+
+def _typed(value: _Value) -> bytes:
+    """Return a value with its type before it; whole numbers are unsigned, those of a list signed."""
+    match value:
+        case bool():
+            return struct.pack("<I?", _BOOL, value)
+        case int():
+            return struct.pack("<II", _UINT32, value)
+        case float():
+            return struct.pack("<If", _FLOAT32, value)
+        case str():
+            return struct.pack("<I", _STRING) + _text(value)
+    if isinstance(value[0], str):
+        items = b"".join(_text(str(each)) for each in value)
+        return struct.pack("<IIQ", _ARRAY, _STRING, len(value)) + items
+    return struct.pack(f"<IIQ{len(value)}i", _ARRAY, _INT32, len(value), *value)
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % _ALIGNMENT)
+
+
+def _description(context_tokens: int) -> Mapping[str, _Value]:
+    return {
+        "general.architecture": "llama",
+        "general.name": "tiny-random",
+        "general.description": "random weights, for trying out and testing; says nothing sensible",
+        "llama.context_length": context_tokens,
+        "llama.embedding_length": _WIDTH,
+        "llama.block_count": _LAYERS,
+        "llama.feed_forward_length": _FEED_FORWARD,
+        "llama.attention.head_count": _HEADS,
+        "llama.attention.head_count_kv": _HEADS,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+        "llama.rope.dimension_count": _WIDTH // _HEADS,
+        "general.file_type": _F32,
+    }
+
+
+def _tokenizer(vocabulary: Vocabulary, template: str) -> Mapping[str, _Value]:
+    kinds = [_NORMAL] * len(vocabulary.tokens)
     for number in vocabulary.control.values():
-        kinds[number] = TokenType.CONTROL
+        kinds[number] = _CONTROL
     for number in vocabulary.marks.values():
-        kinds[number] = TokenType.USER_DEFINED
-    writer.add_vocab_size(len(vocabulary.tokens))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(vocabulary.tokens)
-    writer.add_token_types(kinds)
-    writer.add_token_merges(vocabulary.merges)
-    writer.add_bos_token_id(vocabulary.control[END_OF_TEXT])
-    writer.add_eos_token_id(vocabulary.control[MESSAGE_END])
-    writer.add_pad_token_id(vocabulary.control[END_OF_TEXT])
-    writer.add_add_bos_token(False)
-    writer.add_chat_template(template)
+        kinds[number] = _USER_DEFINED
+    return {
+        "llama.vocab_size": len(vocabulary.tokens),
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "gpt-2",
+        "tokenizer.ggml.tokens": vocabulary.tokens,
+        "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.merges": vocabulary.merges,
+        "tokenizer.ggml.bos_token_id": vocabulary.control[END_OF_TEXT],
+        "tokenizer.ggml.eos_token_id": vocabulary.control[MESSAGE_END],
+        "tokenizer.ggml.padding_token_id": vocabulary.control[END_OF_TEXT],
+        "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.chat_template": template,
+    }
 
 
 def _weights(vocabulary: Vocabulary, seed: int) -> "dict[str, NDArray[np.float32]]":

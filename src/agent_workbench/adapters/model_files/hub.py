@@ -1,7 +1,6 @@
-"""Hub of models: files of a revision and their download, by the hub's library within bounds."""
+"""Hub of models: files of a revision and their download, within bounds."""
 
 import hashlib
-import logging
 import os
 import re
 import shutil
@@ -10,22 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
+from urllib.parse import quote
 
-import httpx2
-from huggingface_hub import HfApi, constants, get_session, hf_hub_url
-from huggingface_hub import logging as hub_log
-from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
-from huggingface_hub.file_download import http_get
-from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # its documented name
-from tqdm import tqdm
+import httpx
+import msgspec
 
 from agent_workbench.core.errors import ConfigError, ModelError, StorageError, UsageError, WorkbenchError
 from agent_workbench.core.model_files import HubFile, HubName, HubRevision
 from agent_workbench.core.text.amounts import quoted
+from agent_workbench.core.version import __version__
 from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.locks import FileLock
-from agent_workbench.system.proxies import check_proxies
+from agent_workbench.system.proxies import ProxyFailed, check_proxies
 from agent_workbench.system.regular_files import open_regular
 
 MOST_INFO_BYTES, MOST_INFO_SECONDS = 16 * 1024 * 1024, 60.0
@@ -33,16 +29,18 @@ MOST_INFO_BYTES, MOST_INFO_SECONDS = 16 * 1024 * 1024, 60.0
 MOST_PAUSE_SECONDS = 300
 """Longest pause between two requests of a download that a hub may ask for."""
 _PAUSE = re.compile(r"\bt=\s*(\d+)")
+_HIDDEN = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 _TRIED_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 _FILE_STATUS = frozenset({HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT})
-WRITE_BYTES = 1 << 20
-"""Bytes of a download that are written at once; those not yet written are lost when it is cut."""
 
 Progress = Callable[[int], None]
 """Receiver of the number of bytes that were added."""
 
 SECONDS = 20.0
-"""Longest wait for what a revision has."""
+"""Longest wait for the next bytes of an answer."""
+TRIES, RETRY_SECONDS = 5, 1.0
+"""Requests in a row that bring nothing before a download fails, and the pause between two of them."""
+HUB = "https://huggingface.co"
 MAGIC = b"GGUF"
 ROOM_BYTES = 256 * 1024 * 1024
 """Disk space that stays free."""
@@ -58,54 +56,74 @@ class TooLong(ModelError):
     """A download has more bytes than the hub states."""
 
 
-def progress_bar(progress: Progress, size: int) -> type[Any]:
-    """Return a silent progress bar for the hub's library; it calls `progress`, and ends a download beyond `size`."""
-    there = 0
-
-    def add(count: int) -> None:
-        nonlocal there
-        there += count
-        progress(count)
-        if there > size:
-            raise TooLong(f"the hub sends more than the {size:,} bytes that it states", advice="pull it again")
-
-    class Bar(tqdm):  # type: ignore[type-arg]  # the class takes no argument where the program runs
-        def __init__(self, *said: Any, **options: Any) -> None:
-            add(int(options.get("initial") or 0))
-            super().__init__(*said, **{**options, "disable": True})
-
-        def update(self, n: float | None = 1) -> bool | None:
-            add(int(n or 0))
-            return None
-
-    return Bar
+class _Lfs(msgspec.Struct):
+    sha256: str = ""
 
 
-def set_up_library() -> None:
-    """Keep the hub's library from printing and from requests of its own, and bound the answers that it reads.
+class _Sibling(msgspec.Struct):
+    rfilename: str
+    size: int | None = None
+    lfs: _Lfs | None = None
 
-    Raises `ConfigError` for variables of proxies and of certificates that its client cannot read.
+
+class _ModelInfo(msgspec.Struct):
+    """Part of the hub's answer about a revision that is read."""
+
+    sha: str = ""
+    siblings: list[_Sibling] = []
+
+
+@contextmanager
+def _client() -> Iterator[httpx.Client]:
+    """Give a client of the hub, whose token goes to no other host. It honours the hub's usual variables.
+
+    Raises `ConfigError` for variables of proxies and of certificates that it cannot read, `StorageError` for the file
+    of the token.
     """
     check_proxies()
-    constants.HF_HUB_DISABLE_TELEMETRY = True  # else it asks the hub which programs start agents, and tells which did
-    constants.DOWNLOAD_CHUNK_SIZE = WRITE_BYTES
-    hub_log.set_verbosity(logging.CRITICAL)  # it prints what a server says as it is
+    token = _token()
+    headers = {"Accept-Encoding": "identity", "User-Agent": f"agent-workbench/{__version__}"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
     try:
-        client = get_session()
-    except (httpx2.InvalidURL, ValueError) as error:
+        client = httpx.Client(
+            base_url=os.environ.get("HF_ENDPOINT", "").strip() or HUB,
+            headers=headers,
+            follow_redirects=True,
+            timeout=SECONDS,
+            event_hooks={"response": [_bound]},
+        )
+    except (httpx.InvalidURL, ValueError) as error:
         raise ConfigError(
-            "the hub's client cannot read NO_PROXY", advice="set it to names of hosts with commas between them"
+            "the hub's client cannot read NO_PROXY or HF_ENDPOINT",
+            advice="set NO_PROXY to names of hosts with commas between them, HF_ENDPOINT to the address of a hub",
         ) from error
     except OSError as error:
         raise ConfigError(
             f"the hub's client cannot read its certificates: {error.strerror or error}",
             advice="set SSL_CERT_FILE to a file with certificates, or unset it",
         ) from error
-    client.headers["Accept-Encoding"] = "identity"
-    client.event_hooks["response"] = [_bound]
+    with client:
+        yield client
 
 
-def _bound(response: httpx2.Response) -> None:
+def _token() -> str:
+    """Return the token of `HF_TOKEN`, or of the hub's own login, empty without one; raise `StorageError`."""
+    said = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or ""
+    if said:
+        return said.strip()
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
+    path = Path(os.environ.get("HF_TOKEN_PATH") or f"{home}/token").expanduser()
+    try:
+        return path.read_text("ascii").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path} could not be read", advice="correct the file, or set HF_TOKEN") from error
+
+
+def _bound(response: httpx.Response) -> None:
     """Bound the body of an answer that is read at once, and the pause that one asks for.
 
     Raises `ModelError` for one that is packed.
@@ -113,26 +131,26 @@ def _bound(response: httpx2.Response) -> None:
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise ModelError("the hub packs what was asked for unpacked", advice="check the address in HF_ENDPOINT")
     if (seconds := _pause_seconds(response)) > MOST_PAUSE_SECONDS:
-        raise httpx2.HTTPStatusError(
+        raise httpx.HTTPStatusError(
             f"it wants a pause of {seconds:,} seconds", request=response.request, response=response
         )
     whole = response.url.path.startswith("/api/") or response.status_code not in _FILE_STATUS
-    if whole and isinstance(response.stream, httpx2.SyncByteStream):
+    if whole and isinstance(response.stream, httpx.SyncByteStream):
         response.stream = _BoundedStream(response.stream)
 
 
-def _pause_seconds(response: httpx2.Response) -> int:
-    """Return the seconds that the library would sleep after an answer because a header says so."""
+def _pause_seconds(response: httpx.Response) -> int:
+    """Return the seconds that an answer says to wait, 0 if it says nothing."""
     if response.status_code not in _TRIED_AGAIN:
         return 0
     told = f"t={response.headers.get('Retry-After', '')} {response.headers.get('RateLimit', '')}"
     return max((int(digits[:9]) for digits in _PAUSE.findall(told)), default=0)
 
 
-class _BoundedStream(httpx2.SyncByteStream):
+class _BoundedStream(httpx.SyncByteStream):
     """Body of an answer that ends with `ModelError` once it is too long, or takes too long."""
 
-    def __init__(self, stream: httpx2.SyncByteStream) -> None:
+    def __init__(self, stream: httpx.SyncByteStream) -> None:
         self._stream = stream
 
     def __iter__(self) -> Iterator[bytes]:
@@ -156,18 +174,14 @@ def find_revision(name: HubName, revision: str = "main") -> HubRevision:
     Asks the hub of `HF_ENDPOINT`, with the token of `HF_TOKEN` or of the hub's own login. Raises `UsageError` if there
     is no such model, `ModelError` if the hub does not answer.
     """
-    set_up_library()
-    try:
-        with _hub_errors(f"{name.repo} at {quoted(revision)}"):
-            found = HfApi().model_info(name.repo, revision=revision, timeout=SECONDS, files_metadata=True)
-            commit = str(found.sha)
-            files = tuple(
-                HubFile(str(each.rfilename), int(each.size or 0), str(each.lfs.sha256))
-                for each in found.siblings or ()
-                if each.lfs is not None
-            )
-    except OSError as error:
-        raise storage_error(f"{error.filename or 'the token of the hub'} could not be read", error) from error
+    what = f"{name.repo} at {quoted(revision)}"
+    with _client() as client, _hub_errors(what):
+        address = f"/api/models/{quote(name.repo)}/revision/{quote(revision, safe='')}"
+        answer = client.get(address, params={"blobs": "true"})
+        _check(answer, what)
+        found = msgspec.json.decode(answer.content, type=_ModelInfo)
+    commit = found.sha
+    files = tuple(HubFile(each.rfilename, each.size or 0, each.lfs.sha256) for each in found.siblings if each.lfs)
     if not _COMMIT.fullmatch(commit):
         raise ModelError(
             f"the hub names no commit of {name.repo}, but {quoted(commit)}", advice="check the address in HF_ENDPOINT"
@@ -181,7 +195,6 @@ def download(revision: HubRevision, file: HubFile, folder: Path, progress: Progr
     Raises `StorageError` without the room for it or for a path outside of the folder, `ModelError` if the hub does
     not answer or if what came is not what it states.
     """
-    set_up_library()
     target = target_of(folder, file)
     if target.is_file() and _sha256(target) == file.sha256:
         progress(file.size)
@@ -247,19 +260,15 @@ def _fetch(revision: HubRevision, file: HubFile, partial: Path, progress: Progre
     """Bring what is missing of a file, and no more than its size."""
     try:
         with (
+            _client() as client,
             _hub_errors(f"{file.path} of {revision.name.repo}"),
             os.fdopen(open_regular(partial, os.O_RDWR | os.O_CREAT), "r+b") as opened,
         ):
-            there = opened.seek(0, os.SEEK_END)
-            if there > file.size:
-                there = opened.seek(opened.truncate(0))
-            http_get(
-                hf_hub_url(revision.name.repo, file.path, revision=revision.commit),
-                opened,
-                resume_size=there,
-                headers=build_hf_headers(),
-                tqdm_class=progress_bar(progress, file.size),
-            )
+            if opened.seek(0, os.SEEK_END) > file.size:
+                opened.seek(opened.truncate(0))
+            progress(opened.tell())
+            address = f"/{quote(revision.name.repo)}/resolve/{revision.commit}/{quote(file.path)}"
+            _fetch_rest(client, address, file, opened, progress)
             there = opened.seek(0, os.SEEK_END)
     except TooLong:
         partial.unlink()
@@ -270,6 +279,59 @@ def _fetch(revision: HubRevision, file: HubFile, partial: Path, progress: Progre
         partial.unlink()
         amounts = f"it has {there:,} bytes, and not {file.size:,}"
         raise ModelError(f"{file.path} is not what the hub states: {amounts}", advice="pull it again")
+
+
+def _fetch_rest(client: httpx.Client, address: str, file: HubFile, opened: BinaryIO, progress: Progress) -> None:
+    """Append what is missing of a file, with another request where the connection breaks or the hub is busy."""
+    failures = 0
+    while True:
+        before, pause = opened.tell(), RETRY_SECONDS
+        try:
+            busy = _fetch_once(client, address, file, opened, progress)
+            if busy is None:
+                return
+            pause = max(pause, float(_pause_seconds(busy)))
+            failures += 1
+            if failures == TRIES:
+                _check(busy, file.path)
+        except (httpx.ConnectError, httpx.TimeoutException, httpx.RemoteProtocolError):
+            failures = 0 if opened.tell() > before else failures + 1
+            if failures == TRIES:
+                raise
+        time.sleep(pause)
+
+
+def _fetch_once(
+    client: httpx.Client, address: str, file: HubFile, opened: BinaryIO, progress: Progress
+) -> httpx.Response | None:
+    """Append what one request brings; return the answer of a hub that is busy, None if it came to its end."""
+    there = opened.tell()
+    with client.stream("GET", address, headers={"Range": f"bytes={there}-"} if there else {}) as answer:
+        if answer.status_code in _TRIED_AGAIN:
+            return answer
+        _check(answer, file.path)
+        if there and answer.status_code == HTTPStatus.OK:  # the hub sends the file from its start
+            opened.seek(opened.truncate(0))
+            progress(-there)
+            there = 0
+        elif there and not answer.headers.get("Content-Range", "").startswith(f"bytes {there}-"):
+            raise ModelError(f"the hub sends another part of {file.path} than asked for", advice="pull it again")
+        for piece in answer.iter_bytes():
+            there += len(piece)
+            progress(len(piece))
+            if there > file.size:
+                raise TooLong(f"the hub sends more than the {file.size:,} bytes that it states", advice="pull it again")
+            opened.write(piece)
+    return None
+
+
+def _check(answer: httpx.Response, what: str) -> None:
+    """Raise `UsageError` for what is not there or not shown, `httpx.HTTPStatusError` for another failure."""
+    if answer.status_code in _HIDDEN:
+        raise UsageError(f"the hub has no {what}, or shows it to nobody", advice=PRIVATE)
+    if answer.status_code not in _FILE_STATUS:
+        said = f"status {answer.status_code} for {quoted(str(answer.url))}"
+        raise httpx.HTTPStatusError(said, request=answer.request, response=answer)
 
 
 def check_room(folder: Path, needed: int) -> None:
@@ -293,21 +355,15 @@ def _sha256(path: Path) -> str:
 
 @contextmanager
 def _hub_errors(what: str) -> Iterator[None]:
-    """Turn what the hub's library raises into our errors; errors of the disk pass. `what` is asked for."""
+    """Turn what the hub's client raises into our errors; errors of the disk pass. `what` is asked for."""
     try:
         yield
-    except WorkbenchError:
+    except (OSError, WorkbenchError):
         raise
-    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise UsageError(f"the hub has no {what}, or shows it to nobody", advice=PRIVATE) from error
-    except (HfHubHTTPError, httpx2.HTTPError) as error:
+    except (httpx.HTTPError, ProxyFailed) as error:
         raise _unanswered(error) from error
-    except OSError as error:
-        if error.errno is None:  # of the library: there came less than the length that was announced
-            raise _unanswered(error) from error
-        raise
     except Exception as error:
-        # The library trusts what it reads: numbers, forms and depths of an answer raise errors of any kind.
+        # Numbers, forms and depths of an answer raise errors of any kind, and so do headers of a token that is none.
         raise ModelError(
             f"the hub's answer about {what} cannot be read", advice="check the address in HF_ENDPOINT"
         ) from error
