@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.base-stamp
 STAMP  := $(VENV)/.setup-stamp
 # Passed on to what a target runs: `make run ARGS=--headless`, `make test ARGS=tests/core`.
 ARGS   ?=
@@ -22,17 +23,27 @@ UNCOMPILED := 'site-packages/((huggingface_hub|kubernetes|mypyc?|onnxruntime|pyg
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
 
-setup: $(STAMP)  ## make .venv from the lock (again only when lock or pyproject changed)
+setup: $(STAMP)  ## make .venv from the lock, with all extras and tools (again only when lock or pyproject changed)
 
-$(STAMP): requirements-dev.lock pyproject.toml
+# What a user installs: all that `make run` needs. Nothing comes that is not in a lock, what builds our package neither.
+$(BASE): requirements.lock requirements-build.lock pyproject.toml
 	@$(MAKE) --no-print-directory machine
-	@echo "Setting up $(VENV), once: this takes a minute or two, most of it in silence." >&2
+	@echo "Setting up $(VENV), once: this takes about half a minute, most of it in silence." >&2
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements-dev.lock
-	@# Some libraries bring files of other Pythons. What is left out is most of it, and never imported.
-	@$(BIN)/python -m compileall -q -j 0 -x $(UNCOMPILED) $(VENV)/lib src >/dev/null || true
+	$(call install,-r requirements.lock -r requirements-build.lock)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(STAMP): requirements-dev.lock $(BASE)
+	@echo "Adding extras and tools to $(VENV), once: this takes a minute or two, most of it in silence." >&2
+	$(call install,-r requirements-dev.lock)
+	@touch $@
+
+# Some libraries bring files of other Pythons. What is not compiled is most of it, and never imported.
+define install
+$(BIN)/python -m pip install --quiet --no-compile --require-hashes $(1)
+	@$(BIN)/python -m compileall -q -j 0 -x $(UNCOMPILED) $(VENV)/lib src >/dev/null || true
+endef
 
 machine:  # what pip cannot bring: a Python that is new enough, and on Linux the OpenMP runtime
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -40,7 +51,7 @@ machine:  # what pip cannot bring: a Python that is new enough, and on Linux the
 	@$(PYTHON) -c 'import ctypes, sys; sys.platform == "linux" and ctypes.CDLL("libgomp.so.1")' 2>/dev/null \
 		|| { echo "libgomp1 is missing: apt-get install libgomp1" >&2; exit 1; }
 
-run: setup  ## the demo: `make run`, or `make run ARGS=--headless`
+run: $(BASE)  ## the demo: `make run`, or `make run ARGS=--headless`
 	@$(BIN)/agent demo $(ARGS)
 
 test: setup  ## the quick tests, or all of those that are named: `make test ARGS=tests/core`
@@ -98,13 +109,17 @@ image:  ## container image of the worker and the MCP server
 		--build-arg VERSION="$(VERSION)$$(git rev-parse --short HEAD 2>/dev/null | sed 's/^/+g/')" .
 
 # uv only resolves; it is not needed for anything else and not kept. `make lock UPGRADE=--upgrade` takes newer versions.
+# The base and the tools have the versions of the lock with all extras; the last one is what builds our package.
 UPGRADE ?=
-COMPILE  = "$$tools/bin/uv" pip compile pyproject.toml --no-config --cache-dir "$$tools/cache" --quiet --universal \
+COMPILE  = "$$tools/bin/uv" pip compile --no-config --cache-dir "$$tools/cache" --quiet --universal \
 	--python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url \
-	--custom-compile-command "make lock" $(UPGRADE)
+	--custom-compile-command "make lock"
 lock:  ## resolve requirements*.lock anew from pyproject.toml
 	@set -eu; tools="$$(mktemp -d)"; trap 'rm -rf "$$tools"' EXIT; \
 	$(PYTHON) -m venv "$$tools"; \
 	"$$tools/bin/pip" install --quiet "uv>=0.8"; \
-	$(COMPILE) --output-file requirements.lock; \
-	$(COMPILE) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(COMPILE) $(UPGRADE) pyproject.toml --all-extras --output-file requirements-all.lock; \
+	$(COMPILE) pyproject.toml --constraint requirements-all.lock --output-file requirements.lock; \
+	$(COMPILE) $(UPGRADE) pyproject.toml --all-extras --group dev --constraint requirements-all.lock \
+		--output-file requirements-dev.lock; \
+	$(COMPILE) --group build --constraint requirements-dev.lock --output-file requirements-build.lock

@@ -2,13 +2,42 @@
 
 import re
 import tomllib
-from pathlib import Path
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 
 import pytest
+from packaging.markers import Environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from tests.architecture.source_tree import ROOT
+from agent_workbench.core.extras import IMPORTS, Extra
+from tests.architecture.source_tree import PACKAGE, ROOT, Import, Module, expect_none, modules
 
-LOCKS = ["requirements.lock", "requirements-dev.lock"]
+BASE, ALL = "requirements.lock", "requirements-all.lock"
+LOCKS = [BASE, ALL, "requirements-dev.lock", "requirements-build.lock"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+# What `uv tool install` brings without extras, our own package not counted. The number only goes down.
+MOST_DISTRIBUTIONS = 48
+LINUX: Environment = {
+    "implementation_name": "cpython",
+    "implementation_version": "3.11.0",
+    "os_name": "posix",
+    "platform_machine": "x86_64",
+    "platform_python_implementation": "CPython",
+    "platform_release": "",
+    "platform_system": "Linux",
+    "platform_version": "",
+    "python_full_version": "3.11.0",
+    "python_version": "3.11",
+    "sys_platform": "linux",
+}
+# Modules that import what an extra brings, and that nothing else imports than what asks for the extra first.
+ASKED_BEFORE = {
+    "adapters.mcp.bounded_streams": "runs in the process of the client",
+    "adapters.mcp.client_process": "a process that `adapters.mcp.tool_source` starts",
+    "adapters.retrieval.vectors.store_worker": "a process that is started where there are vectors",
+    "http_server.listener": "the server of the package `mcp`",
+}
 REQUIREMENT = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+)(?P<marker> ; [^\\]+)?")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -43,21 +72,74 @@ def test_no_place_is_named(lock: str) -> None:
     assert re.findall(r"\w+://\S+|--(?:extra-)?index-url.*|--find-links.*|(?<!\w)/\S+", text) == []
 
 
-def test_both_locks_agree() -> None:
+@pytest.mark.parametrize("lock", [BASE, ALL, "requirements-build.lock"])
+def test_all_locks_agree(lock: str) -> None:
     everything = _pins("requirements-dev.lock")
-    assert {name: everything.get(name) for name in _pins("requirements.lock")} == _pins("requirements.lock")
+    assert {name: everything.get(name) for name in _pins(lock)} == _pins(lock)
 
 
 def test_every_dependency_is_locked() -> None:
-    project = tomllib.loads(Path(ROOT / "pyproject.toml").read_text())
+    extras, groups = PROJECT["project"]["optional-dependencies"], PROJECT["dependency-groups"]
     wanted = {
-        "requirements.lock": project["project"]["dependencies"],
-        "requirements-dev.lock": project["dependency-groups"]["dev"],
+        BASE: PROJECT["project"]["dependencies"],
+        ALL: [each for extra in Extra for each in extras[extra]],
+        "requirements-build.lock": groups["build"],
+        "requirements-dev.lock": [each for each in groups["dev"] if isinstance(each, str)],
     }
     missing = [
         (lock, dependency)
         for lock, dependencies in wanted.items()
         for dependency in dependencies
-        if (match := NAME.match(dependency)) and re.sub(r"[._-]+", "-", match[0]).lower() not in _pins(lock)
+        if canonicalize_name(Requirement(dependency).name) not in _pins(lock)
     ]
     assert missing == []
+
+
+def test_the_base_stays_small() -> None:
+    pins = [Requirement(parts[0]) for parts in _requirements(BASE)]
+    installed = [each.name for each in pins if each.marker is None or each.marker.evaluate(LINUX)]
+    assert len(installed) <= MOST_DISTRIBUTIONS
+
+
+def test_the_extras_are_those_of_the_package() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert {*extras} == {*Extra, "all"}
+    assert extras["all"] == [f"agent-workbench[{','.join(sorted(Extra))}]"]
+
+
+@pytest.mark.parametrize("extra", Extra)
+def test_an_extra_is_known_by_what_nothing_else_brings(extra: Extra) -> None:
+    for name in IMPORTS[extra]:
+        distributions = _distributions(name)
+        assert distributions & {*_pins(ALL)}
+        assert not distributions & {*_pins(BASE)}
+
+
+def test_what_only_an_extra_brings_is_imported_behind_the_question_for_it() -> None:
+    base = {*_pins(BASE)}
+    expect_none(
+        f"{module.where}:{imported.line}: {imported.library} is not in the base, and no `__init__` requires its extra"
+        for module, imported in _foreign_imports()
+        if not _distributions(imported.library) & base and not _asks(module)
+    )
+
+
+def _foreign_imports() -> Iterator[tuple[Module, Import]]:
+    for module in modules():
+        for imported in module.imports():
+            if imported.library != PACKAGE and _distributions(imported.library):
+                yield module, imported
+
+
+def _distributions(library: str) -> set[str]:
+    return {canonicalize_name(each) for each in _DISTRIBUTIONS.get(library, ())}
+
+
+def _asks(module: Module) -> bool:
+    if module.name.removeprefix(f"{PACKAGE}.") in ASKED_BEFORE:
+        return True
+    folders = [each for each in module.path.parents if each.is_relative_to(ROOT / "src" / PACKAGE)]
+    return any("\nrequire_extra(" in (each / "__init__.py").read_text() for each in folders)
+
+
+_DISTRIBUTIONS = packages_distributions()

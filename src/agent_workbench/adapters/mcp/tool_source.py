@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from agent_workbench.adapters.mcp.connection import NO_ADVICE, Connection, Target
 from agent_workbench.adapters.mcp.messages import ListedTool, Noticed
-from agent_workbench.core.errors import ConfigError, ToolError
+from agent_workbench.core.errors import ConfigError, ExtraMissing, ToolError
+from agent_workbench.core.extras import Extra, require_extra
 from agent_workbench.core.ports.tools import ServerCommand, ServerProcesses, SourceResult
 from agent_workbench.core.ports.workspace import OnOutput
 from agent_workbench.core.settings import Permission
@@ -117,6 +118,7 @@ class McpServer:
         if old is not None:
             await old.close()
         try:
+            require_extra(Extra.MCP)  # the process that speaks with the server needs it
             async with asyncio.timeout(START_SECONDS):
                 opened = await Connection.open(self._target(), self._servers, self._environ, self._notice)
         except TimeoutError:
@@ -124,7 +126,7 @@ class McpServer:
             advice = "if it needs the network, set `network: true` in its entry" if alone else NO_ADVICE
             what = f"{self.name} did not answer within {START_SECONDS:g} s after its start"
             raise ToolError(what, advice=advice) from None
-        except ConfigError as error:
+        except (ConfigError, ExtraMissing) as error:
             raise ToolError(str(error), advice=error.advice) from error
         self._connection = opened
         self._stale = bool(self._specs)  # another process may have other tools

@@ -10,13 +10,14 @@ from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.diagnostics.endpoints import endpoint_named, tier_of_label
 from agent_workbench.core.diagnostics.findings import Finding, Health
 from agent_workbench.core.errors import ModelError, WorkbenchError, nameless_author, partial_clone
+from agent_workbench.core.extras import Extra, has_extra, missing_extra
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
 from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.plan import TaskStatus, check_plan
 from agent_workbench.core.ports.tools import ToolSource
 from agent_workbench.core.repo.absent_sources import unlinked
 from agent_workbench.core.repo.workspace import Orphan, RepoFacts
-from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings import EmbeddingProvider, Settings
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.spec import MCP, select_specs
 from agent_workbench.engine.diagnostics.context_finding import context_finding
@@ -44,6 +45,7 @@ async def examine(ports: Ports, settings: Settings, said: Settings, model_log: s
         *await _findings_or_error("plan", lambda: _plan(ports)),
         *await _findings_or_error("tests", lambda: _tests(ports, settings, said)),
         *await _findings_or_error("sandbox", lambda: _sandbox(ports, settings)),
+        *_vectors(settings),
         *await _findings_or_error("hooks", lambda: _hooks(ports, settings)),
         *await asyncio.gather(*(examine_source(source) for source in servers)),
         *await _findings_or_error("model", lambda: _model(ports, settings, said, model_log)),
@@ -243,6 +245,14 @@ async def _sandbox(ports: Ports, settings: Settings) -> Sequence[Finding]:
             findings.append(Finding("links", Health.WARNING, seen, advice))
         return findings
     return [Finding("sandbox", Health.WARNING, "commands are not confined", facts.why)]
+
+
+def _vectors(settings: Settings) -> Sequence[Finding]:
+    """Return a finding for vectors that the settings want and this installation cannot keep."""
+    if settings.retrieval.embeddings.provider is EmbeddingProvider.NONE or has_extra(Extra.VECTORS):
+        return []
+    error = missing_extra(Extra.VECTORS)
+    return [Finding("vectors", Health.WARNING, f"{error}, so code is searched without them", error.advice)]
 
 
 async def _hooks(ports: Ports, settings: Settings) -> Sequence[Finding]:

@@ -54,7 +54,7 @@ def index_words(status: IndexStatus) -> tuple[str, ...]:
 
 def vector_words(status: IndexStatus) -> str:
     """Return the state of the vectors, empty if they are ready or not wanted."""
-    return f"vectors: {sanitize_line(status.vectors, 120)}" if status.vectors not in _NO_NEWS else ""
+    return f"vectors: {sanitize_line(status.vectors, 300)}" if status.vectors not in _NO_NEWS else ""
 
 
 def index_line(status: IndexStatus) -> str:

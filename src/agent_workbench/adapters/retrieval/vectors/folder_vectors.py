@@ -11,6 +11,8 @@ from agent_workbench.adapters.retrieval.vectors.note_vectors import NOTES, NoteV
 from agent_workbench.adapters.retrieval.vectors.repo_vectors import HELD, IndexedContents, RepoVectors
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors
 from agent_workbench.core.background import in_background
+from agent_workbench.core.errors import error_text
+from agent_workbench.core.extras import Extra, has_extra, missing_extra
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import VECTORS_UNWANTED
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
@@ -158,6 +160,8 @@ def _client(
     """Return the client that the settings want, or the reason why there is none."""
     if settings.provider is EmbeddingProvider.NONE:
         return None, VECTORS_UNWANTED
+    if not has_extra(Extra.VECTORS):
+        return None, f"off: {error_text(missing_extra(Extra.VECTORS))}"
     if settings.path and make_server is not None:
         return EmbeddingClient(settings, environ, make_server(settings.path)), ""
     if settings.url:

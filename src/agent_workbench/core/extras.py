@@ -1,0 +1,62 @@
+"""Extras of the package: libraries that are installed only if asked for, and the error where one is missing."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
+from importlib.util import find_spec
+
+from agent_workbench.core.errors import ExtraMissing
+
+PACKAGE = "agent-workbench"
+
+
+class Extra(StrEnum):
+    """An extra of `pyproject.toml`, named after the verb or the setting that needs it."""
+
+    ACP = "acp"
+    """`agent acp`."""
+    FLEET = "fleet"
+    """The setting `database.url_env`, and `agent database`."""
+    MCP = "mcp"
+    """`agent mcp`, and tools of the servers in the setting `mcp_servers`."""
+    VECTORS = "vectors"
+    """The setting `retrieval.embeddings.provider`."""
+    WEB = "web"
+    """`agent tui --web`."""
+
+
+IMPORTS: Mapping[Extra, tuple[str, ...]] = {
+    Extra.ACP: ("acp",),
+    Extra.FLEET: ("procrastinate", "psycopg", "psycopg_pool"),
+    Extra.MCP: ("mcp", "uvicorn"),
+    Extra.VECTORS: ("chromadb",),
+    Extra.WEB: ("aiohttp_jinja2", "textual_serve"),
+}
+"""What only this extra brings. The package that imports it calls `require_extra` in its `__init__`."""
+
+
+def has_extra(extra: Extra) -> bool:
+    """Return True if the libraries of an extra are installed; none of them is loaded."""
+    return all(find_spec(name) is not None for name in IMPORTS[extra])
+
+
+def require_extra(extra: Extra) -> None:
+    """Raise `ExtraMissing` if the libraries of an extra are not installed."""
+    if not has_extra(extra):
+        raise missing_extra(extra)
+
+
+def missing_extra(extra: Extra) -> ExtraMissing:
+    """Return the error for an extra that is not installed."""
+    return ExtraMissing(f"the extra {extra} is not installed", advice=f"install it: {install_command(extra)}")
+
+
+def install_command(extra: Extra) -> str:
+    """Return the command that adds an extra to this installation, whichever program made it.
+
+    The package itself is there already, so that nothing of its name is fetched. uv's environments have no pip.
+    """
+    python = shlex.quote(sys.executable)
+    pip = f"{python} -m pip install" if find_spec("pip") is not None else f"uv pip install --python {python}"
+    return f"{pip} '{PACKAGE}[{extra}]'"
