@@ -7,6 +7,8 @@ from msgspec import field
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.history.audit_records import (
+    AnyPage,
+    AnyQuery,
     AuditDecision,
     AuditEntry,
     AuditPage,
@@ -50,23 +52,21 @@ COST = CostSum("2026-11-20", "cloud (http://x)", "big", "shop", "gpu-1", 3, 41_0
 class GivenAudit(GivenSessions):
     """Answers with the same pages; keeps the queries."""
 
-    queries: list[AuditQuery | DecisionQuery | CostQuery] = field(default_factory=list)
+    queries: list[AnyQuery] = field(default_factory=list)
     broken: bool = False
 
-    async def audit_tasks(self, query: AuditQuery) -> AuditPage:
+    async def audit(self, query: AnyQuery) -> AnyPage:
         self.queries.append(query)
         if self.broken:
             raise StorageError("the cache is gone", advice="make it again")
-        found = tuple(each for each in (FAILED, DONE) if query.status in {None, each.status})
-        return AuditPage(found, len(found), (AuditProblem(SessionId("x"), "line 7"),), ("a note",))
-
-    async def audit_decisions(self, query: DecisionQuery) -> DecisionPage:
-        self.queries.append(query)
-        return DecisionPage((DECIDED,), 120)
-
-    async def audit_costs(self, query: CostQuery) -> CostPage:
-        self.queries.append(query)
-        return CostPage((COST,), 1, COST)
+        match query:
+            case AuditQuery():
+                found = tuple(each for each in (FAILED, DONE) if query.status in {None, each.status})
+                return AuditPage(found, len(found), (AuditProblem(SessionId("x"), "line 7"),), ("a note",))
+            case DecisionQuery():
+                return DecisionPage((DECIDED,), 120)
+            case CostQuery():
+                return CostPage((COST,), 1, COST)
 
 
 async def test_the_views_and_their_filters() -> None:

@@ -9,15 +9,7 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from agent_workbench.core.errors import TrustError
-from agent_workbench.core.history.audit_records import (
-    AuditPage,
-    AuditQuery,
-    CostPage,
-    CostQuery,
-    CostSum,
-    DecisionPage,
-    DecisionQuery,
-)
+from agent_workbench.core.history.audit_records import AnyPage, AnyQuery, AuditPage
 from agent_workbench.core.history.comparison import ComparedSession, Comparison
 from agent_workbench.core.history.journal_proof import JournalProof
 from agent_workbench.core.history.summaries import SessionSummary
@@ -82,14 +74,8 @@ class GivenSessions(Struct):
     async def compare(self, first: SessionId, second: SessionId) -> Comparison:
         return Comparison(ComparedSession(first), ComparedSession(second), parted=36, step=3, diff=runs.RIGHT)
 
-    async def audit_tasks(self, query: AuditQuery) -> AuditPage:
+    async def audit(self, query: AnyQuery) -> AnyPage:
         return AuditPage((), 0)
-
-    async def audit_decisions(self, query: DecisionQuery) -> DecisionPage:
-        return DecisionPage((), 0)
-
-    async def audit_costs(self, query: CostQuery) -> CostPage:
-        return CostPage((), 0, CostSum())
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
         self.pictures.append(picture)

@@ -83,6 +83,14 @@ GROUPS = (
 )
 SHORT_FORMS = (Verb("new", NEW_SUMMARY, "verbs.tasks.plan", "configure_new"),)
 """Verbs of released versions that others replaced; they work, and are not listed."""
+REPLACED = {
+    "agent audit count": "agent audit query --count",
+    "agent audit who": "agent audit query --decisions",
+    "agent audit spend": "agent audit query --costs",
+    "agent audit failures": "agent audit query --status failed",
+    "agent audit service": "agent audit query --service NAME",
+}
+"""Verbs that are gone, and the command that replaces each."""
 VERBS = (*(verb for _, verbs in GROUPS for verb in verbs), *SHORT_FORMS)
 
 
@@ -161,6 +169,8 @@ class CommandParser(argparse.ArgumentParser):
         near = did_you_mean(str(value), known)
         if isinstance(action, argparse._SubParsersAction):
             what, advice = f"{self.prog} has no verb {quoted(str(value))}", f"`{self.prog} --help` lists the verbs"
+            if f"{self.prog} {value}" in REPLACED:
+                near, advice = "", f"use `{REPLACED[f'{self.prog} {value}']}`"
         else:
             of = f"a value of {'/'.join(action.option_strings)}" if action.option_strings else "known"
             what, advice = f"{quoted(str(value))} is not {of}", f"one of: {', '.join(known)}"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agent_workbench.core.history.audit_records import (
+    AnyPage,
     AuditDecision,
     AuditEntry,
     AuditPage,
@@ -20,10 +21,8 @@ TONES = {TaskStatus.DONE: Tone.GOOD, TaskStatus.FAILED: Tone.BAD}
 LINE_CHARS = 300
 INDENT = 2
 
-Page = AuditPage | DecisionPage | CostPage
 
-
-def audit_entries(page: Page) -> tuple[Entry, ...]:
+def audit_entries(page: AnyPage) -> tuple[Entry, ...]:
     """Return an entry for each row of a page."""
     match page:
         case AuditPage():
@@ -34,7 +33,7 @@ def audit_entries(page: Page) -> tuple[Entry, ...]:
             return tuple(Entry(str(number), _cost(each)) for number, each in enumerate(page.sums))
 
 
-def audit_line(page: Page, filters: Sequence[str]) -> str:
+def audit_line(page: AnyPage, filters: Sequence[str]) -> str:
     """Return how many rows fit, the filters, and what is missing of the answer."""
     what = {AuditPage: "task", DecisionPage: "decision", CostPage: "sum"}[type(page)]
     shown = len(audit_entries(page))

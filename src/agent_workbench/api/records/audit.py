@@ -1,7 +1,7 @@
 """Answers of the audit over all sessions of a repository: ends of tasks, decisions and costs."""
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -11,48 +11,13 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:  # loaded when a question is asked
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
     from agent_workbench.bootstrap.repo_context import RepoContext
-    from agent_workbench.core.history.audit_records import (
-        AnyPage,
-        AnyQuery,
-        AuditDecision,
-        AuditEntry,
-        AuditPage,
-        AuditQuery,
-        CostPage,
-        CostQuery,
-        DecisionPage,
-        DecisionQuery,
-    )
+    from agent_workbench.core.history.audit_records import AnyPage, AnyQuery, AuditDecision, AuditEntry
     from agent_workbench.core.ports.audit_index import AuditIndex, AuditSource
     from agent_workbench.core.settings import Settings
-
-Page = TypeVar("Page", bound="AuditPage | DecisionPage | CostPage")
-
-
-async def audit_entries(invocation: Invocation, query: "AuditQuery") -> "AuditPage":
-    """Return the ends of tasks that fit; raise `UsageError` for a query outside of the bounds."""
-    return await _answer(invocation, lambda index, now: index.query(query, now))
-
-
-async def audit_decisions(invocation: Invocation, query: "DecisionQuery") -> "DecisionPage":
-    """Return the decisions that fit; raise `UsageError` for a query outside of the bounds."""
-    return await _answer(invocation, lambda index, now: index.decisions(query, now))
-
-
-async def audit_costs(invocation: Invocation, query: "CostQuery") -> "CostPage":
-    """Return sums of the costs that fit; raise `UsageError` for a query outside of the bounds."""
-    return await _answer(invocation, lambda index, now: index.costs(query, now))
-
-
-async def audit_answer(invocation: Invocation, query: "AnyQuery") -> "AnyPage":
-    """Return the page that answers a query of any kind; raise `UsageError` for one outside of the bounds."""
-    from agent_workbench.core.ports.audit_index import ask
-
-    return await _answer(invocation, lambda index, now: ask(index, query, now))
 
 
 async def share_audit(repo: "RepoContext") -> str:
@@ -68,18 +33,22 @@ async def share_audit(repo: "RepoContext") -> str:
     return ""
 
 
-async def _answer(invocation: Invocation, ask: "Callable[[AuditIndex, str], Coroutine[object, object, Page]]") -> Page:
-    """Return the answer of all machines, or of this one alone where there is no database or it is down."""
+async def audit_answer(invocation: Invocation, query: "AnyQuery") -> "AnyPage":
+    """Return the page that answers a query, of all machines, or of this one where there is no database or it is down.
+
+    Raises `UsageError` for a query outside of the bounds.
+    """
     from agent_workbench.bootstrap.stores import system_clock
+    from agent_workbench.core.ports.audit_index import ask
 
     repo, settings = await trusted_repo(invocation)
     source, index = await asyncio.to_thread(_local, repo, settings)
     now = system_clock().now()
-    own = await ask(index, now)
+    own = await ask(index, query, now)
     if not settings.database.active:
         return own
     try:
-        page = await ask(await _copy(repo, settings, source, index), now)
+        page = await ask(await _copy(repo, settings, source, index), query, now)
     except StorageError as error:
         why = f"the answer is of this machine alone: {error}"
         return replace(own, notes=(*own.notes, why))
@@ -89,9 +58,7 @@ async def _answer(invocation: Invocation, ask: "Callable[[AuditIndex, str], Coro
     return replace(page, problems=(*own.problems, *page.problems), notes=notes)
 
 
-def _missing(
-    own: "AuditPage | DecisionPage | CostPage", page: "AuditPage | DecisionPage | CostPage"
-) -> "Iterator[str]":
+def _missing(own: "AnyPage", page: "AnyPage") -> "Iterator[str]":
     """Yield a sentence if the shared answer lacks records of this machine; a page that is cut tells nothing."""
     here, there = _rows(own), _rows(page)
     gone = [each for each in here if not each.unproved and each not in there]
@@ -100,7 +67,7 @@ def _missing(
         yield f"{counted_text(len(gone), 'record')} of this machine {verb} missing in the database's answer"
 
 
-def _rows(page: "AuditPage | DecisionPage | CostPage") -> "Sequence[AuditEntry | AuditDecision]":
+def _rows(page: "AnyPage") -> "Sequence[AuditEntry | AuditDecision]":
     """Return the records of a page; sums are none."""
     from agent_workbench.core.history.audit_records import AuditPage, DecisionPage
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.records.audit import audit_costs, audit_decisions, audit_entries
+from agent_workbench.api.records.audit import audit_answer
 from agent_workbench.api.records.export import ExportFormat, keep_picture, write_export
 from agent_workbench.api.records.fork import foresee_fork, fork_session
 from agent_workbench.api.records.proofs import prove_session
@@ -20,14 +20,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
-    from agent_workbench.core.history.audit_records import (
-        AuditPage,
-        AuditQuery,
-        CostPage,
-        CostQuery,
-        DecisionPage,
-        DecisionQuery,
-    )
+    from agent_workbench.core.history.audit_records import AnyPage, AnyQuery
     from agent_workbench.core.history.comparison import Comparison
     from agent_workbench.core.history.journal_proof import JournalProof
 
@@ -65,17 +58,9 @@ class RepoSessions:
         """Return two sessions side by side."""
         return await compare_sessions(self._invocation, first, second)
 
-    async def audit_tasks(self, query: "AuditQuery") -> "AuditPage":
-        """Return the ends of tasks that fit."""
-        return await audit_entries(self._invocation, query)
-
-    async def audit_decisions(self, query: "DecisionQuery") -> "DecisionPage":
-        """Return the decisions that fit."""
-        return await audit_decisions(self._invocation, query)
-
-    async def audit_costs(self, query: "CostQuery") -> "CostPage":
-        """Return sums of the costs that fit."""
-        return await audit_costs(self._invocation, query)
+    async def audit(self, query: "AnyQuery") -> "AnyPage":
+        """Return the page that answers a query."""
+        return await audit_answer(self._invocation, query)
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
         """Write the picture into a new file; return the file's name."""

@@ -18,7 +18,7 @@ NONE = "-"
 
 def page_lines(page: AnyPage) -> Iterator[str]:
     """Yield the lines of a page, then how many others there are, and what is missing of the answer."""
-    rows = _rows(page)
+    rows = page_rows(page)
     yield from rows
     if page.total > len(rows):
         yield f"{page.total - len(rows):,} more are not shown"
@@ -26,7 +26,8 @@ def page_lines(page: AnyPage) -> Iterator[str]:
     yield from (f"{each.session} is damaged: {each.problem}" for each in page.problems)
 
 
-def _rows(page: AnyPage) -> tuple[str, ...]:
+def page_rows(page: AnyPage) -> tuple[str, ...]:
+    """Return a line for each row of a page."""
     match page:
         case AuditPage():
             return tuple(map(entry_line, page.entries))

@@ -10,14 +10,7 @@ from agent_workbench.core.plan import QUEUE_FOLDER, TaskStatus
 from agent_workbench.core.plan.work_state import WorkState, work_state
 
 if TYPE_CHECKING:  # listing sessions does not need the modules of a comparison
-    from agent_workbench.core.history.audit_records import (
-        AuditPage,
-        AuditQuery,
-        CostPage,
-        CostQuery,
-        DecisionPage,
-        DecisionQuery,
-    )
+    from agent_workbench.core.history.audit_records import AnyPage, AnyQuery
     from agent_workbench.core.history.comparison import Comparison
     from agent_workbench.core.history.journal_proof import JournalProof
 
@@ -115,14 +108,8 @@ class PastSessions(Protocol):
     async def compare(self, first: SessionId, second: SessionId) -> "Comparison":
         """Return the comparison of two sessions."""
 
-    async def audit_tasks(self, query: "AuditQuery") -> "AuditPage":
-        """Return the ends of tasks that fit."""
-
-    async def audit_decisions(self, query: "DecisionQuery") -> "DecisionPage":
-        """Return the decisions that fit."""
-
-    async def audit_costs(self, query: "CostQuery") -> "CostPage":
-        """Return sums of the costs that fit."""
+    async def audit(self, query: "AnyQuery") -> "AnyPage":
+        """Return the ends of tasks, the decisions or the costs that fit a query."""
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
         """Write a picture of the screen at event `seq` into a new file; return its path."""

@@ -7,7 +7,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.history.audit_records import AuditQuery, CostPage, CostQuery, DecisionQuery
+from agent_workbench.core.history.audit_records import AnyPage, AnyQuery, AuditQuery, CostPage, CostQuery, DecisionQuery
 from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
@@ -19,7 +19,7 @@ from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
-from agent_workbench.views.audit import Page, audit_entries, audit_line
+from agent_workbench.views.audit import audit_entries, audit_line
 
 SERVICE = "a service; empty for all"
 MOST_SERVICE_CHARS = 100
@@ -69,7 +69,7 @@ class AuditScreen(Dialog[SessionRequest]):
         self._view = AuditView.TASKS
         self._status: TaskStatus | None = None
         self._service, self._intent, self._days = "", "", DAYS[0]
-        self._page: Page | None = None
+        self._page: AnyPage | None = None
         self._said = ""
 
     def body(self) -> Iterable[Widget]:
@@ -91,7 +91,7 @@ class AuditScreen(Dialog[SessionRequest]):
 
     async def _answer(self) -> None:
         try:
-            self._page = await self._asked()
+            self._page = await self._sessions.audit(self._query())
         except WorkbenchError as error:
             self._say(": ".join(filter(None, (str(error), error.advice))))
             return
@@ -100,15 +100,15 @@ class AuditScreen(Dialog[SessionRequest]):
         if self._page.total:
             self.query_one(AuditList).select(0)
 
-    async def _asked(self) -> Page:
+    def _query(self) -> AnyQuery:
         service, intent, days = self._service, self._intent, self._days
         match self._view:
             case AuditView.TASKS:
-                return await self._sessions.audit_tasks(AuditQuery(self._status, service, intent, days))
+                return AuditQuery(self._status, service, intent, days)
             case AuditView.DECISIONS:
-                return await self._sessions.audit_decisions(DecisionQuery(service, intent, days=days))
+                return DecisionQuery(service, intent, days=days)
             case AuditView.COSTS:
-                return await self._sessions.audit_costs(CostQuery(service, intent, days=days))
+                return CostQuery(service, intent, days=days)
 
     def _say(self, said: str) -> None:
         self._said = sanitize_line(said, 600)

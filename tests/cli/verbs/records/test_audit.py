@@ -56,31 +56,29 @@ def repo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: Path) -> Path:
 @pytest.mark.parametrize(
     ("asked", "tasks", "total"),
     [
-        ("failures", ["T-2", "T-3"], 2),
-        ("failures --days 90 --service shop", ["T-2"], 1),
-        ("failures --limit 1", ["T-2"], 2),
-        ("failures --limit 1 --offset 1", ["T-3"], 2),
-        ("service shop", ["T-1", "T-2"], 2),
-        ("service till --days 365", ["T-3", "T-4"], 2),
-        ("service till --status done --days 41", ["T-4"], 1),
-        ("service none", [], 0),
-        ("query", ["T-1", "T-2", "T-3"], 3),
-        ("query --days 365", ["T-1", "T-2", "T-3", "T-4", "T-5"], 5),
-        ("query --days 365 --limit 2", ["T-1", "T-2"], 5),
-        ("query --days 365 --limit 2 --offset 4", ["T-5"], 5),
-        ("query --days 365 --limit 2 --offset 9", [], 5),
-        ("query --intent code", ["T-1", "T-3"], 2),
-        ("query --status failed --service till --intent code", ["T-3"], 1),
-        ("query --status failed --service till --intent infra", [], 0),
-        ("query --status done --days 365", ["T-1", "T-4"], 2),
+        ("--status failed", ["T-2", "T-3"], 2),
+        ("--status failed --days 90 --service shop", ["T-2"], 1),
+        ("--status failed --limit 1", ["T-2"], 2),
+        ("--status failed --limit 1 --offset 1", ["T-3"], 2),
+        ("--service shop", ["T-1", "T-2"], 2),
+        ("--service till --days 365", ["T-3", "T-4"], 2),
+        ("--service till --status done --days 41", ["T-4"], 1),
+        ("--service none", [], 0),
+        ("", ["T-1", "T-2", "T-3"], 3),
+        ("--days 365", ["T-1", "T-2", "T-3", "T-4", "T-5"], 5),
+        ("--days 365 --limit 2", ["T-1", "T-2"], 5),
+        ("--days 365 --limit 2 --offset 4", ["T-5"], 5),
+        ("--days 365 --limit 2 --offset 9", [], 5),
+        ("--intent code", ["T-1", "T-3"], 2),
+        ("--status failed --service till --intent code", ["T-3"], 1),
+        ("--status failed --service till --intent infra", [], 0),
+        ("--status done --days 365", ["T-1", "T-4"], 2),
     ],
 )
 def test_each_query_returns_exactly_what_it_should(
     repo: Path, capsys: pytest.CaptureFixture[str], asked: str, tasks: list[str], total: int
 ) -> None:
-    assert execute(["audit", *asked.split(), "--json"]) == ExitCode.DONE
-    assert_documented(["audit", *asked.split(), "--json"], printed := capsys.readouterr().out)
-    told = json.loads(printed)
+    told = json.loads(queried(capsys, f"{asked} --json"))
     assert ([each["task"] for each in told["tasks"]], told["total"]) == (tasks, total)
     words = asked.split()
     given = {word: int(words[at + 1]) for at, word in enumerate(words) if word in {"--limit", "--offset"}}
@@ -93,44 +91,68 @@ def test_each_query_returns_exactly_what_it_should(
     [("", 3), ("--days 365", 5), ("--status failed", 2), ("--service till --days 365", 2), ("--intent infra", 1)],
 )
 def test_tasks_are_counted(repo: Path, capsys: pytest.CaptureFixture[str], asked: str, total: int) -> None:
-    assert execute(["audit", "count", *asked.split()]) == ExitCode.DONE
-    assert capsys.readouterr().out == f"{total}\n"
+    assert queried(capsys, f"--count {asked}") == f"{total}\n"
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        *("failures --days 91", "failures --days 0", "failures --limit 1001", "failures --limit 0"),
-        *("query --days 366", "query --limit 1001", "query --offset -1", "service shop --limit 1001"),
-        *("count --days 366", "who --limit 1001", "who --days 366", "spend --limit 1001", "spend --days 0"),
-        *("count --status failed --days 91", "query --status failed --days 91"),
+        *("--days 366", "--days 0", "--limit 1001", "--limit 0", "--offset -1", "--count --days 366"),
+        *("--decisions --limit 1001", "--decisions --days 366", "--costs --limit 1001", "--costs --days 0"),
+        *("--count --status failed --days 91", "--status failed --days 91"),
     ],
 )
 def test_what_is_out_of_bounds_is_refused(repo: Path, capsys: pytest.CaptureFixture[str], asked: str) -> None:
-    assert code_of(asked) == ExitCode.USAGE
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert re.search(r"(from|must be) \d+ to \d+|expected one argument", said.err), said.err
+    said = refused(capsys, f"query {asked}")
+    assert re.search(r"(from|must be) \d+ to \d+|expected one argument", said), said
 
 
 @pytest.mark.parametrize(
-    "asked", ["query --status lost", "query --intent war", "spend --by moon", "query --days x", ""]
+    ("asked", "said"),
+    [
+        ("query --status lost", "'lost' is not a value of --status"),
+        ("query --intent war", "'war' is not a value of --intent"),
+        ("query --costs --per moon", "'moon' is not a value of --per"),
+        ("query --days x", "'x' is not a whole number"),
+        ("query --count --costs", "not allowed with argument --count"),
+        ("query --by user", "tasks cannot be filtered by `--by`"),
+        ("query --per day", "tasks cannot be filtered by `--per`"),
+        ("query --decisions --status done", "decisions cannot be filtered by `--status`"),
+        ("query --costs --task T-1", "costs cannot be filtered by `--task`"),
+        ("", "required: VERB"),
+        ("count", "use `agent audit query --count`"),
+        ("who --by user", "use `agent audit query --decisions`"),
+        ("spend --by day", "use `agent audit query --costs`"),
+        ("failures --days 7", "use `agent audit query --status failed`"),
+        ("service shop", "use `agent audit query --service NAME`"),
+    ],
 )
-def test_an_unknown_filter_is_refused(repo: Path, asked: str) -> None:
-    assert code_of(asked) == ExitCode.USAGE
+def test_what_cannot_be_asked_is_refused(repo: Path, capsys: pytest.CaptureFixture[str], asked: str, said: str) -> None:
+    assert said in refused(capsys, asked)
 
 
-def code_of(asked: str) -> object:
-    """Return the exit code of `agent audit`, also where argparse leaves."""
+def queried(capsys: pytest.CaptureFixture[str], asked: str, code: ExitCode = ExitCode.DONE) -> str:
+    """Return what `agent audit query` prints, whose JSON is documented."""
+    arguments = ["audit", "query", *asked.split()]
+    assert execute(arguments) == code
+    printed = capsys.readouterr().out
+    assert_documented(arguments, printed)
+    return printed
+
+
+def refused(capsys: pytest.CaptureFixture[str], asked: str) -> str:
+    """Return the error of `agent audit`, also where argparse leaves."""
     try:
-        return execute(["audit", *asked.split()])
+        code: object = execute(["audit", *asked.split()])
     except SystemExit as stop:
-        return stop.code
+        code = stop.code
+    said = capsys.readouterr()
+    assert (code, said.out) == (ExitCode.USAGE, "")
+    return said.err
 
 
 def test_a_person_reads_what_failed_and_the_line_that_proves_it(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["audit", "failures", "--limit", "1"]) == ExitCode.DONE
-    first, rest = capsys.readouterr().out.splitlines()
+    first, rest = queried(capsys, "--status failed --limit 1").splitlines()
     assert " failed " in first
     assert f"{session_name(1)}:5:" in first
     assert first.rstrip().endswith("the checks fail  UNPROVED: its session was not begun on this machine")
@@ -138,34 +160,24 @@ def test_a_person_reads_what_failed_and_the_line_that_proves_it(repo: Path, caps
 
 
 def test_it_is_told_who_approved_what_and_when(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["audit", "who", "--by", "user", "--service", "shop", "--json"]) == ExitCode.DONE
-    assert_documented(
-        ["audit", "who", "--by", "user", "--service", "shop", "--json"], printed := capsys.readouterr().out
-    )
-    told = json.loads(printed)
+    told = json.loads(queried(capsys, "--decisions --by user --service shop --json"))
     assert [(each["task"], each["by"], each["verdict"], each["subject"]) for each in told["decisions"]] == [
         ("T-1", "user", "approve", "Do it well"),
         ("T-2", "user", "approve", "Do it well"),
     ]
     assert told["decisions"][0]["via"] == "ada in a shell at 12:00"
-    assert execute(["audit", "who", "--task", "T-3"]) == ExitCode.DONE
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = queried(capsys, "--decisions --task T-3").splitlines()
     assert "approved  user (ada in a shell at 12:00)  commit    Do it well  T-3" in line
 
 
 def test_costs_are_summed(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["audit", "spend", "--by", "service", "--by", "endpoint", "--json"]) == ExitCode.DONE
-    assert_documented(
-        ["audit", "spend", "--by", "service", "--by", "endpoint", "--json"], printed := capsys.readouterr().out
-    )
-    told = json.loads(printed)
+    told = json.loads(queried(capsys, "--costs --per service --per endpoint --json"))
     assert [(each["service"], each["dollars"], each["answers"], each["day"]) for each in told["sums"]] == [
         ("till", 0.25, 1, ""),
         ("shop", 0.0, 2, ""),
     ]
     assert (told["overall"]["dollars"], told["overall"]["prompt_tokens"], told["total"]) == (0.25, 300, 2)
-    assert execute(["audit", "spend", "--days", "365"]) == ExitCode.DONE
-    lines = capsys.readouterr().out.splitlines()
+    lines = queried(capsys, "--costs --days 365").splitlines()
     assert len(lines) == 6
     assert lines[-1] == "overall: 500 + 50 tokens, $0.2500"
 
@@ -178,15 +190,12 @@ def test_a_damaged_journal_is_told_beside_the_answer(repo: Path, capsys: pytest.
     assert len(said.out.splitlines()) == 2
     assert f"{session_name(0)} is damaged" in said.err
     assert "line 7" in said.err
-    assert execute(["audit", "count", "--json"]) == ExitCode.JOURNAL
-    assert_documented(["audit", "count", "--json"], printed := capsys.readouterr().out)
-    told = json.loads(printed)
+    told = json.loads(queried(capsys, "--count --json", ExitCode.JOURNAL))
     assert [each["session"] for each in told["problems"]] == [session_name(0)]
 
 
 def test_nothing_that_fits_is_said(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["audit", "service", "none"]) == ExitCode.DONE
-    assert capsys.readouterr().out == "no task fits in the last 30 days\n"
+    assert queried(capsys, "--service none") == "no task fits in the last 30 days\n"
 
 
 @pytest.fixture
@@ -207,26 +216,23 @@ def test_the_answer_comes_from_the_database(
 ) -> None:
     monkeypatch.setenv("SHARED", migrated_url)
     for _ in range(2):
-        assert execute(["audit", "query", "--days", "365", "--json"]) == ExitCode.DONE
-        told = json.loads(capsys.readouterr().out)
+        told = json.loads(queried(capsys, "--days 365 --json"))
         assert [each["task"] for each in told["tasks"]] == ["T-1", "T-2", "T-3", "T-4", "T-5"]
         assert ({each["unproved"] for each in told["tasks"]}, told["notes"]) == ({""}, [])
-    assert execute(["audit", "who", "--limit", "2"]) == ExitCode.DONE
-    assert "2 of 3 decisions" in capsys.readouterr().out
+    assert "2 of 3 decisions" in queried(capsys, "--decisions --limit 2")
     with psycopg.connect(migrated_url) as database:
         hidden = database.execute(
             "UPDATE agent_audit_records SET status = 'done' WHERE task = 'T-2' AND kind = 'entry'"
         )
         assert hidden.rowcount == 1
-    assert execute(["audit", "failures"]) == ExitCode.DONE
+    assert execute(["audit", "query", "--status", "failed"]) == ExitCode.DONE
     said = capsys.readouterr()
     assert "T-2" not in said.out
     assert "1 record of this machine is missing in the database" in said.err
     with psycopg.connect(migrated_url) as database:
         forged = database.execute("DELETE FROM agent_audit_records WHERE task != 'T-3' AND kind = 'cost'").rowcount
     assert forged == 4
-    assert execute(["audit", "spend", "--days", "365", "--by", "day", "--json"]) == ExitCode.DONE
-    assert len(json.loads(capsys.readouterr().out)["sums"]) == 1
+    assert len(json.loads(queried(capsys, "--costs --days 365 --per day --json"))["sums"]) == 1
 
 
 def test_without_the_database_the_answer_is_of_this_machine_and_says_so(
