@@ -16,7 +16,6 @@ HEAVY = {
         "httpx",
         "jsonschema",
         "mcp",
-        "mcp_types",
         "msgspec",
         "numpy",
         "onnxruntime",

@@ -1,12 +1,16 @@
 """Which library may be used where, and what no layer but the outermost may do by itself."""
 
 import ast
+import re
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from itertools import chain
 
 import pytest
 
-from tests.architecture.source_tree import PACKAGE, Import, Module, expect_none, modules
+from tests.architecture.source_tree import PACKAGE, ROOT, Import, Module, expect_none, modules
 
 # One worker parses the sources for all of these.
 pytestmark = pytest.mark.xdist_group("sources")
@@ -24,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters.forge": {"httpx"},
     "adapters.machine": {"pynvml"},
     "adapters.llama_cpp": {"httpx", "numpy", "xllamacpp"},
-    "adapters.mcp": {"anyio", "httpx2", "mcp", "mcp_types", "pydantic"},
+    "adapters.mcp": {"anyio", "httpx2", "mcp", "pydantic"},
     "adapters.memory": {"yaml"},
     "adapters.model_files": {"httpx"},
     "adapters.plans": {"ruamel", "yaml"},
@@ -33,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters.rules": {"ruamel"},
     "adapters.skills": {"yaml"},
     "adapters.tools": {"jsonschema", "referencing"},
-    "adapters.web": {"aiohttp", "aiohttp_jinja2", "jinja2", "textual_serve"},
+    "adapters.web": {"aiohttp", "textual_serve"},
     "system": {"platformdirs"},
     "system.proxies": {"socksio"},
     "ranking": {"numpy", "rank_bm25"},
@@ -43,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli.completion": {"argcomplete"},
     "http_server": {"uvicorn"},
     "acp": {"acp", "pydantic"},
-    "mcp": {"anyio", "mcp", "mcp_types"},
+    "mcp": {"anyio", "mcp"},
     "bootstrap": set(),
 }
 
@@ -106,6 +110,29 @@ def _violations(module: Module) -> Iterator[str]:
 
 def test_libraries_are_used_only_where_they_are_allowed() -> None:
     expect_none(line for module in modules() for line in _violations(module))
+
+
+def test_the_imported_libraries_are_the_declared_ones() -> None:
+    """What only another library brings may go with its next version, and what nobody imports need not be installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lines = [*project["dependencies"], *chain.from_iterable(project.get("optional-dependencies", {}).values())]
+    declared = {_distribution(line) for line in lines} - {project["name"]}
+    providers = packages_distributions()
+    imported = {
+        imported.library: {_distribution(name) for name in providers.get(imported.library, [imported.library])}
+        for module in modules()
+        for imported in module.imports()
+        if imported.library not in {PACKAGE, *sys.stdlib_module_names}
+    }
+    expect_none(f"{library} is imported and not declared" for library in imported if not imported[library] & declared)
+    unused = declared - set(chain.from_iterable(imported.values()))
+    # Grammars are imported by the name of their language.
+    expect_none(f"{name} is declared and not imported" for name in unused if not name.startswith("tree-sitter-"))
+
+
+def _distribution(requirement: str) -> str:
+    """Return the name of a distribution in the form in which names are compared."""
+    return re.sub(r"[._-]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
 
 
 @pytest.mark.parametrize("layer", ["core", "engine", "views"])

@@ -16,7 +16,7 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
-    import mcp_types as wire
+    from mcp import types as wire
 
 ABOUT: Mapping[str, str] = {
     ROOT: "the root folder of the served repository",
@@ -37,7 +37,7 @@ ABOUT: Mapping[str, str] = {
 
 def listed_prompts() -> "tuple[wire.Prompt, ...]":
     """Return a prompt for each consultant."""
-    import mcp_types as wire
+    from mcp import types as wire
 
     return tuple(
         wire.Prompt(

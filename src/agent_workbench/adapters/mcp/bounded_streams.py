@@ -10,8 +10,8 @@ from typing import cast
 
 import anyio
 import httpx2
-import mcp_types as types
 from anyio.streams.memory import MemoryObjectSendStream
+from mcp import types
 from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import coerce_request_id
@@ -220,7 +220,7 @@ def _parsed(line: bytes, watch: Watch) -> SessionMessage | None:
         return None
     try:
         said = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except (ValidationError, ValueError):
+    except ValueError:
         watch.add_stray()
         return watch.unreadable(line)
     return watch.add(SessionMessage(said))

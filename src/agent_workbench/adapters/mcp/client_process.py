@@ -21,7 +21,7 @@ import msgspec
 from mcp import Client
 from mcp.client._transport import TransportStreams
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, Implementation, InputRequiredResult
+from mcp.types import CONNECTION_CLOSED, Implementation, InputRequiredResult
 from pydantic import ValidationError
 
 from agent_workbench.adapters.mcp.bounded_streams import SAID, ErrorTail, Watch, http_streams, pipe_streams

@@ -9,11 +9,11 @@ import os
 import secrets
 import signal
 from collections.abc import Awaitable, Callable
+from html import escape
 from pathlib import Path
+from string import Template
 from urllib.parse import urlencode
 
-import aiohttp_jinja2
-import jinja2
 from aiohttp import web
 from textual_serve.server import Server
 
@@ -42,7 +42,7 @@ class WorkbenchServer(Server):
     """Server of the screen of `command` (for `/bin/sh`) to everybody who knows its token."""
 
     def __init__(self, command: str, *, title: str) -> None:
-        super().__init__(command, LOOPBACK, 0, title, templates_path=HERE / "templates")
+        super().__init__(command, LOOPBACK, 0, title)
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
 
     async def serve_until_stopped(self, port: int, on_ready: Callable[[str], None]) -> None:
@@ -79,17 +79,27 @@ class WorkbenchServer(Server):
 
     def _web_app(self) -> web.Application:
         app = web.Application(middlewares=[self._check])
-        aiohttp_jinja2.setup(app, loader=jinja2.FileSystemLoader(self.templates_path), autoescape=True)
         app.add_routes(
             [
-                web.get("/", self.handle_index, name="index"),
+                web.get("/", self._page),
                 # The page's script appends `?width=` to the address, so the token is in the path.
-                web.get(f"/ws/{self._token}", self.handle_websocket, name="websocket"),
-                web.static("/static", self.statics_path, name="static"),
+                web.get(f"/ws/{self._token}", self.handle_websocket),
+                web.static("/static", self.statics_path),
                 web.static("/own", HERE / "own"),
             ]
         )
         return app
+
+    async def _page(self, request: web.Request) -> web.Response:
+        """Return the page that opens a workbench."""
+        values = {
+            "title": self.title,
+            "socket": f"{self.public_url.replace('http', 'ws', 1)}/ws/{self._token}",
+            "font_size": request.query.get("fontsize", "16"),
+        }
+        page = Template(await asyncio.to_thread((HERE / "page.html").read_text, "utf-8"))
+        text = page.substitute({name: escape(value) for name, value in values.items()})
+        return web.Response(text=text, content_type="text/html")
 
     @web.middleware
     async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
