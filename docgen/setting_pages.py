@@ -1,5 +1,6 @@
 """Table of the keys of `.agent.yml`."""
 
+import re
 import typing
 from collections.abc import Iterator
 from enum import StrEnum
@@ -12,6 +13,8 @@ from agent_workbench.core.settings import Rule, Settings
 from docgen.markdown import choice, code, plain, table
 from docgen.structs import default_text, field_texts
 
+_ROLES = ("planner", "executor", "reflexion")
+_ROLE = re.compile(rf"(sampling\.)(?:{'|'.join(_ROLES)})\.")
 _WORDS: dict[object, str] = {
     str: "text",
     int: "whole number",
@@ -27,13 +30,21 @@ _WORDS: dict[object, str] = {
 
 def settings() -> str:
     """Return the table of all keys."""
-    return table(
-        ("key", "type", "default", "meaning"),
-        (
-            (code(key.replace(ANY, "NAME")), _type(each, key), _default(each), plain(_text(each.field)))
-            for key, each in setting_keys().items()
-        ),
-    )
+    keys = setting_keys()
+    rows = ((_named(key), _type(each, key), _default(each), _meaning(key, each)) for key, each in keys.items())
+    return table(("key", "type", "default", "meaning"), dict.fromkeys(rows))
+
+
+def _named(key: str) -> str:
+    return code(_ROLE.sub(r"\1ROLE.", key).replace(ANY, "NAME"))
+
+
+def _meaning(key: str, each: SettingKey) -> str:
+    """Return the text of a key; what a role has of its own is told once for all roles."""
+    for_all = _ROLE.sub(r"\1", key)
+    if for_all == key:
+        return plain(_text(each.field))
+    return f"In place of {code(for_all)} for one role: {choice(_ROLES)}."
 
 
 def _type(key: SettingKey, name: str) -> str:

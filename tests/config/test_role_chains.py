@@ -26,7 +26,9 @@ roles:
   executor: [gpu, laptop, model]
   skills: {review: [hosted, gpu]}
 sampling:
-  executor: {temperature: 0.2, retry_temperature: 0.1, top_p: 0.9, top_k: 40, min_p: 0, seed: 7}
+  top_k: 40
+  min_p: 0.1
+  executor: {temperature: 0.3, retry_temperature: 0.1, top_p: 0.9, min_p: 0, seed: 7}
 cost_cap_daily: 1.5
 """
 
@@ -43,9 +45,10 @@ def test_everything_arrives(tmp_path: Path) -> None:
         ),
     }
     assert settings.cost_cap_daily == 1.5
-    assert settings.sampling.executor == RoleSampling(0.2, 0.1, 0.9, 40, 0.0, seed=7)
-    assert settings.sampling.of(Purpose.SUMMARY).sampling() == Sampling(0.2, 0.9, 40, 0.0)
-    assert settings.sampling.of(Purpose.PLANNER) == RoleSampling()
+    assert settings.sampling.executor == RoleSampling(0.3, 0.1, 0.9, None, 0.0, seed=7)
+    assert settings.sampling.of(Purpose.EXECUTOR) == RoleSampling(0.3, 0.1, 0.9, 40, 0.0, seed=7)
+    assert settings.sampling.of(Purpose.SUMMARY).sampling() == Sampling(0.3, 0.9, 40, 0.0)
+    assert settings.sampling.of(Purpose.PLANNER) == RoleSampling(top_k=40, min_p=0.1)
     assert settings.key_variables == ("HOSTED_KEY",)
 
 
@@ -106,6 +109,8 @@ FAULTY = [
         "5:7: roles.executor: there is no endpoint 'locl'; did you mean 'local'?",
     ),
     ("roles: {skills: {review: [gpu]}}", "1:27: roles.skills.review: there is no endpoint 'gpu'"),
+    ("sampling: {top_p: 1.5}", "1:19: sampling.top_p: expected a number from 0 to 1, found 1.5"),
+    ("sampling: {thinking_tokens: 0}", "1:29: sampling.thinking_tokens: expected more than 0"),
     ("sampling: {executor: {top_p: 1.5}}", "1:30: sampling.executor.top_p: expected a number from 0 to 1, found 1.5"),
     ("sampling: {executor: {seed: 2147483648}}", "1:29: sampling.executor.seed: expected a seed below 2147483648"),
     ("sampling: {exekutor: {seed: 1}}", "1:12: unknown key 'exekutor' in sampling; did you mean 'executor'?"),

@@ -188,6 +188,7 @@ REFUSED = {
     *(f"infrastructure.{name}" for name in InfrastructureSettings.__struct_fields__),
 }
 HARMLESS = {
+    **{f"sampling.{name}": f"sampling: {{{name}: 1}}" for name in RoleSampling.__struct_fields__},
     **{
         f"sampling.{role}.{name}": f"sampling: {{{role}: {{{name}: 1}}}}"
         for role in ("planner", "executor", "reflexion")

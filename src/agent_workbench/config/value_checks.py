@@ -231,15 +231,15 @@ _ENDPOINT_ADVICE = (
     f"or {_EMBEDDINGS}.path to an embedding model in a GGUF file; or set the provider to none"
 )
 _REPLACEMENTS = {(f"{_EMBEDDINGS}.provider", name): _ENDPOINT_ADVICE for name in ("builtin", "onnx")}
+_SAMPLED = ("sampling", "sampling.planner", "sampling.executor", "sampling.reflexion")
 _POSITIVE = (
     *("model.context_tokens", "model.answer_seconds", "model.answer_tokens", "limits.max_tool_calls_per_task"),
     *("limits.consecutive_failure_threshold", "limits.command_seconds", "skills.script_seconds"),
     "infrastructure.run_seconds",
-    *(f"sampling.{role}.thinking_tokens" for role in ("planner", "executor", "reflexion")),
+    *(f"{group}.thinking_tokens" for group in _SAMPLED),
     *("retrieval.chunker.max_tokens", "endpoints.*.context_tokens", "model.threads", "endpoints.*.threads"),
 )
 _ROLES = ("planner", "executor", "reflexion", "verifier", "skills.*")
-_SAMPLED = tuple(f"sampling.{role}" for role in ("planner", "executor", "reflexion"))
 _RULES: Mapping[str, Callable[[object], str]] = {
     "model.url": _url_problem,
     "model.api_key_env": _variable_problem,
@@ -248,8 +248,8 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     "retrieval.embeddings.url": _url_problem,
     "retrieval.embeddings.api_key_env": _variable_problem,
     **dict.fromkeys((f"roles.{role}" for role in _ROLES), _chain_problem),
-    **dict.fromkeys((f"{role}.{name}" for role in _SAMPLED for name in ("top_p", "min_p")), _share_problem),
-    **dict.fromkeys((f"{role}.seed" for role in _SAMPLED), _seed_problem),
+    **dict.fromkeys((f"{group}.{name}" for group in _SAMPLED for name in ("top_p", "min_p")), _share_problem),
+    **dict.fromkeys((f"{group}.seed" for group in _SAMPLED), _seed_problem),
     "tools_allowed": _tools_problem,
     "approvals.rules": _approval_problem,
     **dict.fromkeys((f"approvals.{kind}" for kind in Permission if kind is not Permission.CHECK), _once_problem),

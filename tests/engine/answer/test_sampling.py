@@ -13,7 +13,7 @@ SAYINGS = [change("wrong", "rigth"), reflexion(), change("rigth", "right"), FINI
 async def test_each_role_is_sampled_as_its_settings_say_and_its_seeds_are_recorded(tmp_path: Path) -> None:
     settings = Settings(
         sampling=SamplingSettings(
-            executor=RoleSampling(temperature=0.1, seed=7), reflexion=RoleSampling(temperature=0.9, top_k=5)
+            temperature=0.9, executor=RoleSampling(temperature=0.1, seed=7), reflexion=RoleSampling(top_k=5)
         )
     )
     async with a_stage(tmp_path, SAYINGS, settings=settings, approvals=OPEN, headless=True) as stage:

@@ -1,10 +1,13 @@
 """Settings of model endpoints: addresses, roles, sampling and prices."""
 
 from enum import StrEnum
+from typing import TypeVar
 
 from msgspec import Struct, field
 
 from agent_workbench.core.model import Purpose, Sampling
+
+Value = TypeVar("Value")
 
 USUAL_CONTEXT_TOKENS = 16_384
 """Context that a task is comfortable with."""
@@ -139,43 +142,50 @@ class RoleSettings(Struct, frozen=True):
     """The endpoints for a skill."""
 
 
-USUAL_TEMPERATURE = 0.2
-"""Temperature of a role without one of its own. A model that thinks keeps its server's: cold it thinks in circles."""
+USUAL_TEMPERATURE, USUAL_RETRY_TEMPERATURE = 0.2, 0.5
+"""Temperature that is not set, and what retries add. A model that thinks keeps its server's: cold it thinks in circles.
+"""
 MOST_RETRY_TEMPERATURE = 0.8
 """Temperature that retries do not exceed; one that is set higher holds as it is."""
+USUAL_THINKING_TOKENS = 2048
 
 
 class RoleSampling(Struct, frozen=True):
-    """Sampling of a role. None leaves a parameter to the server."""
+    """Sampling, or what a role has of its own. None leaves a parameter to its usual value, or to the server."""
 
     temperature: float | None = None
     """Sampling temperature; 0: always the likeliest token. Without it 0.2, or the server's own for a model that thinks.
     """
-    retry_temperature: float = 0.5
-    """Added to the temperature for each failed attempt since the last success, up to 0.8, so that a retry differs."""
+    retry_temperature: float | None = None
+    """Added to the temperature for each failed attempt since the last success, up to 0.8, so that a retry differs.
+    Without it 0.5.
+    """
     top_p: float | None = None
     """Only the likeliest tokens that make up this share, 0 to 1."""
     top_k: int | None = None
     """Only so many of the likeliest tokens."""
     min_p: float | None = None
     """Only tokens with this share of the likeliest one's chance, 0 to 1."""
-    thinking_tokens: int = 2048
-    """The longest thought of a model that thinks, in tokens, at most as long as an answer may be; then it answers."""
+    thinking_tokens: int | None = None
+    """The longest thought of a model that thinks, in tokens, at most as long as an answer may be; then it answers.
+    Without it 2,048.
+    """
     seed: int | None = None
     """One seed for all prompts; without it each prompt has its own, which is recorded."""
 
     def sampling(self, failed: int = 0, *, thinks: bool = False) -> Sampling:
         """Return the parameters without the seed, after so many failed attempts; `thinks`: the model reasons first."""
-        thinking = self.thinking_tokens if thinks else None
+        thinking = _or(self.thinking_tokens, USUAL_THINKING_TOKENS) if thinks else None
         if self.temperature is None and thinks:
             return Sampling(None, self.top_p, self.top_k, self.min_p, thinking)
-        base = USUAL_TEMPERATURE if self.temperature is None else self.temperature
-        raised = round(min(base + failed * self.retry_temperature, MOST_RETRY_TEMPERATURE), 3)
+        base = _or(self.temperature, USUAL_TEMPERATURE)
+        warmer = failed * _or(self.retry_temperature, USUAL_RETRY_TEMPERATURE)
+        raised = round(min(base + warmer, MOST_RETRY_TEMPERATURE), 3)
         return Sampling(max(base, raised), self.top_p, self.top_k, self.min_p, thinking)
 
 
-class SamplingSettings(Struct, frozen=True):
-    """Sampling of each role; a summary and a chat are sampled like the executor."""
+class SamplingSettings(RoleSampling, frozen=True):
+    """Sampling of every role, and what a role has of its own; a summary and a chat are sampled like the executor."""
 
     planner: RoleSampling = field(default_factory=RoleSampling)
     executor: RoleSampling = field(default_factory=RoleSampling)
@@ -183,10 +193,10 @@ class SamplingSettings(Struct, frozen=True):
 
     def of(self, purpose: Purpose) -> RoleSampling:
         """Return the sampling for `purpose`."""
-        match purpose:
-            case Purpose.PLANNER:
-                return self.planner
-            case Purpose.REFLEXION:
-                return self.reflexion
-            case Purpose.EXECUTOR | Purpose.SUMMARY | Purpose.CONSULTANT | Purpose.CHAT:
-                return self.executor
+        own = {Purpose.PLANNER: self.planner, Purpose.REFLEXION: self.reflexion}.get(purpose, self.executor)
+        names = RoleSampling.__struct_fields__
+        return RoleSampling(*(_or(getattr(own, name), getattr(self, name)) for name in names))
+
+
+def _or(said: Value | None, usual: Value) -> Value:
+    return usual if said is None else said
