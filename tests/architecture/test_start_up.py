@@ -26,7 +26,7 @@ HEAVY = {
         "rank_bm25",
         "uvicorn",
     ),
-    *("rich", "ruamel", "textual", "tokenizers", "tree_sitter", "xllamacpp"),
+    *("rich", "textual", "tokenizers", "tree_sitter", "xllamacpp"),
 }
 
 PROBE = """

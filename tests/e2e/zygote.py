@@ -28,7 +28,7 @@ REQUEST_BYTES = 1 << 20
 _LEFT_OUT = ("agent_workbench.tui",)
 # What is imported by our modules only when it is used.
 _USED_LATER = (
-    *("tests.e2e.launcher", "ruamel.yaml", "numpy", "tree_sitter", "tree_sitter_python"),
+    *("tests.e2e.launcher", "numpy", "tree_sitter", "tree_sitter_python"),
     *("anyio._backends._asyncio", "certifi", "h11", "httpcore", "httpx", "platformdirs", "sqlite3", "unidiff"),
 )
 _CHECKOUT = Path(__file__).parents[2]

@@ -3,10 +3,8 @@
 import asyncio
 import json
 import os
-import re
 import shlex
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 
 from msgspec.structs import fields
@@ -24,9 +22,11 @@ from agent_workbench.core.yaml_documents.nodes import (
     YamlSequence,
     after_lines,
     decode_document,
-    lost_comment,
-    with_line_ends_of,
+    line_start,
+    with_flow_item,
+    with_last_lines,
     with_lines,
+    with_value,
 )
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_value, unknown_key
 from agent_workbench.system.regular_files import only_owner_writes
@@ -37,9 +37,6 @@ Keys = tuple[str, ...]
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
 # Our own keys need no quotes; all other text gets them.
 BARE = ("approvals", "rules", "everywhere", "repos")
-# ruamel drops comments and `---` above the document's first line.
-_HEAD = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*---[ \t]*\r?\n")
-_INDENTED_LIST = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*\n\1 +- ", re.MULTILINE)
 
 SETTINGS = ".agent.yml"
 OWN = "rules.yaml"
@@ -78,90 +75,65 @@ def render_rule(rule: Rule) -> str:
 
 
 def _checked(text: str, keys: Keys, rule: Rule, wanted: tuple[Rule, ...], compose: Compose) -> str:
-    """Return the text edited in place, else rewritten: the first result that reads back as intended."""
-    added = rule in wanted
+    """Return the edited text, which reads back as intended."""
+    edit = _added if rule in wanted else _removed
     same = _but(_plain(compose(text)), keys)
-    for way in (_added if added else _removed, _rewritten):
-        try:
-            found = way(text, keys, rule, compose)
-            kept = not (added and lost_comment(text, found))
-            if kept and rules_at(found, keys, compose) == wanted and _but(_plain(compose(found)), keys) == same:
-                return found
-        except (DocumentError, ValueError, TypeError):
-            continue
-    what = "written" if added else "taken out"
+    try:
+        found = edit(text, keys, rule, compose)
+        if rules_at(found, keys, compose) == wanted and _but(_plain(compose(found)), keys) == same:
+            return found
+    except (DocumentError, ValueError):
+        pass
+    what = "written" if rule in wanted else "taken out"
     raise ConfigError("the rule could not be " + what, advice=f"do it by hand: {'.'.join(keys)}: {render_rule(rule)}")
 
 
 def _added(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
-    root, line = compose(text), f"- {render_rule(rule)}"
-    node = _walk(root, keys)
-    if isinstance(node, YamlSequence) and node.items and not node.flow:
-        indent = " " * (node.items[-1].start.column - 3)
-        return _inserted(text, after_lines(text, node), f"{indent}{line}\n")
-    if node is not None:
-        raise ValueError
-    depth = next(n for n in range(len(keys)) if _walk(root, keys[: n + 1]) is None)
-    above = _walk(root, keys[:depth])
-    if above is None or (depth == 0 and isinstance(above, YamlMapping) and not above.flow):
-        return _inserted(text, len(text), _nested(keys[depth:], line, 0))
-    if not isinstance(above, YamlMapping) or above.flow or not above.entries:
-        raise ValueError
-    first = above.entries[0][0].start
-    return _inserted(text, first.index - first.column + 1, _nested(keys[depth:], line, first.column - 1))
+    root, said = compose(text), render_rule(rule)
+    found = [node for depth in range(len(keys) + 1) if (node := _walk(root, keys[:depth])) is not None]
+    rest = keys[len(found) - 1 :]
+    match found[-1] if found else None:
+        case YamlSequence(items=items, flow=False) as listing if items and not rest:
+            indent = " " * (items[-1].start.column - 3)
+            return _inserted(text, after_lines(text, listing), f"{indent}- {said}\n")
+        case YamlSequence(flow=True) as listing if not rest:
+            return with_flow_item(text, listing, said)
+        case YamlMapping(flow=True) as mapping if rest:
+            return with_flow_item(text, mapping, _flow(rest, said).removeprefix("{").removesuffix("}"))
+        case YamlMapping(entries=entries) if rest and rest != keys:
+            first = entries[0][0].start
+            return _inserted(text, first.index - first.column + 1, _nested(rest, said, first.column - 1))
+        case YamlScalar() as nothing if is_nothing(nothing) and rest != keys:
+            return with_value(text, nothing, _flow(rest, said))
+        case YamlMapping() | None:
+            return with_last_lines(text, _nested(keys, said, 0))
+    raise ValueError
 
 
-def _nested(keys: Keys, line: str, indent: int) -> str:
+def _nested(keys: Keys, rule: str, indent: int) -> str:
     heads = [f"{' ' * (indent + 2 * n)}{_rendered(key)}:\n" for n, key in enumerate(keys)]
-    return "".join(heads) + f"{' ' * (indent + 2 * len(keys))}{line}\n"
+    return "".join(heads) + f"{' ' * (indent + 2 * len(keys))}- {rule}\n"
+
+
+def _flow(keys: Keys, rule: str) -> str:
+    return f"{{{_rendered(keys[0])}: {_flow(keys[1:], rule)}}}" if keys else f"[{rule}]"
 
 
 def _removed(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
     node = _walk(compose(text), keys)
-    if not isinstance(node, YamlSequence) or node.flow:
+    items = node.items if isinstance(node, YamlSequence) else ()
+    number = next((n for n, each in enumerate(items) if read_value(each, Rule, "") == rule), None)
+    if node is None or number is None:
+        return text
+    start, end = items[number].start.index, items[number].end.index
+    if isinstance(node, YamlSequence) and node.flow:
+        start = items[number - 1].end.index if number else start
+        end = items[1].start.index if not number and len(items) > 1 else end
+    elif text[line_start(text, start) : start].strip() == "-":
+        start, end = line_start(text, start), after_lines(text, items[number])
+    else:
         raise ValueError
-    item = next(each for each in node.items if read_value(each, Rule, "") == rule)
-    start = item.start.index - item.start.column + 1
-    if text[start : item.start.index].strip() != "-":
-        raise ValueError
-    return text[:start] + text[after_lines(text, item) :]
-
-
-def _rewritten(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
-    """Return the text as rewritten by ruamel, which keeps the order and nearly all comments."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.comments import CommentedMap, CommentedSeq
-    from ruamel.yaml.error import YAMLError
-
-    del compose
-    yaml, stream = YAML(typ="rt"), StringIO()
-    yaml.preserve_quotes, yaml.width = True, 10_000
-    head = _HEAD.match(text)
-    above = head[0] if head else ""
-    if _INDENTED_LIST.search(text):
-        yaml.indent(mapping=2, sequence=4, offset=2)
-    try:
-        document: CommentedMap | None = yaml.load(text[len(above) :])
-        if document is None:
-            raise ValueError
-        place = document
-        for key in keys[:-1]:
-            if place.get(key) is None:
-                place[key] = CommentedMap()
-            place = place[key]
-        if place.get(keys[-1]) is None:
-            place[keys[-1]] = CommentedSeq()
-        rules, fresh = place[keys[-1]], yaml.load(render_rule(rule))
-        equal = [n for n, each in enumerate(rules) if dict(each) == dict(fresh)]
-        if equal:
-            for number in reversed(equal):
-                del rules[number]
-        else:
-            rules.append(fresh)
-        yaml.dump(document, stream)
-    except YAMLError as error:
-        raise ValueError(str(error)) from error
-    return with_line_ends_of(text, above + stream.getvalue())
+    return _removed(text[:start] + text[end:], keys, rule, compose)
 
 
 def _rendered(value: object) -> str:

@@ -58,13 +58,17 @@ async def test_tasks_move_in_any_spelling(tmp_path: Path, text: str, wanted: str
     assert content(tmp_path).startswith(wanted)
 
 
-async def test_no_comment_is_lost_where_a_plan_has_to_be_written_anew(tmp_path: Path) -> None:
+async def test_a_block_of_text_at_the_end_moves_as_it_is(tmp_path: Path) -> None:
     ones = "- id: T-1\n  description: x\n  accept_tests: ['a']\n# mine\n- id: T-2\n  description: y\n"
     text = f"{ones}- id: T-3\n  description: |\n    what ends as the file does"
     file = plan_file(tmp_path, text)
-    with pytest.raises(PlanError, match="the comment '# mine' would be lost"):
-        await file.move(T3, up=True)
-    assert content(tmp_path) == text
+    before = await file.read()
+    await file.move(T3, up=True)
+    assert (await file.read()) == before.moved(T3, up=True)
+    assert content(tmp_path) == (
+        "- id: T-1\n  description: x\n  accept_tests: ['a']\n"
+        "- id: T-3\n  description: |-\n    what ends as the file does\n# mine\n- id: T-2\n  description: y\n"
+    )
 
 
 async def test_a_piece_in_brackets_that_was_not_changed_changes_nothing(tmp_path: Path) -> None:

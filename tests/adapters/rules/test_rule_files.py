@@ -1,6 +1,7 @@
 """Rules in files: nothing else of a file changes, and a rule counts only where its file is trusted."""
 
 import asyncio
+import re
 from functools import partial
 from pathlib import Path
 
@@ -66,24 +67,43 @@ def test_a_rule_is_added_in_place_and_taken_out_again(before: str, after: str) -
     ]
 
 
+RULE = '{kind: read, tool: "grep"}'
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "after"),
     [
-        "approvals: {diff: ask}  # short\n",
-        "approvals: {rules: [{kind: check, any: true}]} # short\n",
-        "# first\napprovals:\n  rules: [] # none\n# last\n",
-        "approvals: # nothing\n# last\n",
-        "approvals:\n  rules: # nothing\n# last\n",
-        "{test_command: a} # short\n",
-        "# first\r\n---\r\napprovals:\r\n  rules: # nothing\r\n",
+        ("approvals: {diff: ask}  # c\n", "approvals: {diff: ask, rules: [%]}  # c\n"),
+        ("approvals: {} # c\n", "approvals: {rules: [%]} # c\n"),
+        (
+            "approvals: {rules: [{kind: check, any: true}]} # c\n",
+            "approvals: {rules: [{kind: check, any: true}, %]} # c\n",
+        ),
+        ("# first\napprovals:\n  rules: [] # c\n# last\n", "# first\napprovals:\n  rules: [%] # c\n# last\n"),
+        ("approvals: # c\n# last\n", "approvals: {rules: [%]} # c\n# last\n"),
+        ("approvals: ~ # c\n", "approvals: {rules: [%]} # c\n"),
+        ("approvals:\n  rules: # c\n# last\n", "approvals:\n  rules: [%] # c\n# last\n"),
+        ("{test_command: a} # c\n", "{test_command: a, approvals: {rules: [%]}} # c\n"),
+        ("# first\r\n---\r\napprovals:\r\n  rules: # c\r\n", "# first\r\n---\r\napprovals:\r\n  rules: [%] # c\r\n"),
+        ("python: a\n... # end\n", "python: a\napprovals:\n  rules:\n    - %\n... # end\n"),
+        (
+            "approvals: {rules: [\n  # each\n  {kind: check, any: true}, # c\n]}\n",
+            "approvals: {rules: [\n  # each\n  {kind: check, any: true}, %, # c\n]}\n",
+        ),
     ],
 )
-def test_an_odd_spelling_is_written_anew_with_its_comments(text: str) -> None:
-    after = added(text, ODD)
-    assert rules_at(after, REPO_KEYS, compose_text)[-1] == ODD
-    assert all(f"# {words}" in after for words in ("short", "first", "none", "last", "nothing") if words in text)
-    assert after.count("\r\n") == (after.count("\n") if "\r" in text else 0)
-    assert ODD not in rules_at(without_rule(after, REPO_KEYS, ODD, compose_text), REPO_KEYS, compose_text)
+def test_an_odd_spelling_is_changed_in_place(text: str, after: str) -> None:
+    whole = after.replace("%", RULE)
+    assert added(text, GREP) == whole
+    assert rules_at(added(text, ODD), REPO_KEYS, compose_text)[-1] == ODD
+    assert without_rule(whole, REPO_KEYS, GREP, compose_text) == re.sub(r" *- %\n|, %|%", "", after)
+
+
+def test_a_rule_in_brackets_goes_with_its_comma() -> None:
+    text = f"approvals: {{rules: [{RULE}, {{kind: check, any: true}}, {RULE.replace('grep', 'x')}]}} # c\n"
+    without = without_rule(text, REPO_KEYS, GREP, compose_text)
+    assert without == text.replace(f"{RULE}, ", "")
+    assert without_rule(without, REPO_KEYS, CHECKS, compose_text) == without.replace("{kind: check, any: true}, ", "")
 
 
 @pytest.mark.parametrize("rule", [ODD, Rule(Permission.DIFF, paths=("src/[[]a]/**", "*.py")), CHECKS])

@@ -1,20 +1,18 @@
-"""Plan file: read strictly, changed in place or by a round trip, never overwritten blindly."""
+"""Plan file: read strictly, changed in place, never overwritten blindly."""
 
 import asyncio
 import codecs
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from io import StringIO
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from agent_workbench.adapters.plans import task_spans, text_edits
 from agent_workbench.adapters.plans.plan_parser import Compose, PlanText, check_skills, read_plan
-from agent_workbench.adapters.plans.plan_renderer import render_plan, render_quoted, render_tasks
+from agent_workbench.adapters.plans.plan_renderer import render_plan, render_quoted
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
@@ -25,14 +23,8 @@ from agent_workbench.core.yaml_documents.nodes import (
     DocumentError,
     decode_document,
     line_end,
-    lost_comment,
-    with_line_ends_of,
 )
 from agent_workbench.system.repo_files import change_inside, create_inside, read_inside
-
-if TYPE_CHECKING:
-    from ruamel.yaml.comments import CommentedMap, CommentedSeq
-
 
 # A byte order mark that an editor wrote is kept.
 BOM = codecs.BOM_UTF8
@@ -76,35 +68,31 @@ class PlanFile:
             keys = {text_edits.REASON: new.blocked_because, text_edits.QUEUED_AS: new.queued_as}
             changed = {text_edits.REASON} if new.queued_as == old.queued_as else set(keys)
 
-            def in_place() -> str:
+            def edit(before: PlanText) -> str:
                 text = text_edits.with_status(before, task, status)
                 for key in changed:
                     text = text_edits.with_reason(self._read_text(text), task, keys[key], key)
                 return text
 
-            ways = (in_place, lambda: with_status(before.text, task, status, keys))
-            return first_faithful(self._read_text, self._path, ways, wanted)
+            return faithful(self._read_text, self._path, before, edit, wanted)
 
         await asyncio.to_thread(self._change, change)
 
     async def set_checks(self, task: TaskId, commands: Sequence[str]) -> None:
         def change(before: PlanText) -> str:
-            ways = (
-                lambda: text_edits.with_checks(before, task, commands),
-                lambda: with_checks(before.text, task, commands),
+            wanted = before.plan.with_checks(task, tuple(commands))
+            return faithful(
+                self._read_text, self._path, before, lambda text: text_edits.with_checks(text, task, commands), wanted
             )
-            return first_faithful(self._read_text, self._path, ways, before.plan.with_checks(task, tuple(commands)))
 
         await asyncio.to_thread(self._change, change)
 
     async def move(self, task: TaskId, *, up: bool) -> None:
         def change(before: PlanText) -> str:
             wanted = before.plan.moved(task, up=up)
-            ways = (
-                lambda: task_spans.with_moved(before, task, up=up),
-                lambda: with_order(before.text, [each.id for each in wanted.tasks]),
+            return faithful(
+                self._read_text, self._path, before, lambda text: task_spans.with_moved(text, task, up=up), wanted
             )
-            return first_faithful(self._read_text, self._path, ways, wanted)
 
         await asyncio.to_thread(self._change, change)
 
@@ -178,7 +166,7 @@ class PlanFile:
         return "" if data is None else sha256(data).hexdigest()
 
     def render(self, plan: Plan) -> str:
-        return first_faithful(self._read_text, self._path, (lambda: render_plan(plan),), plan)
+        return faithful(self._read_text, self._path, self._read_text(""), lambda _: render_plan(plan), plan)
 
     def parse(self, text: str, name: str) -> Plan:
         return read_quoted(text, name, self._compose).plan
@@ -199,8 +187,8 @@ class PlanFile:
         )
 
     def _with_tasks(self, before: PlanText, tasks: Sequence[Task]) -> str:
-        ways = (lambda: text_edits.with_tasks(before, tasks), lambda: with_tasks(before.text, tasks))
-        return first_faithful(self._read_text, self._path, ways, Plan((*before.plan.tasks, *tasks), before.plan.goal))
+        wanted = Plan((*before.plan.tasks, *tasks), before.plan.goal)
+        return faithful(self._read_text, self._path, before, lambda text: text_edits.with_tasks(text, tasks), wanted)
 
     def _read(self) -> Plan:
         return self._read_text(self._text()).plan
@@ -261,19 +249,20 @@ def _missing(name: str) -> PlanError:
     )
 
 
-def first_faithful(read: Callable[[str], PlanText], path: str, ways: Sequence[Callable[[], str]], wanted: Plan) -> str:
-    """Return the first of the texts that reads back as `wanted`; raise `PlanError` if none does."""
+def faithful(
+    read: Callable[[str], PlanText], path: str, before: PlanText, edit: Callable[[PlanText], str], wanted: Plan
+) -> str:
+    """Return the edited text; raise `PlanError` if it does not read back as `wanted`."""
     fault: PlanError | None = None
-    for write in ways:
+    for each in dict.fromkeys((before.text, text_edits.with_closed_text(before))):
         try:
-            text = write()
+            text = edit(read(each))
             if read(text).plan == wanted:
                 return text
         except PlanError as error:
             fault = fault or error
     raise PlanError(
-        f"{path} could not be changed" + (f": {fault}" if fault else ""),
-        advice="edit the file by hand",
+        f"{path} could not be changed" + (f": {fault}" if fault else ""), advice="edit the file by hand"
     ) from fault
 
 
@@ -309,69 +298,3 @@ def with_quotes(text: str, line: int) -> str | None:
     if match is None or (match.re is _ITEM and _KEY.match(match["value"])):
         return None
     return text[:start] + match["key"] + render_quoted(match["value"]) + text[start + len(whole) :]
-
-
-def with_status(text: str, wanted: TaskId, status: TaskStatus, keys: Mapping[str, str]) -> str:
-    """Return the text with the status and other keys of a task set; raise `PlanError` if that fails."""
-
-    def change(tasks: "CommentedSeq") -> None:
-        for task in tasks:
-            if task["id"] == wanted:
-                task["status"] = str(status)
-                for key, said in keys.items():
-                    task.pop(key, None)
-                    if said:
-                        task[key] = said
-
-    return _rewrite(text, change)
-
-
-def with_checks(text: str, wanted: TaskId, commands: Sequence[str]) -> str:
-    """Return the text with the acceptance commands of a task set; raise `PlanError` if that fails."""
-
-    def change(tasks: "CommentedSeq") -> None:
-        for task in tasks:
-            if task["id"] == wanted:
-                task["accept_tests"] = list(commands)
-
-    return _rewrite(text, change)
-
-
-def with_tasks(text: str, added: Sequence[Task]) -> str:
-    """Return the text with tasks appended; raise `PlanError` if that fails."""
-
-    def change(tasks: "CommentedSeq") -> None:
-        from ruamel.yaml import YAML
-
-        tasks.extend(YAML(typ="rt").load(render_tasks(added, 0)))
-
-    return _rewrite(text, change)
-
-
-def with_order(text: str, wanted: Sequence[TaskId]) -> str:
-    """Return the text with its tasks in this order; raise `PlanError` if that fails."""
-
-    def change(tasks: "CommentedSeq") -> None:
-        tasks[:] = sorted(tasks, key=lambda task: wanted.index(task["id"]))
-
-    return _rewrite(text, change)
-
-
-def _rewrite(text: str, change: "Callable[[CommentedSeq], None]") -> str:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.comments import CommentedSeq
-    from ruamel.yaml.error import YAMLError
-
-    yaml = YAML(typ="rt")
-    yaml.preserve_quotes = True
-    yaml.width = 10_000
-    stream = StringIO()
-    try:
-        document: CommentedMap | CommentedSeq = yaml.load(text)
-        change(document if isinstance(document, CommentedSeq) else document.setdefault("tasks", CommentedSeq()))
-        yaml.dump(document, stream)
-    except YAMLError as error:
-        raise PlanError(f"this YAML cannot be rewritten: {error}", advice="edit the plan by hand") from error
-    if lost := lost_comment(text, stream.getvalue()):
-        raise PlanError(f"the comment {lost[:60]!r} would be lost", advice="edit the plan by hand")
-    return with_line_ends_of(text, stream.getvalue())

@@ -1,4 +1,4 @@
-"""In-place edits of a plan's text that change only the edited node."""
+"""Edits of a plan's text that change only the edited node."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,13 @@ from agent_workbench.core.yaml_documents.nodes import (
     YamlScalar,
     YamlSequence,
     after_lines,
+    last_scalar,
     line_end,
     line_start,
+    with_flow_item,
+    with_last_lines,
     with_lines,
+    with_value,
 )
 from agent_workbench.core.yaml_documents.typed_values import is_nothing
 
@@ -26,17 +30,10 @@ def with_status(before: PlanText, wanted: TaskId, status: TaskStatus) -> str:
     """Return the text with the task's status changed, or inserted after its id."""
     text, item = before.text, _item(before, wanted)
     node = item.get("status")
-    if isinstance(node, YamlScalar):
-        start, end = node.start.index, node.end.index
-        quote = text[start] if text[start:end][:1] in ("'", '"') else ""
-        space = "" if text[start - 1].isspace() else " "
-        return f"{text[:start]}{space}{quote}{status}{quote}{text[end:]}"
-    key, name = next((key, value) for key, value in item.entries if key.text == "id")
-    if item.flow:
-        end = item.entries[-1][1].end.index
-        quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
-        return f"{text[:end]}, {quote}status{quote}: {quote}{status}{quote}{text[end:]}"
-    return _insert_after(text, name, f"{' ' * (key.start.column - 1)}status: {status}\n")
+    if not isinstance(node, YamlScalar):
+        return _with_key(text, item, "id", "status", status)
+    quote = text[node.start.index : node.end.index][:1]
+    return with_value(text, node, f"{quote}{status}{quote}" if quote in {"'", '"'} else status)
 
 
 def with_reason(before: PlanText, wanted: TaskId, reason: str, name: str = REASON) -> str:
@@ -44,40 +41,32 @@ def with_reason(before: PlanText, wanted: TaskId, reason: str, name: str = REASO
     text, item = before.text, _item(before, wanted)
     found = next(((key, value) for key, value in item.entries if key.text == name), None)
     if found is None:
-        return _reason_added(text, item, reason, name) if reason else text
+        return _with_key(text, item, "status", name, render_text(reason), render_quoted(reason)) if reason else text
     key, node = found
-    start, end = node.start.index, node.end.index
     if reason or item.flow:
-        space = "" if text[start - 1].isspace() else " "
-        return f"{text[:start]}{space}{render_quoted(reason)}{text[end:]}"
-    return text[: line_start(text, key.start.index)] + text[after_lines(text, node) :]
-
-
-def _reason_added(text: str, item: YamlMapping, reason: str, name: str) -> str:
-    key, status = next((key, value) for key, value in item.entries if key.text == "status")
-    if item.flow:
-        end = item.entries[-1][1].end.index
-        quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
-        return f"{text[:end]}, {quote}{name}{quote}: {render_quoted(reason)}{text[end:]}"
-    return _insert_after(text, status, f"{' ' * (key.start.column - 1)}{name}: {render_text(reason)}\n")
+        return with_value(text, node, render_quoted(reason))
+    begin, rest = line_start(text, key.start.index), text[after_lines(text, node) :]
+    head = text[begin : key.start.index].partition("?")[0]
+    return text[:begin] + (head + rest.lstrip(" ") if "-" in head else rest)  # behind the task's dash
 
 
 def with_checks(before: PlanText, wanted: TaskId, commands: Sequence[str]) -> str:
     """Return the text with the acceptance commands of a task that has none."""
     text, item = before.text, _item(before, wanted)
     flow = f"[{', '.join(map(render_quoted, commands))}]"
-    empty = item.get("accept_tests")
-    if empty is not None:
-        space = "" if text[empty.start.index - 1].isspace() else " "
-        return f"{text[: empty.start.index]}{space}{flow}{text[empty.end.index :]}"
-    key, words = next((key, value) for key, value in item.entries if key.text == "description")
-    if item.flow:
-        end = item.entries[-1][1].end.index
-        quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
-        return f"{text[:end]}, {quote}accept_tests{quote}: {flow}{text[end:]}"
-    indent = " " * (key.start.column - 1)
-    lines = "".join(f"{indent}  - {render_text(each)}\n" for each in commands)
-    return _insert_after(text, words, f"{indent}accept_tests:\n{lines}")
+    if (empty := item.get("accept_tests")) is not None:
+        return with_value(text, empty, flow)
+    indent = " " * (item.start.column - 1)
+    lines = "".join(f"\n{indent}  - {render_text(each)}" for each in commands)
+    return _with_key(text, item, "description", "accept_tests", lines, flow)
+
+
+def with_closed_text(before: PlanText) -> str:
+    """Return the text with a newline after a block of text that the file ends in; the block's value is the same."""
+    text, last = before.text, last_scalar(before.root) if before.root is not None else None
+    if last is None or text.endswith("\n") or text[last.start.index : last.start.index + 1] not in {"|", ">"}:
+        return text
+    return f"{text[: last.start.index + 1]}-{text[last.start.index + 1 :]}\n"
 
 
 def with_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
@@ -85,29 +74,42 @@ def with_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
     text, listing = before.text, before.listing
     if listing is None:
         return _first_tasks(before, tasks)
+    if listing.flow and isinstance(before.root, YamlMapping) and before.root.flow:
+        return with_flow_item(text, listing, ", ".join(map(render_flow, tasks)))
     if not listing.items:
         start, end = listing.start.index, listing.end.index
         rest = line_end(text, end)
         return with_lines(text[:start].rstrip(" ") + text[end:rest], render_tasks(tasks, 2), text[rest:])
     if listing.flow:
-        end = listing.items[-1].end.index
-        return text[:end] + "".join(f", {render_flow(task)}" for task in tasks) + text[end:]
+        return with_flow_item(text, listing, ", ".join(map(render_flow, tasks)))
     added = render_tasks(tasks, listing.start.column - 1)
     if _is_last(before.root, listing):
-        return with_lines(text, added, "")
+        return with_last_lines(text, added)
     return _insert_after(text, listing, added)
 
 
 def _first_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
     text, added = before.text, render_tasks(tasks, 2)
     root = before.root
+    if isinstance(root, YamlMapping) and root.flow:
+        return with_flow_item(text, root, f"tasks: [{', '.join(map(render_flow, tasks))}]")
     if isinstance(root, YamlMapping) and (empty := root.get("tasks")) is not None and is_nothing(empty):
         place = empty.start.index
         if empty.end.index > place:  # `~` or `null`
             text = text[:place].rstrip(" ") + text[empty.end.index :]
         rest = line_end(text, place)
         return with_lines(text[:rest], added, text[rest:])
-    return with_lines(text, f"tasks:\n{added}", "")
+    return with_last_lines(text, f"tasks:\n{added}")
+
+
+def _with_key(text: str, item: YamlMapping, after: str, name: str, block: str, flow: str = "") -> str:
+    """Return the text with a new key of a task: after the key `after`, or with the value `flow` before the brace."""
+    key, value = next(entry for entry in item.entries if entry[0].text == after)
+    if item.flow:
+        quote = text[key.start.index] if text[key.start.index] in "'\"" else ""
+        return with_flow_item(text, item, f"{quote}{name}{quote}: {flow or f'{quote}{block}{quote}'}")
+    space = "" if block.startswith("\n") else " "
+    return _insert_after(text, value, f"{' ' * (item.start.column - 1)}{name}:{space}{block}\n")
 
 
 def _item(before: PlanText, wanted: TaskId) -> YamlMapping:

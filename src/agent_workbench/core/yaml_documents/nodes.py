@@ -1,9 +1,7 @@
-"""Nodes and lines of a YAML document with their positions, and what a rewrite of it must preserve."""
+"""Nodes and lines of a YAML document with their positions, and edits of its text at these positions."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 from msgspec import Struct
 
@@ -11,10 +9,7 @@ from agent_workbench.core.text.amounts import quoted
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 20
-
-_SIGN = re.compile(r"(?:^|(?<=\s))#")
-MAX_SIGNS = 20
-"""Maximum number of `#` examined in a line."""
+_DOCUMENT_END = re.compile(r"^\.\.\.(?=\s|$)", re.MULTILINE)
 
 
 class Mark(Struct, frozen=True):
@@ -169,7 +164,7 @@ def line_end(text: str, index: int) -> int:
 
 def after_lines(text: str, node: Node) -> int:
     """Return the index just after the node's last line."""
-    end = _last_scalar(node).end.index
+    end = last_scalar(node).end.index
     # A block scalar (`|`) ends at the beginning of the next line.
     return end if end and text[end - 1] == "\n" else line_end(text, end)
 
@@ -182,27 +177,33 @@ def with_lines(head: str, lines: str, tail: str) -> str:
     return head + lines.replace("\n", newline) + tail
 
 
-def _last_scalar(node: Node) -> Node:
+def last_scalar(node: Node) -> Node:
+    """Return the last value in lines of its own: a scalar, or a collection in brackets or braces."""
     match node:
         case YamlSequence(items=items, flow=False) if items:
-            return _last_scalar(items[-1])
+            return last_scalar(items[-1])
         case YamlMapping(entries=entries, flow=False) if entries:
-            return _last_scalar(entries[-1][1])
+            return last_scalar(entries[-1][1])
     return node
 
 
-def lost_comment(before: str, after: str) -> str:
-    """Return a comment of `before` that `after` lacks, empty if there is none."""
-    return next(iter(Counter(_comments(before)) - Counter(_comments(after))), "")
+def with_last_lines(text: str, lines: str) -> str:
+    """Return the text with lines at the end of its document."""
+    end = found.start() if (found := _DOCUMENT_END.search(text)) else len(text)
+    return with_lines(text[:end], lines, text[end:])
 
 
-def _comments(text: str) -> Iterator[str]:
-    """Yield possible comments: quotes are not parsed, so each `#` of a line may begin one."""
-    for line in text.splitlines():
-        yield from (line[sign.start() :].rstrip() for sign in islice(_SIGN.finditer(line), MAX_SIGNS))
+def with_value(text: str, node: Node, value: str) -> str:
+    """Return the text with another value in place of a node, on one line."""
+    start, end = node.start.index, node.end.index
+    if start < end and text[end - 1] == "\n":  # a block scalar
+        end -= 2 if text[end - 2 : end] == "\r\n" else 1
+    space = "" if text[start - 1].isspace() else " "
+    return f"{text[:start]}{space}{value}{text[end:]}"
 
 
-def with_line_ends_of(before: str, after: str) -> str:
-    """Return `after` with the line endings of `before`."""
-    newline = "\r\n" if "\r\n" in before else "\n"
-    return after.replace("\r\n", "\n").replace("\n", newline)
+def with_flow_item(text: str, node: YamlMapping | YamlSequence, item: str) -> str:
+    """Return the text with an item, or a key and its value, at the end of a collection in brackets or braces."""
+    values = node.items if isinstance(node, YamlSequence) else tuple(value for _, value in node.entries)
+    place = values[-1].end.index if values else node.start.index + 1
+    return f"{text[:place]}{', ' if values else ''}{item}{text[place:]}"
