@@ -75,7 +75,7 @@ async def test_a_prompt_that_grows_at_its_end_is_read_once(model: LlamaCppModel)
 
 
 async def test_a_prompt_is_not_read_again_after_requests_on_the_side(model: LlamaCppModel) -> None:
-    """A commit message, a summary or a review has the one slot for a while; the task's prompt comes back from memory."""
+    """A commit message or a summary has the one slot for a while; the prompt of the task comes back from memory."""
     task = Message(Role.USER, " ".join(f"Line {number} of the file is about the cart." for number in range(150)))
     first = await collect(model, ModelRequest((task,), grammar=sentence_grammar("A thought.")))
     for number in range(3):
