@@ -57,6 +57,10 @@ class GivenWork:
         await self.hangs.wait()
         return replace(self.shown, problem=self.away)
 
+    async def settle(self) -> None:
+        self.asked.append("settle")
+        self.shown = replace(self.shown, unsettled=())
+
     async def prepare(self, wanted: Sequence[TaskId] = ()) -> Dispatch:
         if self.away:
             raise StorageError(self.away)
@@ -107,6 +111,16 @@ async def test_the_tree_says_what_each_task_does_and_what_it_cost(
         assert bench.screen.name == "workbench"
         assert work.asked == ["close"]
     assert not wrong, wrong
+
+
+async def test_what_ended_in_the_queue_is_settled_once_it_is_shown() -> None:
+    work = GivenWork(*TREE)
+    work.shown = replace(work.shown, unsettled=(TREE[0].task.id,))
+    async with driving(ScriptedSession(*runs.opening()), LARGE, plan_work=lambda: work) as bench:
+        await opened(bench)
+        await bench.until(lambda: work.asked == ["settle"])
+        await bench.press("escape")
+    assert work.asked == ["settle", "close"]
 
 
 async def test_no_key_waits_for_a_queue_that_hangs() -> None:

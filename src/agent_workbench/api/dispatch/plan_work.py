@@ -15,8 +15,15 @@ from agent_workbench.bootstrap.signatures import shared_signatures
 from agent_workbench.bootstrap.stores import user_name
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, dispatched_definition, project_queue
 from agent_workbench.bootstrap.worker import worker_files, worker_registry
-from agent_workbench.core.dispatch.preparation import STATUS, Dispatch, PlanApproval, TaskRemark, prepare
-from agent_workbench.core.dispatch.progress import Cancelled, PlanProgress, ProgressFacts, TaskCost, plan_progress
+from agent_workbench.core.dispatch.preparation import Dispatch, PlanApproval, TaskRemark, prepare
+from agent_workbench.core.dispatch.progress import (
+    Cancelled,
+    PlanProgress,
+    ProgressFacts,
+    TaskCost,
+    plan_progress,
+    settled,
+)
 from agent_workbench.core.errors import JournalError, PlanError, StorageError, UsageError, error_text
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import InboxFilter
@@ -24,10 +31,9 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.stores import SessionStore
-from agent_workbench.core.ports.task_queue import ENDED, QueuedTask, QueueState
+from agent_workbench.core.ports.task_queue import ENDED, QueuedTask
 from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
-from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
     from agent_workbench.api.sessions.inbox import RepoInbox
@@ -38,8 +44,6 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.task_queue import ProjectQueue
     from agent_workbench.core.settings import Settings
 
-
-WHY_CHARS = 300
 
 CHANGED = "the plan or the queue changed after this was shown, so nothing was queued"
 LABEL = "plan dispatch"
@@ -104,18 +108,15 @@ class PlanQueue:
         """Return the number of living workers."""
         if self.settings.database.active:
             return sum(each.presence(fleet.now) is not WorkerPresence.OFFLINE for each in fleet.workers)
-        return len(await asyncio.to_thread(worker_files(self.repo, DEFAULT_PROJECT).living))
+        return len(await asyncio.to_thread(lambda: worker_files(self.repo, DEFAULT_PROJECT).living()))
 
-    async def synced(self, rows: Mapping[str, QueuedTask]) -> Plan:
-        """Return the plan after what ended in the queue was written to it."""
-        plan = await self.plans.read()
+    async def settle(self, rows: Mapping[str, QueuedTask]) -> Plan:
+        """Write what ended in the queue to the plan, and return the plan."""
+        before = await self.plans.read()
+        plan = settled(before, rows)
         for task in plan.tasks:
-            row = rows.get(task.queued_as)
-            if task.status is TaskStatus.QUEUED and row is not None and row.state in ENDED and not row.problem:
-                # Nobody signs a withdrawal, and whoever wrote the row chose its reason.
-                reason = sanitize_line(row.reason, WHY_CHARS) if row.state is QueueState.WITHDRAWN else ""
-                await self.plans.set_status(task.id, STATUS[row.state], reason)
-                plan = plan.with_status(task.id, STATUS[row.state], reason)
+            if task != before.task(task.id):
+                await self.plans.set_status(task.id, task.status, task.blocked_because)
         return plan
 
     async def items(self, sessions: set[SessionId]) -> dict[SessionId, tuple[str, str]]:
@@ -157,7 +158,8 @@ class LocalPlanWork:
         except StorageError as error:
             shown = self._last or PlanProgress(tasks=plan_progress(await opened.plans.read(), _no_facts()))
             return replace(shown, problem=error_text(error))
-        plan = await opened.synced(rows)
+        before = await opened.plans.read()
+        plan = settled(before, rows)
         sessions = {row.session for row in rows.values() if row.session}
         approvals = await self._approvals(opened, plan)
         items = await opened.items(sessions)
@@ -170,15 +172,25 @@ class LocalPlanWork:
             "" if pause is None else f"since {pause.since} no worker has {pause.least:g} % of its capacity free",
         )
         self._last = PlanProgress(
-            plan.goal, plan_progress(plan, facts), opened.place, await opened.workers(fleet), facts.paused
+            plan.goal,
+            plan_progress(plan, facts),
+            opened.place,
+            await opened.workers(fleet),
+            facts.paused,
+            unsettled=tuple(task.id for task in plan.tasks if task != before.task(task.id)),
         )
         return self._last
+
+    async def settle(self) -> None:
+        """Write what ended in the queue to the plan."""
+        opened = await self._open()
+        await opened.settle(await opened.rows())
 
     async def prepare(self, wanted: Sequence[TaskId] = ()) -> Dispatch:
         """Return what a dispatch would queue."""
         opened = await self._open()
         rows = await opened.rows()
-        plan = await opened.synced(rows)
+        plan = settled(await opened.plans.read(), rows)
         unmerged = [task.id for task in plan.tasks if await self._is_unmerged(opened, task.id, task.status)]
         found = prepare(plan, await self._approvals(opened, plan), rows, unmerged, wanted)
         return replace(found, unmet=tuple(await self._unmet(opened, found)))
@@ -190,6 +202,7 @@ class LocalPlanWork:
         who = await asyncio.to_thread(user_name)
         opened = await self._open()
         await require_trust(opened.repo)
+        await self.settle()
         now = await self.prepare(wanted)
         if now.digest != shown.digest:
             raise PlanError(CHANGED, advice="look at it again")
@@ -223,7 +236,7 @@ class LocalPlanWork:
         who = await asyncio.to_thread(user_name)
         opened = await self._open()
         rows = await opened.rows()
-        plan = await opened.synced(rows)
+        plan = await opened.settle(rows)
         chosen = [plan.task(each) for each in wanted] or [
             each for each in plan.tasks if each.status is TaskStatus.QUEUED
         ]
@@ -239,7 +252,7 @@ class LocalPlanWork:
                     left.append(TaskRemark(task.id, "it ended meanwhile"))
                     continue
                 await opened.plans.set_status(task.id, TaskStatus.BLOCKED, why)
-            await opened.synced(await opened.rows())
+            await self.settle()
         ended = {each.task for each in left}
         return Cancelled(tuple(each.id for each in queued if each.id not in ended), tuple(left))
 

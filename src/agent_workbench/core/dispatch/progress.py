@@ -6,11 +6,14 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from agent_workbench.core.dispatch.preparation import Dispatch, TaskRemark
+from agent_workbench.core.dispatch.preparation import STATUS, Dispatch, TaskRemark
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.plan.estimates import Complexity, Estimate, complexity
-from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
+from agent_workbench.core.ports.task_queue import ENDED, QueuedTask, QueueState
+from agent_workbench.core.text.sanitizer import sanitize_line
+
+WHY_CHARS = 300
 
 
 class TaskState(StrEnum):
@@ -72,7 +75,7 @@ class PlanProgress(Struct, frozen=True):
     """Progress of all tasks, in the order of the tree. `problem` says why what is shown may be old.
 
     `queue` names where the tasks are, `workers` how many live there (None: unknown). `paused` says why nothing is
-    dispatched to workers now.
+    dispatched to workers now. `unsettled` are tasks that ended in the queue and still have to be settled in the plan.
     """
 
     goal: str = ""
@@ -81,6 +84,7 @@ class PlanProgress(Struct, frozen=True):
     workers: int | None = None
     paused: str = ""
     problem: str = ""
+    unsettled: tuple[TaskId, ...] = ()
 
 
 class ProgressFacts(Struct, frozen=True):
@@ -95,6 +99,17 @@ class ProgressFacts(Struct, frozen=True):
     estimates: Mapping[TaskId, Estimate]
     paused: str = ""
     answered: bool = True
+
+
+def settled(plan: Plan, rows: Mapping[str, QueuedTask]) -> Plan:
+    """Return the plan with the status of each task that has ended in the queue."""
+    for task in plan.tasks:
+        row = rows.get(task.queued_as)
+        if task.status is TaskStatus.QUEUED and row is not None and row.state in ENDED and not row.problem:
+            # Nobody signs a withdrawal, and whoever wrote the row chose its reason.
+            reason = sanitize_line(row.reason, WHY_CHARS) if row.state is QueueState.WITHDRAWN else ""
+            plan = plan.with_status(task.id, STATUS[row.state], reason)
+    return plan
 
 
 def plan_progress(plan: Plan, facts: ProgressFacts) -> tuple[TaskProgress, ...]:
@@ -195,10 +210,13 @@ class PlanWork(Protocol):
     """The tasks of the repository's plan in the queue. Every method may raise `PlanError` and `StorageError`."""
 
     async def progress(self) -> PlanProgress:
-        """Return how the tasks stand. What ended in the queue is written to the plan.
+        """Return how the tasks stand; nothing is changed.
 
         A queue that does not answer is no error: what it said last is returned with the `problem`.
         """
+
+    async def settle(self) -> None:
+        """Write the status of each task that has ended in the queue to the plan."""
 
     async def prepare(self, wanted: Sequence[TaskId] = ()) -> Dispatch:
         """Return what a dispatch (of the tasks `wanted`, else of all) would queue; nothing is changed."""

@@ -139,6 +139,8 @@ class PlanProgressScreen(Dialog["SessionRequest | PlanRest"]):
             self._say(error_text(error))
         else:
             self._show(progress)
+            if progress.unsettled:
+                await self._tried(self._work.settle())
         finally:
             self._busy = False
             self._rest_seconds = SHARE * (self._clock.monotonic_seconds() - begun)

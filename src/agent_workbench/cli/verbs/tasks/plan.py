@@ -282,7 +282,10 @@ async def _progress() -> "PlanProgress":
     from agent_workbench.api.dispatch.plan_work import opened_plan_work
 
     async with opened_plan_work(_invocation()) as work:
-        return await work.progress()
+        progress = await work.progress()
+        if progress.unsettled:
+            await work.settle()
+        return progress
 
 
 async def _cancel(wanted: Sequence[TaskId], reason: str) -> "Cancelled":
