@@ -74,6 +74,32 @@ def test_a_token_that_cannot_be_read_is_named(tmp_path: Path, hub: ModelHub, mon
         find_revision(NAME)
 
 
+@pytest.mark.parametrize(("implicit", "sent"), [("0", "Bearer hf_login"), ("1", None)])
+def test_the_token_of_the_hubs_own_login_is_sent_unless_that_is_off(
+    tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch, implicit: str, sent: str | None
+) -> None:
+    (tmp_path / "token").write_text("hf_login\n")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.delenv("HF_TOKEN_PATH", raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_DISABLE_IMPLICIT_TOKEN", implicit)
+    find_revision(NAME)
+    ((_, _, _, headers),) = hub.requests
+    assert headers.get("Authorization") == sent
+
+
+@pytest.mark.parametrize("prefix", ["", "/mirror"])
+def test_a_hub_below_a_path_is_asked_there_and_its_answer_bounded(
+    hub: ModelHub, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", f"{hub.url}{prefix}/")
+    hub.endless = {"hub"}
+    with pytest.raises(ModelError, match="more than 16,777,216 bytes"):
+        find_revision(NAME)
+    ((_, _, path, _),) = hub.requests
+    assert path == f"{prefix}/api/models/ada/m/revision/main?blobs=true"
+
+
 def test_certificates_that_cannot_be_read_are_named(hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent")
     with pytest.raises(ConfigError) as caught:

@@ -29,6 +29,7 @@ MOST_INFO_BYTES, MOST_INFO_SECONDS = 16 * 1024 * 1024, 60.0
 MOST_PAUSE_SECONDS = 300
 """Longest pause between two requests of a download that a hub may ask for."""
 _PAUSE = re.compile(r"\bt=\s*(\d+)")
+_WHOLE = "agent_workbench.whole"  # a request whose answer is read at once
 _HIDDEN = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 _TRIED_AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
 _FILE_STATUS = frozenset({HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT})
@@ -110,7 +111,7 @@ def _client() -> Iterator[httpx.Client]:
 def _token() -> str:
     """Return the token of `HF_TOKEN`, or of the hub's own login, empty without one; raise `StorageError`."""
     said = os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or ""
-    if said:
+    if said or os.environ.get("HF_HUB_DISABLE_IMPLICIT_TOKEN", "").upper() in {"1", "ON", "YES", "TRUE"}:
         return said.strip()
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
@@ -134,7 +135,7 @@ def _bound(response: httpx.Response) -> None:
         raise httpx.HTTPStatusError(
             f"it wants a pause of {seconds:,} seconds", request=response.request, response=response
         )
-    whole = response.url.path.startswith("/api/") or response.status_code not in _FILE_STATUS
+    whole = _WHOLE in response.request.extensions or response.status_code not in _FILE_STATUS
     if whole and isinstance(response.stream, httpx.SyncByteStream):
         response.stream = _BoundedStream(response.stream)
 
@@ -177,7 +178,7 @@ def find_revision(name: HubName, revision: str = "main") -> HubRevision:
     what = f"{name.repo} at {quoted(revision)}"
     with _client() as client, _hub_errors(what):
         address = f"/api/models/{quote(name.repo)}/revision/{quote(revision, safe='')}"
-        answer = client.get(address, params={"blobs": "true"})
+        answer = client.get(address, params={"blobs": "true"}, extensions={_WHOLE: True})
         _check(answer, what)
         found = msgspec.json.decode(answer.content, type=_ModelInfo)
     commit = found.sha
