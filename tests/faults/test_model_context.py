@@ -166,7 +166,7 @@ async def test_a_prompt_that_was_cut_is_no_answer_and_shows_the_context(server: 
         await collect(model, conversation(4000, 8000, 400, 4000, 400, 4000))
     facts = await model.observe()
     await model.close()
-    assert cut.value.context_tokens == 4096
+    assert (cut.value.context_tokens, cut.value.cut) == (4096, True)
     assert (facts.context_tokens, facts.context_source) == (4096, "measured")
 
 

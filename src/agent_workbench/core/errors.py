@@ -287,9 +287,15 @@ class ModelRefused(ModelError):
 
 
 class ContextOverflow(ModelError):
-    """The prompt is too long: `prompt_tokens` against `context_tokens` (0: not reported)."""
+    """The prompt is too long: `prompt_tokens` against `context_tokens` (0: not reported).
 
-    def __init__(self, what: str, *, prompt_tokens: int = 0, context_tokens: int = 0, advice: str = "") -> None:
+    `cut`: the server did not refuse it, but answered a part of it.
+    """
+
+    def __init__(
+        self, what: str, *, prompt_tokens: int = 0, context_tokens: int = 0, cut: bool = False, advice: str = ""
+    ) -> None:
         super().__init__(what, advice=advice)
         self.prompt_tokens = prompt_tokens
         self.context_tokens = context_tokens
+        self.cut = cut

@@ -50,6 +50,8 @@ async def ask_chat(session: SessionContext, chat: Chat) -> None:
         else:
             await _send(session, chat, facts)
     except ContextOverflow as full:
+        if full.cut:
+            session.publisher.notify(str(full))
         await _shorten(session, chat, str(full))
     except ModelError as error:
         await record_failure(session, Purpose.CHAT, error)

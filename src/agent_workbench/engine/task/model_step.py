@@ -80,5 +80,6 @@ async def _overflowed(session: SessionContext, purpose: Purpose, full: ContextOv
     size = full.prompt_tokens or (sent.tokens if sent else 0)
     told = full.context_tokens or (facts.context_tokens if facts else 0)
     context = min(told, size) if told and size else told or size
-    session.publisher.notify(str(full))
+    if full.cut:
+        session.publisher.notify(str(full))
     await report_full_context(session, purpose, size, context, context)

@@ -160,6 +160,7 @@ class LlamaCppModel:
             f"the server at {self._endpoint.address} cut the prompt: it read {told:,} tokens of at least {least:,}",
             prompt_tokens=least,
             context_tokens=size or told,
+            cut=True,
             advice=CUT_ADVICE,
         )
 
