@@ -1,13 +1,24 @@
 """Servers that do not list their context: it is read by their own routes, and a prompt that they cut is no answer."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 import pytest
 
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.core.diagnostics.findings import Health
-from agent_workbench.core.errors import ContextOverflow
-from agent_workbench.core.model import Message, ModelFacts, ModelRequest, Role
+from agent_workbench.core.errors import ContextOverflow, ModelRefused
+from agent_workbench.core.model import (
+    AnswerEnd,
+    AnswerFigures,
+    AnswerItem,
+    Message,
+    ModelFacts,
+    ModelRequest,
+    Purpose,
+    Role,
+    StopCause,
+)
+from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.engine.diagnostics.context_finding import MeasuredContext, context_finding, measure_context
 from tests.adapters.llama_cpp.answers import collect
 from tests.fakes.faulty_server import (
@@ -268,6 +279,45 @@ async def test_a_context_that_nobody_states_is_measured(
     again = LlamaCppModel(server.url)
     assert await measure_context(again) == measured
     await again.close()
+
+
+class Slow:
+    """A model that reads small prompts whole, and whose time is over or whose server fails at a larger one."""
+
+    def __init__(self, failure: Exception) -> None:
+        self._failure = failure
+
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
+        return ModelFacts("http://fake", "slow", 0)
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        tokens = len(request.messages[-1].text.split())
+        if tokens > 3000:
+            raise self._failure
+        yield AnswerEnd(StopCause.LENGTH, AnswerFigures(prompt_tokens=tokens))
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        return (0,) * len(texts)
+
+    async def close(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("failure", "seen", "advice"),
+    [
+        (TimeoutError(), "at least 2050 tokens, measured", "more took longer than 60 s to try"),
+        (ModelRefused("too much"), "about 2050 tokens, measured", "context_tokens: 2050"),
+    ],
+)
+async def test_a_measurement_that_comes_to_no_end_says_how_far_it_came(
+    failure: Exception, seen: str, advice: str
+) -> None:
+    model = Slow(failure)
+    found = await context_finding(model, await model.observe(), local=True)
+    assert (found.health, seen in found.seen, advice in found.advice) == (Health.WARNING, True, True), found
 
 
 async def test_a_server_elsewhere_is_not_measured(server: FaultyServer) -> None:

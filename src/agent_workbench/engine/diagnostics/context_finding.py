@@ -4,9 +4,10 @@ import asyncio
 from contextlib import aclosing
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.diagnostics.findings import Finding, Health
-from agent_workbench.core.errors import ContextOverflow
+from agent_workbench.core.errors import ContextOverflow, ModelError
 from agent_workbench.core.model import AnswerEnd, Message, ModelFacts, ModelRequest, Role
 from agent_workbench.core.ports.model import Model
 
@@ -38,7 +39,9 @@ async def context_finding(model: Model, facts: ModelFacts, *, local: bool) -> Fi
         return Finding(_PART, Health.WARNING, seen, "set model.context_tokens to its size")
     if not measured.cut:
         seen = f"at least {measured.tokens} tokens, measured; the server does not say how many more"
-        return Finding(_PART, Health.GOOD, seen)
+        slow = f"more took longer than {MEASURE_SECONDS:g} s to try; set model.context_tokens to its size"
+        enough = measured.tokens >= MEASURED_TOKENS[-1] * _WHOLE_SHARE
+        return Finding(_PART, Health.GOOD, seen) if enough else Finding(_PART, Health.WARNING, seen, slow)
     seen = f"about {measured.tokens} tokens, measured: a longer prompt is not read whole"
     advice = f"serve the model with a larger context, or set model.context_tokens: {measured.tokens}"
     return Finding(_PART, Health.WARNING, seen, advice)
@@ -58,7 +61,10 @@ def _stated(facts: ModelFacts) -> Finding:
 
 
 async def measure_context(model: Model, seconds: float = MEASURE_SECONDS) -> MeasuredContext:
-    """Return what the server reads of prompts of known sizes, as far as `seconds` allow; raise `ModelError`."""
+    """Return what the server reads of prompts of known sizes, as far as `seconds` allow.
+
+    A larger prompt that it refuses for whatever reason is one that it cannot read.
+    """
     found = MeasuredContext()
     try:
         async with asyncio.timeout(seconds):
@@ -74,6 +80,8 @@ async def measure_context(model: Model, seconds: float = MEASURE_SECONDS) -> Mea
         return found
     except ContextOverflow as full:
         return MeasuredContext(max(full.context_tokens, found.tokens), cut=True)
+    except ModelError:
+        return replace(found, cut=found.tokens > 0)
     return found
 
 

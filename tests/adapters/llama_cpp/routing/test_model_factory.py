@@ -46,6 +46,14 @@ async def test_the_settings_win_over_the_environment() -> None:
         assert (facts.endpoint, facts.model) == (server.url, "mine")
 
 
+async def test_a_context_that_is_set_bounds_that_of_an_address() -> None:
+    async with FaultyServer() as server:
+        model = _model(ModelSettings(url=server.url, context_tokens=2048))
+        facts = await model.observe()
+        await model.close()
+        assert (facts.context_tokens, facts.context_source) == (2048, "the settings")
+
+
 async def test_a_file_is_served(tiny_model_path: Path, tmp_path: Path) -> None:
     settings = ModelSettings(path=str(tiny_model_path), context_tokens=1024)
     model = model_from_settings(settings, os.environ, tmp_path / "server.log", _say_nothing)
