@@ -9,16 +9,18 @@ from agent_workbench.core.checks.results import NEARLY, CheckPurpose, all_passed
 from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.proposals import Proposal, ProposalStage, is_person
+from agent_workbench.core.proposals import APPLY_EDITS, CHECKS, COMMIT, Proposal, ProposalStage, Verdict, is_person
 from agent_workbench.core.settings import Limits, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.planning import NoteOffer, Planning
 from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
+from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.engine.runtime.budget import seconds_left, spent, time_spent
-from agent_workbench.engine.runtime.given_edits import why_given_up
+
+GIVEN_NAMES = {APPLY_EDITS: "the edits were", CHECKS: "the checks were", COMMIT: "the commit was"}
 
 
 class Idle(Struct, frozen=True):
@@ -292,12 +294,34 @@ def _edit(run: TaskRun, limits: Limits) -> Move:
     """Return the next move of a task whose change is given: no model is asked."""
     if run.paused:
         return AwaitGo()
-    if reason := why_given_up(run) or spent(run, limits):
+    if reason := _why_given_up(run) or spent(run, limits):
         return RollBack(reason)
     if not run.changed:
         return ProposeEdits()
     # The checks were stopped.
     return ProposeChecks(CheckPurpose.FINAL) if run.checks else ProposeCommit()
+
+
+def _why_given_up(run: TaskRun) -> str:
+    """Return why a task with given edits cannot be done any more, empty if it can.
+
+    Without a model, nothing that is refused can be tried again.
+    """
+    proposal = run.proposal
+    if proposal is None or proposal.purpose is CheckPurpose.BASELINE:
+        return ""
+    if run.stage is ProposalStage.REFUSED:
+        verdict = run.decision.verdict if run.decision is not None else Verdict.REJECT
+        reason = run.decision.reason if run.decision is not None else ""
+        what = f"{GIVEN_NAMES.get(proposal.tool, f'{proposal.tool} was')} {verdict.past}"
+        return f"{what}: {reason}" if reason else what
+    if run.changed or run.stage is not ProposalStage.FINISHED:
+        return ""
+    steps = tuple(newest_steps(run.history))
+    if any(step.undone is not None for step in steps):
+        return "the edits were undone"
+    told = next((step.result.event.observation for step in steps if step.result is not None), "")
+    return f"the edits were not made: {told}" if told else "the edits were not made"
 
 
 def _afresh(run: TaskRun, limits: Limits) -> Move | None:

@@ -272,6 +272,11 @@ def _said_of_work(event: Event) -> str:
             return ""
 
 
+def time_taken(event: Event) -> str:
+    """Return result and duration of an action that ended, empty for any other event."""
+    return f"{event.result}, {event.seconds:.3f} s" if isinstance(event, ActionFinished) else ""
+
+
 def detail(event: Event) -> str:
     """Return the full text that belongs to an event, not sanitized; empty if its line says everything."""
     match event:

@@ -38,6 +38,11 @@ def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
             return ()
 
 
+def found_by_tool(event: Event) -> tuple[Chunk, ...]:
+    """Return the chunks that a search by a tool has found."""
+    return tuple(chunk for chunk in event.shown if chunk.score > 0) if isinstance(event, ActionFinished) else ()
+
+
 def pieces_shown_by(event: Event) -> tuple[Chunk, ...]:
     """Return what the user can pin or drop of this event: its code, and its notes, which are no code of the task."""
     return event.notes if isinstance(event, KnowledgeFound) else chunks_shown_by(event)

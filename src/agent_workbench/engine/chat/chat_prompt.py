@@ -3,22 +3,20 @@
 from collections.abc import Iterator
 
 from agent_workbench.core.events import (
-    ActionDecided,
-    ActionFinished,
-    ActionProposed,
     ActionRejected,
     ActionResult,
     CodeRetrieved,
-    Event,
     InterruptCause,
     ModelAnswered,
     ModelInterrupted,
+    Recorded,
     UserSaid,
 )
 from agent_workbench.core.model import Role
 from agent_workbench.core.settings import Limits
 from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.steps import newest_steps, proposal_of
 from agent_workbench.engine.prompt.parts import Part, found_parts
 from agent_workbench.engine.prompt.prompt_text import event_text, tool_texts
 
@@ -68,7 +66,7 @@ def chat_parts(state: SessionState) -> tuple[Part, ...]:
     parts = [Part(Role.SYSTEM, "rules", _rules(chat))]
     if chat.shortened_seq >= 0:
         parts.append(Part(Role.USER, "shortened", SHORTENED))
-    conversation = _Conversation(most_calls(state))
+    conversation = _Conversation(chat, most_calls(state))
     message = len(parts)
     for recorded in chat.history:
         if recorded.seq <= chat.shortened_seq:
@@ -79,7 +77,7 @@ def chat_parts(state: SessionState) -> tuple[Part, ...]:
             # The question stands behind the code, nearest to its answer.
             parts[message:message] = found_parts(recorded.event.chunks)
         else:
-            parts += conversation.told(recorded.event)
+            parts += conversation.told(recorded)
     return tuple(parts)
 
 
@@ -103,32 +101,31 @@ def _rules(chat: Chat) -> str:
 class _Conversation:
     """Parts of a conversation, event by event. The request to answer follows the last call that a message may take."""
 
-    def __init__(self, most_calls: int) -> None:
+    def __init__(self, chat: Chat, most_calls: int) -> None:
         self._left = self._most = most_calls
-        self._tool = ""
+        self._ended = {step.result.seq: step for step in newest_steps(chat.history) if step.result is not None}
 
-    def told(self, event: Event) -> Iterator[Part]:
+    def told(self, recorded: Recorded) -> Iterator[Part]:
         """Yield the parts that an event adds."""
-        match event:
-            case UserSaid():
+        step = self._ended.get(recorded.seq)
+        match recorded.event:
+            case UserSaid() as event:
                 self._left = self._most
                 yield from said_parts(event)
-            case ModelAnswered() | ModelInterrupted():
+            case ModelAnswered() | ModelInterrupted() as event:
                 yield from _answer_parts(event)
-            case ActionProposed():
-                self._tool = event.proposal.tool
-            case ActionFinished(result=ActionResult.UNKNOWN):
-                yield from self._ended(f"result {self._tool}", UNKNOWN)
-            case ActionFinished():
-                yield from self._ended(f"result {self._tool}", f"Result of {self._tool}:\n{event_text(event)}")
-            case ActionRejected():
-                yield from self._ended("rejected", f"That was not taken: {event.reason}")
-            case ActionDecided() if text := event_text(event):
-                yield from self._ended("rejected", text)
+            case ActionRejected() as event:
+                yield from self._end("rejected", f"That was not taken: {event.reason}")
+            case event if step is not None and step.result is not None:
+                tool, unknown = step.first.tool, step.result.event.result is ActionResult.UNKNOWN
+                text = UNKNOWN if unknown else f"Result of {tool}:\n{event_text(event)}"
+                yield from self._end(f"result {tool}", text)
+            case event if proposal_of(event) is not None and (text := event_text(event)):
+                yield from self._end("rejected", text)
             case _:
                 pass
 
-    def _ended(self, label: str, text: str) -> Iterator[Part]:
+    def _end(self, label: str, text: str) -> Iterator[Part]:
         yield Part(Role.USER, label, text)
         self._left -= 1
         if not self._left:

@@ -7,7 +7,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agent_workbench.core.events import (
-    ActionFinished,
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
@@ -19,7 +18,7 @@ from agent_workbench.core.events import (
     TaskStarted,
 )
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, pieces_shown_by
+from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, found_by_tool, pieces_shown_by
 from agent_workbench.core.state.growing_tuple import FoldSnapshots, GrowingTuple
 from agent_workbench.views.receipt.counted_parts import counted_parts
 
@@ -94,13 +93,13 @@ def extend_code(before: ShownCode, recorded: Recorded) -> ShownCode:
             return replace(after, notes=event.notes)
         case CodeRetrieved():
             return replace(after, found=event)
-        case ActionFinished(shown=shown) if any(chunk.score > 0 for chunk in shown):
-            return replace(after, searched=_with(after.searched, (chunk for chunk in shown if chunk.score > 0)))
         case ChunkPinned(chunk=chunk, pinned=True) if chunk.place not in after.searched:
             return replace(after, added=_with(after.added, (chunk,)))
         case PromptBuilt():
             names = {each.name for each in after.skills.skills} if after.skills is not None else set()
             return _counted(replace(after, sent_skills=after.sent_skills | names), event)
+        case _ if found := found_by_tool(event):
+            return replace(after, searched=_with(after.searched, found))
         case _:
             return after
 

@@ -1,11 +1,10 @@
 """Parts of a prompt with their tokens, counted or estimated, and the pieces of code in them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
 from agent_workbench.core.events import (
-    ActionFinished,
     ChunkPinned,
     CodeRetrieved,
     ContextCompacted,
@@ -24,6 +23,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import chunks_shown_by
+from agent_workbench.core.state.steps import newest_steps
 
 CODE = "code"
 PINNED = "pinned"
@@ -61,7 +61,8 @@ def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[C
     events = [recorded.event for recorded in since]
     pins = [event.chunk.place for event in events if isinstance(event, ChunkPinned) and event.pinned]
     # A pinned chunk is a part of its own.
-    observed = {event.proposal_id: event.observation for event in events if isinstance(event, ActionFinished)}
+    ended = (step.result.event for step in newest_steps(since) if step.result is not None)
+    observed = {event.proposal_id: event.observation for event in ended}
     shown = [(event, _with_it(event, observed)) for event in events]
     waiting = [(event, chunks) for event, chunks in shown if chunks]
     counted = any(part.tokens for part in built.parts)
@@ -69,7 +70,7 @@ def counted_parts(built: PromptBuilt, since: tuple[Recorded, ...]) -> Iterator[C
         kind, _, place = part.label.partition(" ")
         if part.label == PINNED and pins:
             place = pins.pop(0)
-        tokens = part.tokens if counted else _estimate(part.label, events)
+        tokens = part.tokens if counted else _estimate(part.label, events, observed.values())
         alone = place if kind in (CODE, PINNED, KNOWLEDGE) else ""
         held = () if alone else _taken(kind, built, waiting)
         yield CountedPart(part.label, tokens, not counted, alone, tuple(_pieces(held, tokens)))
@@ -111,8 +112,9 @@ def _pieces(chunks: tuple[Chunk, ...], tokens: int) -> Iterator[PartPiece]:
         before += own
 
 
-def _estimate(label: str, events: list[Event]) -> int:
+def _estimate(label: str, events: Iterable[Event], observed: Iterable[str]) -> int:
     letters = sum(_letters(label, event) for event in events)
+    letters += sum(map(len, observed)) if label == OBSERVATION else 0
     return (letters or _UNKNOWN_CHARS) // _CHARS_PER_TOKEN
 
 
@@ -141,8 +143,6 @@ def _letters(label: str, event: Event) -> int:
             return len(imports.text)
         case ModelAnswered() if label == "answer":
             return len(event.text)
-        case ActionFinished() if label == OBSERVATION:
-            return len(event.observation)
         case ScratchpadChanged() if label == "scratchpad":
             return len(event.text)
         case UserSaid() if label not in ("rules", "task", "answer"):

@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 from agent_workbench.core.checks.results import CheckResult
+from agent_workbench.core.events import ChatReplied, CodeRetrieved, UserSaid
+from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.steps import steps_of
 from agent_workbench.core.text.amounts import counted_text, dollars_text
-from agent_workbench.core.text.markdown import cell, code, plain
-from agent_workbench.views.reports.chat_report import chat_report
+from agent_workbench.core.text.markdown import cell, code, fenced, plain
 from agent_workbench.views.reports.task_report import GateDecision, TaskReport, UndoneChange
 
 MAX_CHANGES = 20
+MAX_CHAT_CHARS = 8_000
 MAX_FILES = 50
 MAX_DECISIONS = 30
 
@@ -18,8 +21,34 @@ def pull_request(state: SessionState, accounts: Sequence[TaskReport]) -> str:
     """Return the document; every foreign text in it renders literally."""
     lines = [line for account in accounts for line in (*_task(account), "")]
     if state.chat is not None:
-        lines = [*chat_report(state.chat), ""]
+        lines = [*_chat(state.chat), ""]
     return "\n".join([*(lines or ["No task was started in this session.", ""]), *_proof(state, accounts)]) + "\n"
+
+
+def _chat(chat: Chat) -> Iterator[str]:
+    """Yield the messages, calls and replies of a chat in order."""
+    yield "# Chat"
+    steps = steps_of(chat.history)
+    calls = {step.seq: step.first for step in steps}
+    results = {step.result.seq: step.result.event for step in steps if step.result is not None}
+    for recorded in chat.history:
+        event = recorded.event
+        match event:
+            case UserSaid():
+                yield from ("", "## You", "", fenced(event.text, limit_chars=MAX_CHAT_CHARS))
+                yield from (f"- with {code(chunk.place)}" for chunk in event.files)
+                yield from (f"- with the skill {code(skill.name)}" for skill in event.skills)
+            case CodeRetrieved():
+                yield from (f"- found {code(chunk.place)}" for chunk in event.chunks)
+            case ChatReplied():
+                cut = f" ({event.why_cut})" if event.cut else ""
+                yield from ("", f"## Reply{cut}", "", fenced(event.text, "markdown", limit_chars=MAX_CHAT_CHARS))
+            case _ if call := calls.get(recorded.seq):
+                yield from ("", f"Call of {code(call.tool)}:", "", fenced(call.text))
+            case _ if result := results.get(recorded.seq):
+                yield from ("", f"Result ({result.result}, {result.seconds:.1f} s):", "", fenced(result.observation))
+            case _:
+                pass
 
 
 def _task(account: TaskReport) -> Iterator[str]:

@@ -19,7 +19,7 @@ from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
-    from agent_workbench.core.events import Event
+    pass
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -82,7 +82,7 @@ def take_over(options: argparse.Namespace) -> int:
 def show(options: argparse.Namespace) -> int:
     """Print a line for each event of interest, or the receipt of one prompt."""
     from agent_workbench.api.records.session_queries import recorded_events
-    from agent_workbench.core.events.log_lines import log_line
+    from agent_workbench.core.events.log_lines import log_line, time_taken
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     if options.prompt is not None:
@@ -90,16 +90,9 @@ def show(options: argparse.Namespace) -> int:
     if options.text or options.json:
         raise UsageError("--text and --json need a prompt", advice="add --prompt 1, or --prompt last")
     for recorded in asyncio.run(recorded_events(invocation, options.session)):
-        if line := log_line(recorded.event) or _time_taken(recorded.event):
+        if line := log_line(recorded.event) or time_taken(recorded.event):
             say(f"{recorded.seq:>5}  {recorded.time[11:19]}  {line}")
     return ExitCode.DONE
-
-
-def _time_taken(event: "Event") -> str:
-    """Return how long an action took, empty for any other event."""
-    from agent_workbench.core.events import ActionFinished
-
-    return f"{event.result}, {event.seconds:.3f} s" if isinstance(event, ActionFinished) else ""
 
 
 def show_prompt(invocation: Invocation, options: argparse.Namespace) -> int:
