@@ -1,6 +1,6 @@
 """Transcript entries of single events and hooks. Events without interest for a person have none."""
 
-from typing import Protocol
+from msgspec import Struct
 
 from agent_workbench.core.events import (
     AbortAsked,
@@ -109,31 +109,24 @@ RESULTS = {
 LABEL = "Hook"
 
 
-class EntryContext(Protocol):
-    """Context that an entry needs besides its event."""
+class EntryContext(Struct, frozen=True):
+    """What an entry needs besides its event.
 
-    @property
-    def outcome_shown(self) -> bool:
-        """True if the outcome of the running action was already shown."""
+    `outcome_shown`: the outcome of the running action was already shown. `checked`: checks ran on the newest content of
+    the task. `purpose` is that of the last prompt, `tool` the one called last. `usual_endpoint` normally answers the
+    executor; `other_endpoint` gave the last answer if it is another one.
+    """
 
-    @property
-    def checked(self) -> bool:
-        """True if checks ran on the newest content of the task."""
-
-    @property
-    def purpose(self) -> Purpose:
-        """Purpose of the last prompt."""
-
-    @property
-    def tool(self) -> str:
-        """Tool of the last call."""
-
-    @property
-    def other_endpoint(self) -> str:
-        """Endpoint of the last answer if it is not the usual one, else empty."""
+    outcome_shown: bool = False
+    checked: bool = False
+    purpose: Purpose = Purpose.EXECUTOR
+    tool: str = ""
+    usual_endpoint: str = ""
+    other_endpoint: str = ""
 
     def name_of(self, event: ModelAnswered) -> str:
         """Return the endpoint of an answer, empty if it is the usual one."""
+        return "" if self.usual_endpoint in ("", event.endpoint) else event.model or event.endpoint
 
 
 def event_entry(recorded: Recorded, before: EntryContext) -> Entry | None:

@@ -38,7 +38,7 @@ from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 from agent_workbench.views.transcript.chat_blocks import streamed_chat_blocks
 from agent_workbench.views.transcript.check_entries import check_entries
-from agent_workbench.views.transcript.event_entries import event_entry
+from agent_workbench.views.transcript.event_entries import EntryContext, event_entry
 from agent_workbench.views.transcript.model_blocks import ASIDE, thought_line
 from agent_workbench.views.transcript.plan_blocks import streamed_plan_blocks
 
@@ -46,33 +46,21 @@ THOUGHT_TAIL_CHARS = 2_000
 NO_STEPS = "the steps of a task appear here once it runs"
 
 
-class Transcript(Struct, frozen=True):
+class Transcript(EntryContext, frozen=True):
     """Fold of all events so far: the `entries`, and the context of the next one.
 
-    `outcome_shown`: the outcome of the running action was already shown. `purpose` is that of the last prompt. `unread`
-    are the user's messages that no prompt holds yet. `usual_endpoint` normally answers the executor with `usual_model`;
-    `other_endpoint` gave the last answer if it is another one. `baseline` are the running task's checks before any
-    change, `root` is the folder in which they run. `checked`: checks ran on the newest content of the task. `tool`
-    is the one called last. `results` are those of a chat since the newest message, which go below the reply.
+    `unread` are the user's messages that no prompt holds yet. `usual_model` is that of the usual endpoint. `baseline`
+    are the running task's checks before any change, `root` is the folder in which they run. `results` are those of a
+    chat since the newest message, which go below the reply.
     """
 
     entries: GrowingTuple[Entry] = field(default_factory=GrowingTuple)
-    outcome_shown: bool = False
-    checked: bool = False
-    purpose: Purpose = Purpose.EXECUTOR
     step: int = 0
     unread: tuple[Entry, ...] = ()
-    usual_endpoint: str = ""
     usual_model: str = ""
-    other_endpoint: str = ""
     baseline: tuple[CheckResult, ...] | None = None
     root: str = ""
-    tool: str = ""
     results: tuple[Entry, ...] = ()
-
-    def name_of(self, event: ModelAnswered) -> str:
-        """Return the endpoint of an answer, empty if it is the usual one."""
-        return "" if self.usual_endpoint in ("", event.endpoint) else event.model or event.endpoint
 
 
 class StepsView(Struct, frozen=True):
