@@ -65,7 +65,7 @@ async def server() -> AsyncIterator[FaultyServer]:
         yield plain
 
 
-def ollama(server: FaultyServer, *states: Answer) -> FaultyServer:
+def ollama(server: FaultyServer, *states: Reaction) -> FaultyServer:
     server.on("/v1/models", as_json(OLLAMA_LIST)).on("/api/version", as_json(VERSION)).on("/api/ps", *states)
     return server.on("/api/generate", as_json({"model": "coder", "done": True, "done_reason": "load"}))
 
@@ -78,19 +78,32 @@ async def observed(server: FaultyServer, name: str = "", context_tokens: int = 0
 
 
 async def test_ollama_states_the_context_of_a_model_once_it_is_loaded(server: FaultyServer) -> None:
-    ollama(server, loaded(), loaded(in_memory("other"), in_memory("coder:latest", context_length=4096)))
+    cold = loaded(in_memory("other", context_length=9))
+    warm = loaded(in_memory("other", context_length=9), in_memory("coder:latest", context_length=4096))
+    ollama(server, lambda _: warm if server.asked("/api/generate") else cold)
     facts = await observed(server, "coder")
     assert (facts.context_tokens, facts.context_source, facts.build) == (4096, "/api/ps", "Ollama 0.32.5")
     (load,) = server.asked("/api/generate")
     assert load.json == {"model": "coder", "stream": False}
 
 
+async def test_an_inspection_loads_nothing(server: FaultyServer) -> None:
+    ollama(server, loaded(in_memory("other", context_length=9)))
+    model = LlamaCppModel(server.url, loads=False)
+    facts = await model.observe()
+    await model.close()
+    assert (facts.model, facts.context_tokens, facts.build) == ("coder:latest", 0, "Ollama 0.32.5")
+    assert not server.asked("/api/generate")
+
+
 async def test_a_model_that_was_loaded_anew_is_asked_about_again(server: FaultyServer) -> None:
-    small = loaded(in_memory("coder:latest", context_length=4096))
-    large = loaded(in_memory("coder:latest", context_length=32768))
-    ollama(server, small, small, small, large)
+    contexts = [4096]
+    ollama(server, lambda _: loaded(in_memory("coder:latest", context_length=contexts[-1])))
     model = LlamaCppModel(server.url)
-    assert [(await model.observe()).context_tokens for _ in range(3)] == [4096, 4096, 32768]
+    assert [(await model.observe()).context_tokens for _ in range(2)] == [4096, 4096]
+    assert len(server.asked("/api/generate")) == 1
+    contexts.append(32768)
+    assert (await model.observe()).context_tokens == 32768
     await model.close()
     assert len(server.asked("/api/generate")) == 2
 

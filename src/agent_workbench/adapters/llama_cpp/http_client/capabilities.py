@@ -151,8 +151,7 @@ async def _listed(endpoint: Endpoint, model_name: str, on_status: OnStatus, dead
     if not context.tokens and tokenizer and tokenizer.context_tokens:
         context = LoadedContext(tokenizer.context_tokens, tokenizer.route)
     if not context.tokens:
-        on_status(f"the server at {endpoint.address} is asked for the context of {name}")
-        context = await find_context(endpoint, name, _soon(deadline), deadline)
+        context = await find_context(endpoint, name, _soon(deadline))
     facts = ModelFacts(
         endpoint.address,
         name,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.answer_stream import AnswerReader
 from agent_workbench.adapters.llama_cpp.http_client.capabilities import ServerCapabilities, detect_capabilities
-from agent_workbench.adapters.llama_cpp.http_client.context_size import MEASURED, PromptReadings
+from agent_workbench.adapters.llama_cpp.http_client.context_size import MEASURED, PromptReadings, load_model
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Deadline, Endpoint, StreamedReply
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking, with_thought
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError
@@ -60,7 +60,8 @@ class LlamaCppModel:
 
     `model_name` selects a model of a server with several. `on_status` gets status lines while a request waits. A server
     may take `ready_seconds` to load its model. `turns` are those of all sessions that ask this server. `context_tokens`
-    is the context that the user states: no more than that is used, whatever the server says.
+    is the context that the user states: no more than that is used, whatever the server says. Without `loads` a model
+    that is not loaded is left so until it is asked, and its context may be unknown.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class LlamaCppModel:
         ready_seconds: float = READY_SECONDS,
         turns: ServerTurns | None = None,
         context_tokens: int = 0,
+        loads: bool = True,
     ) -> None:
         self._endpoint = Endpoint(url, api_key)
         self._model_name = model_name
@@ -80,6 +82,7 @@ class LlamaCppModel:
         self._ready_seconds = ready_seconds
         self._turns = turns or ServerTurns()
         self._stated_tokens = context_tokens
+        self._loads = loads
         self._counts: TokenCounts | None = None
         self._known: ServerCapabilities | None = None
         self._refused: set[str] = set()
@@ -94,6 +97,11 @@ class LlamaCppModel:
     async def _introduced(self) -> ServerCapabilities:
         deadline = asyncio.get_running_loop().time() + self._ready_seconds
         known = await detect_capabilities(self._endpoint, self._model_name, self._on_status, deadline, self._known)
+        if known is not self._known and self._loads and known.context.program:
+            self._on_status(f"the server at {self._endpoint.address} loads {known.model_name}")
+            if await load_model(self._endpoint, known.model_name, known.context, deadline):
+                before = known if known.context.tokens else None
+                known = await detect_capabilities(self._endpoint, self._model_name, self._on_status, deadline, before)
         if known is not self._known:
             self._known, self._refused, self._found = known, set(), _LearnedFeatures()
             self._counts = TokenCounts(self._endpoint, known.tokenizer) if known.tokenizer else None

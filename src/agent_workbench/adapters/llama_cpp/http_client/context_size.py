@@ -15,6 +15,7 @@ from agent_workbench.adapters.llama_cpp.http_client.json_values import (
 from agent_workbench.core.model import ModelRequest
 
 MEASURED = "measured"
+OLLAMA, LM_STUDIO = "Ollama", "LM Studio"
 
 _OLLAMA = "/api/ps"
 _LM_STUDIO = "/api/v1/models"
@@ -41,31 +42,39 @@ class LoadedContext(Struct, frozen=True):
     program: str = ""
 
 
-async def find_context(endpoint: Endpoint, model_name: str, soon: float, deadline: float) -> LoadedContext:
-    """Return the context that Ollama or LM Studio gives a model; unknown for other servers. Raises `ModelUnavailable`.
+async def find_context(endpoint: Endpoint, model_name: str, deadline: float) -> LoadedContext:
+    """Return the context with which Ollama or LM Studio has loaded a model; unknown for other servers.
 
-    A model that is not loaded is loaded for it, as its first answer would do, until `deadline`; the other questions end
-    at `soon`. Both are the event loop's times.
+    Loads nothing. `deadline` is the event loop's time. Raises `ModelUnavailable`.
     """
     if not model_name:
         return LoadedContext()
-    version = text_at(await _said(endpoint, "/api/version", soon), "version")
+    version = text_at(await _said(endpoint, "/api/version", deadline), "version")
     # Others have a route for their version too.
-    if version and isinstance((await _said(endpoint, _OLLAMA, soon)).get("models"), list):
-        # Without a prompt this loads the model, with the context that `/v1` gives it: another client may have set more.
-        await endpoint.post("/api/generate", {"model": model_name, "stream": False}, deadline)
+    if version and isinstance((await _said(endpoint, _OLLAMA, deadline)).get("models"), list):
         found = await _ollama(endpoint, model_name, deadline)
-        return LoadedContext(found.tokens, found.source, f"Ollama {version}")
+        return LoadedContext(found.tokens, found.source, f"{OLLAMA} {version}")
     for route in (_LM_STUDIO, _LM_STUDIO_OLDER):
-        if not list(_entries(await _said(endpoint, route, soon), model_name)):
-            continue
-        tokens = await loaded_context(endpoint, route, model_name, soon)
-        if not tokens:
-            body = {"model": model_name, "messages": [{"role": "user", "content": "?"}], "max_tokens": 1}
-            await endpoint.post("/v1/chat/completions", body, deadline)
+        if list(_entries(await _said(endpoint, route, deadline), model_name)):
             tokens = await loaded_context(endpoint, route, model_name, deadline)
-        return LoadedContext(tokens, route if tokens else "", "LM Studio")
+            return LoadedContext(tokens, route if tokens else "", LM_STUDIO)
     return LoadedContext()
+
+
+async def load_model(endpoint: Endpoint, model_name: str, context: LoadedContext, deadline: float) -> bool:
+    """Load a model as its first answer would do, where that shows its context; return False if it does not.
+
+    Ollama is always asked: a model may be loaded with a context that another client wants, and is loaded anew for the
+    first request that does not state one. Raises `ModelUnavailable`.
+    """
+    if context.program.startswith(OLLAMA):
+        reply = await endpoint.post("/api/generate", {"model": model_name, "stream": False}, deadline)
+    elif context.program and not context.tokens:
+        body = {"model": model_name, "messages": [{"role": "user", "content": "?"}], "max_tokens": 1}
+        reply = await endpoint.post("/v1/chat/completions", body, deadline)
+    else:
+        return False
+    return reply.ok
 
 
 async def loaded_context(endpoint: Endpoint, source: str, model_name: str, deadline: float) -> int:
@@ -80,9 +89,9 @@ async def loaded_models(endpoint: Endpoint, deadline: float) -> tuple[str, Mappi
     Loads nothing. The program is empty for other servers than Ollama and LM Studio. Raises `ModelUnavailable`.
     """
     for program, route, key, mark in (
-        ("Ollama", _OLLAMA, "models", ""),
-        ("LM Studio", _LM_STUDIO, "models", "loaded_instances"),
-        ("LM Studio", _LM_STUDIO_OLDER, "data", "state"),
+        (OLLAMA, _OLLAMA, "models", ""),
+        (LM_STUDIO, _LM_STUDIO, "models", "loaded_instances"),
+        (LM_STUDIO, _LM_STUDIO_OLDER, "data", "state"),
     ):
         said = await _said(endpoint, route, deadline)
         entries = [entry for entry in list_at(said, key) if isinstance(entry, dict)]

@@ -27,11 +27,14 @@ def model_from_settings(
     on_status: OnStatus,
     shared: SharedModels | None = None,
     machine: Machine | None = None,
+    *,
+    loads: bool = True,
 ) -> Model:
     """Return the model at `url`, else one with our own server for `path`, else the one at `LLAMA_SERVER_URL`.
 
     Our own server is one of `shared` and logs to `log_path`; `on_status` gets status lines while a request waits.
     Nothing is started or asked before the first request, which raises `ModelUnavailable` if no model is configured.
+    Without `loads` a server at an address is only asked about a model, and loads none for it.
     Raises `ConfigError` for an invalid address or key.
     """
     # A file in the settings or a flag has priority; the variable may be set for other programs.
@@ -46,6 +49,7 @@ def model_from_settings(
             on_status=on_status,
             turns=turns,
             context_tokens=settings.context_tokens or 0,
+            loads=loads,
         )
     if settings.path:
 

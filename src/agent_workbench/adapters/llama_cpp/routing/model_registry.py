@@ -75,6 +75,7 @@ class ModelRegistry:
     def looked_at(self, name: str) -> Model | None:
         """Return the model of one endpoint for inspection only: its answers would not be counted against the cap.
 
+        Its server is not made to load a model, which may take longer than an inspection.
         None for a model file of our own server, which starts with the first request. Raises `ModelUnavailable` if there
         is no such file. Blocks.
         """
@@ -82,7 +83,7 @@ class ModelRegistry:
         if endpoint.path:
             read_model_file(Path(endpoint.path).expanduser())
             return None
-        return self._model(name, endpoint)[0]
+        return self._model(name, endpoint, loads=False)[0]
 
     @property
     def log(self) -> Path:
@@ -111,18 +112,18 @@ class ModelRegistry:
             raise ConfigError(f"there is no endpoint {name!r}", advice="endpoints are named in .agent.yml")
         return endpoint
 
-    def _model(self, name: str, endpoint: EndpointSettings) -> tuple[Model, StatusRelay]:
+    def _model(self, name: str, endpoint: EndpointSettings, *, loads: bool = True) -> tuple[Model, StatusRelay]:
         shared = (endpoint.path, endpoint.server)
         if endpoint.path and shared in self._served:
             return self._served[shared]
         status_relay = StatusRelay(self._on_status)
-        model = self._usable(name, endpoint, status_relay)
+        model = self._usable(name, endpoint, status_relay, loads=loads)
         self._made.append(model)
         if endpoint.path:
             self._served[shared] = model, status_relay
         return model, status_relay
 
-    def _usable(self, name: str, endpoint: EndpointSettings, status_relay: StatusRelay) -> Model:
+    def _usable(self, name: str, endpoint: EndpointSettings, status_relay: StatusRelay, *, loads: bool = True) -> Model:
         key = endpoint.api_key_env
         if name != SHORT_FORM and key and not self._environ.get(key, "").strip():
             what = f"the environment variable {key} with the API key of {name} is not set"
@@ -135,6 +136,7 @@ class ModelRegistry:
                 status_relay,
                 self._shared,
                 self._machine,
+                loads=loads,
             )
         except ConfigError as error:
             return UnusableModel(ModelRefused, str(error), error.advice)
