@@ -1,5 +1,6 @@
 """Servers that do not list their context: it is read by their own routes, and a prompt that they cut is no answer."""
 
+import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 import pytest
@@ -205,15 +206,23 @@ async def test_a_first_prompt_that_was_cut_is_seen_by_its_size(server: FaultySer
     assert facts.context_tokens == 4096
 
 
-@pytest.mark.parametrize("counted", [2900, 3100, 0])
-async def test_counted_tokens_are_compared_with_those_that_were_read(server: FaultyServer, counted: int) -> None:
+@pytest.mark.parametrize(
+    ("messages", "counted", "cut"),
+    [
+        ((4000, 8000), 2900, False),
+        ((4000, 8000), 3100, True),
+        ((4000, 8000), 0, False),
+        # The template's tokens are estimated, which is much of many short messages.
+        ((160,) * 61, 2440 + 61 * 12, False),
+    ],
+)
+async def test_counted_tokens_are_compared_with_those_that_were_read(
+    server: FaultyServer, messages: tuple[int, ...], counted: int, cut: bool
+) -> None:
     server.on("/v1/models", as_json(OLLAMA_LIST)).on("/tokenize", as_json({"tokens": [1, 2, 3]})).chat(usage(2700))
     model = LlamaCppModel(server.url)
-    if counted == 3100:
-        with pytest.raises(ContextOverflow):
-            await collect(model, conversation(4000, 8000, prompt_tokens=counted))
-    else:
-        await collect(model, conversation(4000, 8000, prompt_tokens=counted))
+    with pytest.raises(ContextOverflow) if cut else contextlib.nullcontext():
+        await collect(model, conversation(*messages, prompt_tokens=counted))
     await model.close()
 
 

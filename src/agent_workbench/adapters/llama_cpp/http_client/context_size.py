@@ -27,8 +27,8 @@ _SET_CONTEXT = "num_ctx"
 _DENSEST, _DENSEST_ADDED, _THINNEST = 8, 12, 2
 # No server has a smaller context.
 _LEAST_TOKENS = 1_000
-# A count of the tokenizer includes an estimate of the template's tokens.
-_EXACT_SHARE, _TEMPLATE_TOKENS = 0.9, 64
+# A counted size includes an estimate of the template's tokens, for each message at most so many.
+_EXACT_SHARE, _TEMPLATE_TOKENS = 0.9, 12
 
 
 class LoadedContext(Struct, frozen=True):
@@ -179,7 +179,7 @@ class PromptReadings:
 
 
 def _counted_tokens(request: ModelRequest) -> int:
-    return max(0, int(request.prompt_tokens * _EXACT_SHARE) - _TEMPLATE_TOKENS)
+    return max(0, int((request.prompt_tokens - _TEMPLATE_TOKENS * len(request.messages)) * _EXACT_SHARE))
 
 
 def _size(texts: tuple[str, ...]) -> int:
