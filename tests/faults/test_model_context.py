@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.core.diagnostics.findings import Health
@@ -243,6 +244,17 @@ async def test_what_may_be_whole_is_an_answer(server: FaultyServer, first: int, 
     got = await collect(model, conversation(4000, 8000 if first > 100 else 400, 40, added))
     await model.close()
     assert got.text == "hi"
+
+
+async def test_a_long_run_of_one_character_may_be_few_tokens(server: FaultyServer) -> None:
+    ollama(server, loaded(in_memory("coder:latest", context_length=32768))).chat(usage(3000), usage(3100))
+    model = LlamaCppModel(server.url)
+    before = conversation(4000, 8000)
+    await collect(model, before)
+    ruled = Message(Role.USER, ("=" * 4000 + "\n" + " " * 4000) * 5)
+    more = (*before.messages, Message(Role.ASSISTANT, "abc"), ruled)
+    assert (await collect(model, replace(before, messages=more))).text == "hi"
+    await model.close()
 
 
 async def test_another_conversation_is_not_compared_with_the_last(server: FaultyServer) -> None:

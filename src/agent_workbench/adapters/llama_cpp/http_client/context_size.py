@@ -1,5 +1,6 @@
 """Context of a server whose list of models does not state it: told by its own routes, or shown by what it read."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ _SET_CONTEXT = "num_ctx"
 
 # Bytes that a token of text has at most, in a whole prompt and in what was added to one, and at least.
 _DENSEST, _DENSEST_ADDED, _THINNEST = 8, 12, 2
+_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 # No server has a smaller context.
 _LEAST_TOKENS = 1_000
 # A counted size includes an estimate of the template's tokens, for each message at most so many.
@@ -169,13 +171,12 @@ class PromptReadings:
         """Return the fewest tokens that a prompt can have; 0 if that is not sure."""
         before = len(self._texts)
         if self._told and len(texts) > before and texts[:before] == self._texts:
-            added = _size(texts[before:])
-            alone = added / _DENSEST_ADDED <= told <= added / _THINNEST
+            added = _dense_size(texts[before:])
+            alone = added / _DENSEST_ADDED <= told <= _size(texts[before:]) / _THINNEST
             if whole or told == self._told or not alone:
                 return self._told + max(1, added // _DENSEST_ADDED)
             return 0
-        size = _size(texts)
-        return size // _DENSEST if whole or told >= _LEAST_TOKENS else 0
+        return _dense_size(texts) // _DENSEST if whole or told >= _LEAST_TOKENS else 0
 
 
 def _counted_tokens(request: ModelRequest) -> int:
@@ -184,3 +185,8 @@ def _counted_tokens(request: ModelRequest) -> int:
 
 def _size(texts: tuple[str, ...]) -> int:
     return sum(len(text.encode("utf-8", "replace")) for text in texts)
+
+
+def _dense_size(texts: tuple[str, ...]) -> int:
+    """Return the bytes without runs of a character, such as spaces or a ruled line: one token may hold many."""
+    return _size(tuple(_RUN.sub(r"\1", text) for text in texts))
