@@ -28,7 +28,6 @@ READERS = {
     "core.history.task_figures": "reads the outcomes alone of many sessions",
     "core.state.event_chunks": "code that one event shows",
     "engine.consult.session_entries": "words of one event",
-    "engine.prompt.attempts": "grows with the prompt, event by event",
     "engine.prompt.messages": "grows with the prompt, event by event",
     "engine.prompt.prompt_text": "words of one event for the model",
     "engine.replay.rerun": "compares the event that followed an answer",

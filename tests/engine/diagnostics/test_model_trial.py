@@ -1,4 +1,4 @@
-"""AttemptCollector a model out: a real random one, and servers that say what is right, wrong, or nothing."""
+"""Trial of a model: a real random one, and servers that say what is right, wrong, or nothing."""
 
 import asyncio
 from collections.abc import Sequence

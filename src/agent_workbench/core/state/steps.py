@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     ActionDecided,
@@ -22,6 +21,10 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Proposal
 
 Of = TypeVar("Of")
+
+# Tuples, because long histories are read, and a union takes twice as long.
+_PROPOSALS = (ActionProposed, ProposalReplaced)
+_OUTCOMES = (ActionDecided, ActionStarted, PatchApplied, ActionFinished, StepUndone)
 
 
 class Placed(Struct, Generic[Of], frozen=True):
@@ -53,64 +56,104 @@ class StepDecision(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """One round of thought, action and observation, as far as it came.
 
-    `versions` are the proposal as it was made in event `seq` and as it was replaced, the newest since the time `since`.
-    `answer` is the model's newest before it: an action of the workbench itself (`OURS`) follows the one that it
-    completes. `decisions` are several where the proposal had to wait again. `started` is the event before the effect,
-    `applied` and `undone` are what was done to the files, `result` is the newest outcome.
+    `answer` is the newest one of the model before the action: an action of the workbench itself (`OURS`) follows the
+    one that it completes. `later` are the events about the action after its proposal.
     """
 
-    seq: int
-    since: str
-    versions: tuple[Proposal, ...]
-    answer: Placed[ModelAnswered] | None = None
-    decisions: tuple[StepDecision, ...] = ()
-    started: int | None = None
-    applied: Placed[PatchApplied] | None = None
-    result: Placed[ActionFinished] | None = None
-    undone: Placed[StepUndone] | None = None
+    answer: Placed[ModelAnswered] | None
+    proposed: Placed[ActionProposed]
+    later: tuple[Recorded, ...]
 
     @property
-    def proposal(self) -> Proposal:
-        """The action as it was proposed last."""
-        return self.versions[-1]
+    def seq(self) -> int:
+        """The number of the event that proposed the action."""
+        return self.proposed.seq
 
     @property
     def first(self) -> Proposal:
         """The action as it was proposed first."""
-        return self.versions[0]
+        return self.proposed.event.proposal
+
+    @property
+    def proposal(self) -> Proposal:
+        """The action as it was proposed last."""
+        return (self._newest(ProposalReplaced) or self.proposed).event.proposal
+
+    @property
+    def since(self) -> str:
+        """The time at which it was proposed last."""
+        return (self._newest(ProposalReplaced) or self.proposed).time
+
+    @property
+    def versions(self) -> tuple[Proposal, ...]:
+        """The action as it was proposed, and as it was replaced."""
+        return (self.first, *(each.event.proposal for each in self.later if isinstance(each.event, ProposalReplaced)))
+
+    @property
+    def decisions(self) -> tuple[StepDecision, ...]:
+        """The decisions; several where the proposal had to wait again."""
+        return tuple(decisions_of(self.later, self.first))
+
+    @property
+    def decision(self) -> StepDecision | None:
+        """The decision about the proposal as it is now, None if there is none."""
+        last = self.decisions[-1:]
+        return next((each for each in last if each.versions == self.versions), None)
+
+    @property
+    def by(self) -> str:
+        """Who decided last, empty if nobody did."""
+        decided = self._newest(ActionDecided)
+        return decided.event.by if decided is not None else ""
+
+    @property
+    def started(self) -> Placed[ActionStarted] | None:
+        """The start of the effect."""
+        return self._newest(ActionStarted)
+
+    @property
+    def result(self) -> Placed[ActionFinished] | None:
+        """The newest outcome."""
+        return self._newest(ActionFinished)
+
+    @property
+    def applied(self) -> Placed[PatchApplied] | None:
+        """The change of the files."""
+        return self._newest(PatchApplied)
+
+    @property
+    def undone(self) -> Placed[StepUndone] | None:
+        """The undo of that change."""
+        return self._newest(StepUndone)
 
     @property
     def tree(self) -> str:
         """The tree of all approved content after the action was applied, empty if it was not."""
         return self.applied.event.tree if self.applied is not None else ""
 
-    @property
-    def decision(self) -> StepDecision | None:
-        """The decision about the proposal as it is now, None if there is none."""
-        last = self.decisions[-1] if self.decisions else None
-        return last if last is not None and len(last.versions) == len(self.versions) else None
-
-    @property
-    def by(self) -> str:
-        """Who decided last, empty if nobody did."""
-        return self.decisions[-1].event.by if self.decisions else ""
+    def _newest(self, kind: type[Of]) -> Placed[Of] | None:
+        for recorded in reversed(self.later):
+            if isinstance(recorded.event, kind):
+                return Placed(recorded.seq, recorded.time, recorded.event)
+        return None
 
 
 def newest_steps(history: Sequence[Recorded]) -> Iterator[Step]:
     """Yield the steps that are proposed in these events, newest first; they are read lazily, from their end."""
     later: dict[ProposalId, list[Recorded]] = {}
-    unanswered: list[Step] = []
+    unanswered: list[tuple[Placed[ActionProposed], tuple[Recorded, ...]]] = []
     for recorded in reversed(history):
         event = recorded.event
         if isinstance(event, ActionProposed):
-            unanswered.append(_step(recorded, event.proposal, reversed(later.pop(event.proposal.id, ()))))
+            about = tuple(reversed(later.pop(event.proposal.id, ())))
+            unanswered.append((Placed(recorded.seq, recorded.time, event), about))
         elif isinstance(event, ModelAnswered):
             answer = Placed(recorded.seq, recorded.time, event)
-            yield from (replace(step, answer=answer) for step in unanswered)
+            yield from (Step(answer, *each) for each in unanswered)
             unanswered = []
-        elif (about := proposal_of(event)) is not None:
-            later.setdefault(about, []).append(recorded)
-    yield from unanswered
+        elif (proposal := proposal_of(event)) is not None:
+            later.setdefault(proposal, []).append(recorded)
+    yield from (Step(None, *each) for each in unanswered)
 
 
 def steps_of(history: Sequence[Recorded]) -> tuple[Step, ...]:
@@ -123,9 +166,9 @@ def proposals_of(history: Sequence[Recorded]) -> dict[ProposalId, Proposal]:
     return {step.proposal.id: step.proposal for step in steps_of(history)}
 
 
-def decisions_of(history: Iterable[Recorded]) -> Iterator[StepDecision]:
-    """Yield the decisions in order, those too whose proposal is in other events."""
-    versions: dict[ProposalId, tuple[Proposal, ...]] = {}
+def decisions_of(history: Iterable[Recorded], *proposed: Proposal) -> Iterator[StepDecision]:
+    """Yield the decisions in order, those too whose proposal is in other events and not `proposed`."""
+    versions: dict[ProposalId, tuple[Proposal, ...]] = {each.id: (each,) for each in proposed}
     for recorded in history:
         match recorded.event:
             case ActionProposed(proposal=proposal):
@@ -133,48 +176,14 @@ def decisions_of(history: Iterable[Recorded]) -> Iterator[StepDecision]:
             case ProposalReplaced(proposal=proposal):
                 versions[proposal.id] = (*versions.get(proposal.id, ()), proposal)
             case ActionDecided() as event:
-                yield _decided(recorded, event, versions.get(event.proposal_id, ()))
+                shown = versions.get(event.proposal_id, ())
+                yield StepDecision(recorded.seq, recorded.time, recorded.hash, event, shown)
             case _:
                 continue
 
 
 def proposal_of(event: Event) -> ProposalId | None:
     """Return the proposal that an event of a step is about, None for any other event."""
-    match event:
-        case ActionProposed() | ProposalReplaced():
-            return event.proposal.id
-        case ActionDecided() | ActionStarted() | PatchApplied() | ActionFinished() | StepUndone():
-            return event.proposal_id
-        case _:
-            return None
-
-
-def _decided(recorded: Recorded, event: ActionDecided, versions: tuple[Proposal, ...]) -> StepDecision:
-    return StepDecision(recorded.seq, recorded.time, recorded.hash, event, versions)
-
-
-def _step(first: Recorded, proposal: Proposal, later: Iterable[Recorded]) -> Step:
-    """Return the step of a proposal from its later events."""
-    versions: tuple[Proposal, ...] = (proposal,)
-    since = first.time
-    decisions, started = list[StepDecision](), None
-    applied: Placed[PatchApplied] | None = None
-    result: Placed[ActionFinished] | None = None
-    undone: Placed[StepUndone] | None = None
-    for recorded in later:
-        match recorded.event:
-            case ProposalReplaced() as event:
-                versions, since = (*versions, event.proposal), recorded.time
-            case ActionDecided() as event:
-                decisions.append(_decided(recorded, event, versions))
-            case ActionStarted():
-                started = recorded.seq
-            case PatchApplied() as event:
-                applied = Placed(recorded.seq, recorded.time, event)
-            case ActionFinished() as event:
-                result = Placed(recorded.seq, recorded.time, event)
-            case StepUndone() as event:
-                undone = Placed(recorded.seq, recorded.time, event)
-            case _:
-                continue
-    return Step(first.seq, since, versions, None, tuple(decisions), started, applied, result, undone)
+    if isinstance(event, _OUTCOMES):
+        return event.proposal_id
+    return event.proposal.id if isinstance(event, _PROPOSALS) else None

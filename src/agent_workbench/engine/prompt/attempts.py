@@ -10,13 +10,8 @@ from agent_workbench.core.checks.judges import excused_suite
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
     FAILING_FIRST,
-    ActionDecided,
-    ActionFinished,
-    ActionProposed,
     ActionResult,
-    Event,
     PatchApplied,
-    ProposalReplaced,
     Recorded,
     StepUndone,
     TaskStarted,
@@ -29,6 +24,7 @@ from agent_workbench.core.patch.values import HunkFate, Patch
 from agent_workbench.core.proposals import KEEP_CHANGES, HunkVerdict, Proposal, Verdict, is_person
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import adds_failing_tests
+from agent_workbench.core.state.steps import Step, newest_steps
 from agent_workbench.engine.runtime.text_limits import clip
 
 NAMED_TESTS = 5
@@ -87,7 +83,7 @@ class LeftHunk(Struct, frozen=True):
 class AttemptCollector:
     """Collector of the diffs in a task's events (`found`), and of hunks left out with a reason (`left`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, history: Sequence[Recorded]) -> None:
         self.found: list[Attempt] = []
         self.left: list[LeftHunk] = []
         self._tree = ""
@@ -95,27 +91,25 @@ class AttemptCollector:
         self._started: TaskStarted | None = None
         self._baseline: tuple[CheckResult, ...] | None = None
         self._results: tuple[CheckResult, ...] = ()
+        diffs = (step for step in newest_steps(history) if step.first.kind is Permission.DIFF)
+        self._proposed = {step.seq: step for step in diffs if step.first.tool != KEEP_CHANGES}
 
-    def take(self, event: Event) -> None:
+    def take(self, recorded: Recorded) -> None:
         """Process the task's next event."""
-        match event:
-            case TaskStarted():
+        if (step := self._proposed.get(recorded.seq)) is not None:
+            self.found.append(_attempt(step, self._tree))
+        match recorded.event:
+            case TaskStarted() as event:
                 self._started, self._tree, self._baseline, self._results = event, event.workspace.tree, None, ()
-            case TestsFinished(purpose=CheckPurpose.BASELINE):
+            case TestsFinished(purpose=CheckPurpose.BASELINE) as event:
                 self._baseline = event.results
-            case TestsFinished(purpose=CheckPurpose.AFTER_DIFF | CheckPurpose.FINAL) if self._is_checked():
+            case TestsFinished(purpose=CheckPurpose.AFTER_DIFF | CheckPurpose.FINAL) as event if self._is_checked():
                 self.found[-1] = _checked(self.found[-1], event.results, well=self._went_well(event))
                 self._results = event.results
-            case ActionProposed(proposal=proposal) if (
-                proposal.kind is Permission.DIFF and proposal.tool != KEEP_CHANGES
-            ):
-                self.found.append(Attempt(proposal, self._tree))
-            case ProposalReplaced(proposal=proposal) if self.found and self.found[-1].proposal.id == proposal.id:
-                self.found[-1] = replace(self.found[-1], proposal=proposal)
-            case PatchApplied():
+            case PatchApplied() as event:
                 self._tree, self._applied = event.tree, event.proposal_id
                 self.left += self._left_of(event)
-            case StepUndone():
+            case StepUndone() as event:
                 self._tree, self._applied = event.tree, None
                 # The checks decided about an attempt that the workbench gave up.
                 self.found = [
@@ -125,8 +119,8 @@ class AttemptCollector:
             case UserSaid():
                 self.found = [replace(each, settled=False) for each in self.found]
                 self.left = []
-            case _ if self.found:
-                self.found[-1] = _with(self.found[-1], event)
+            case _:
+                pass
 
     def _went_well(self, event: TestsFinished) -> bool:
         started, before = self._started, self._baseline
@@ -158,9 +152,9 @@ def attempts(history: Sequence[Recorded]) -> tuple[Attempt, ...]:
 
 
 def _collect(history: Sequence[Recorded]) -> AttemptCollector:
-    collector = AttemptCollector()
+    collector = AttemptCollector(history)
     for recorded in history:
-        collector.take(recorded.event)
+        collector.take(recorded)
     return collector
 
 
@@ -194,15 +188,16 @@ def _taken_back(attempt: Attempt) -> Attempt:
     return replace(attempt, fate=Fate.UNDONE, why="the user took it back after it was applied")
 
 
-def _with(attempt: Attempt, event: Event) -> Attempt:
-    match event:
-        case ActionDecided(verdict=Verdict.REJECT) if event.proposal_id == attempt.proposal.id:
-            who = "the user" if is_person(event.by) else "the policy"
-            return replace(attempt, fate=Fate.REJECTED, why=f"{who} rejected it: {event.reason or 'no reason given'}")
-        case ActionFinished(result=ActionResult.REFUSED) if event.proposal_id == attempt.proposal.id:
-            return replace(attempt, fate=Fate.REFUSED, why=event.observation)
-        case _:
-            return attempt
+def _attempt(step: Step, tree: str) -> Attempt:
+    """Return the attempt of a step, as far as no checks and no later event have a part in it."""
+    proposal, decided, ended = step.proposal, step.decision, step.result
+    if decided is not None and decided.event.verdict is Verdict.REJECT:
+        who = "the user" if is_person(decided.event.by) else "the policy"
+        why = f"{who} rejected it: {decided.event.reason or 'no reason given'}"
+        return Attempt(proposal, tree, Fate.REJECTED, why)
+    if ended is not None and ended.event.result is ActionResult.REFUSED:
+        return Attempt(proposal, tree, Fate.REFUSED, ended.event.observation)
+    return Attempt(proposal, tree)
 
 
 def _checked(attempt: Attempt, results: tuple[CheckResult, ...], *, well: bool) -> Attempt:

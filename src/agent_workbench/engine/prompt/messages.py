@@ -82,7 +82,7 @@ def build_parts(state: SessionState, purpose: Purpose) -> tuple[Part, ...]:
     for number, recorded in enumerate(history):
         if not anew or number >= anew[-1]:
             growth.take(number, recorded)
-        growth.tried.take(recorded.event)
+        growth.tried.take(recorded)
     return growth.asked(purpose)
 
 
@@ -118,7 +118,7 @@ class _Growth:
     def __init__(self, run: TaskRun) -> None:
         self._run = run
         self._wording = wording_version(run.history)
-        self.tried = AttemptCollector()
+        self.tried = AttemptCollector(run.history)
         self._numbers = offered_pieces(run).numbers if offers_pieces(run) else None
         # What failed before any change comes last in the first prompt.
         self._before: list[tuple[int, Part]] = []

@@ -22,13 +22,14 @@ from agent_workbench.core.proposals import COMPACT, Verdict, is_person
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import pieces_shown_by
 from agent_workbench.core.state.session_state import TaskRun
-from agent_workbench.core.state.steps import decisions_of, newest_steps, proposal_of
+from agent_workbench.core.state.steps import decisions_of, newest_steps
 
 
 def without_summaries(history: Sequence[Recorded]) -> Iterator[Recorded]:
     """Yield the events of `history` without those that request, decide and apply a summary."""
     summing_up = False
-    ours = {step.proposal.id for step in newest_steps(history) if step.proposal.tool == COMPACT}
+    compactions = (step for step in newest_steps(history) if step.first.tool == COMPACT)
+    ours = {seq for step in compactions for seq in (step.seq, *(each.seq for each in step.later))}
     for recorded in history:
         match recorded.event:
             case PromptBuilt(purpose=purpose):
@@ -40,8 +41,8 @@ def without_summaries(history: Sequence[Recorded]) -> Iterator[Recorded]:
                 summing_up, mine = summing_up or notes, True
             case CompactionAsked() | ContextCompacted():
                 mine = True
-            case event:
-                mine = proposal_of(event) in ours
+            case _:
+                mine = recorded.seq in ours
         if not mine:
             yield recorded
 

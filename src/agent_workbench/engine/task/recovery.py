@@ -73,7 +73,7 @@ async def _settle_compaction(session: SessionContext, proposal: Proposal) -> Non
 def _effects_on_record(session: SessionContext) -> tuple[Event, ...]:
     """Return the events recorded since the running proposal was started."""
     history = session.run.history
-    started = next((step.started for step in newest_steps(history) if step.started is not None), None)
+    started = next((step.started.seq for step in newest_steps(history) if step.started is not None), None)
     return tuple(each.event for each in history if started is not None and each.seq > started)
 
 
