@@ -23,7 +23,6 @@ READERS = {
     "core.events.log_lines": "words of one event",
     "core.events.output_digests": "shortens the output in one event",
     "core.history.audit_trail": "is stored between two events",
-    "core.history.commit_proof": "finds what belongs to no step",
     "core.history.replay_marks": "marks single events",
     "core.history.task_figures": "reads the outcomes alone of many sessions",
     "core.state.event_chunks": "code that one event shows",

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.events import ActionDecided, ModelAnswered, PatchApplied, Recorded, TaskCommitted, TaskMerged
+from agent_workbench.core.events import ModelAnswered, PatchApplied, TaskCommitted, TaskMerged
 from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.history.anchors import Anchor, anchor_lines, read_trailers
@@ -24,6 +24,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.signed import SignedText
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.steps import StepDecision, decisions_of
 
 MOVED = "it was rebased or squashed since its approval: its change is the approved one, hunk by hunk, on another parent"
 SEVERAL = (
@@ -119,9 +120,9 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
     if anchor.seq > report.sound or report.hashes[anchor.seq] != anchor.hash:
         return replace(found, problems=journal.problems or ("the journal does not have the event that it names",))
     events = report.recorded[: anchor.seq + 1]
-    run, decided = fold_all(events).run, events[-1].event
+    run, decided = fold_all(events).run, decisions_of(events[-1:])
     waited = run.proposal if run is not None else None
-    approves = isinstance(decided, ActionDecided) and decided.verdict is Verdict.APPROVE
+    approves = any(each.event.verdict is Verdict.APPROVE for each in decided)
     if run is None or waited is None or not approves or not (waited.kind is Permission.COMMIT or _squashes(waited)):
         return replace(found, problems=(f"event {anchor.seq} is no approval of a commit",))
     damaged = tuple(f"the session's journal is damaged: {each}" for each in journal.problems)
@@ -236,15 +237,14 @@ def _made(report: VerifyReport, seq: int, kind: type[TaskMerged | TaskCommitted]
 
 def _unapproved(run: TaskRun) -> Iterator[str]:
     """Yield a problem for each applied diff that differs from what was approved."""
+    approvals = {each.seq: each.event for each in decisions_of(run.history) if each.event.verdict is Verdict.APPROVE}
     approved: dict[ProposalId, str] = {}
     for recorded in run.history:
-        match recorded.event:
-            case ActionDecided(proposal_id=name, verdict=Verdict.APPROVE, resulting_patch_sha=sha):
-                approved[name] = sha
-            case PatchApplied(proposal_id=name, patch_sha=sha) if approved.get(name) != sha:
-                yield f"event {recorded.seq} applies a diff that nobody approved"
-            case _:
-                continue
+        event = recorded.event
+        if isinstance(event, PatchApplied) and approved.get(event.proposal_id) != event.patch_sha:
+            yield f"event {recorded.seq} applies a diff that nobody approved"
+        elif (approval := approvals.get(recorded.seq)) is not None:
+            approved[approval.proposal_id] = approval.resulting_patch_sha
 
 
 def _approvals(run: TaskRun) -> Iterator[RecordedApproval]:
@@ -252,16 +252,16 @@ def _approvals(run: TaskRun) -> Iterator[RecordedApproval]:
     proposals = {each.proposal.id: each.proposal for each in applied_diffs(run.history)}
     if run.proposal is not None:
         proposals[run.proposal.id] = run.proposal
-    for recorded in run.history:
-        event = recorded.event
-        if isinstance(event, ActionDecided) and event.proposal_id in proposals:
-            yield _approval(recorded, event, proposals[event.proposal_id])
+    for each in decisions_of(run.history):
+        if each.event.proposal_id in proposals:
+            yield _approval(each, proposals[each.event.proposal_id])
 
 
-def _approval(recorded: Recorded, event: ActionDecided, proposal: Proposal) -> RecordedApproval:
+def _approval(decision: StepDecision, proposal: Proposal) -> RecordedApproval:
+    event = decision.event
     return RecordedApproval(
-        recorded.seq,
-        recorded.time,
+        decision.seq,
+        decision.time,
         proposal.id,
         proposal.step,
         describe(proposal),
