@@ -17,7 +17,8 @@ import psutil
 from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from bench.figures import Figure
 from tests.e2e.machine import Machine, bodies
-from tests.fakes.gitea_server import bare_remote, gitea_server
+from tests.fakes.forge_server import bare_remote
+from tests.fakes.gitea_server import gitea_server
 from tests.faults.night import Chaos, Night
 from tests.faults.night_audit import ended, journals
 from tests.faults.night_chaos import Workers, model_server

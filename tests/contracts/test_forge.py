@@ -8,13 +8,15 @@ from typing import Protocol
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.forge.gitea import GiteaForge
+from agent_workbench.adapters.forge.github import GithubForge
 from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState, Forge, ForgeComment, ForgeIssue
 from agent_workbench.core.settings.worker import ForgeSettings
-from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer, gitea_server, labelled
+from tests.fakes.forge_server import REPO, TOKEN, ForgeServer, labelled
+from tests.fakes.gitea_server import gitea_server
+from tests.fakes.github_server import github_server
 from tests.fakes.stores import MemoryForge
 
 
@@ -26,33 +28,59 @@ class ForgeOfTests(Forge, Protocol):
 
 
 class GiteaOfTests(GiteaForge):
-    """The adapter, and a user of its server."""
+    """The adapter of Gitea, and a user of its server."""
 
-    def __init__(self, server: GiteaServer) -> None:
-        settings = ForgeSettings(url=server.url, repo=REPO, users=("ada",))
-        super().__init__(ForgeApi(server.url, TOKEN), settings)
-        self._server = server
+    server: ForgeServer
 
     def say(self, issue: int, author: str, text: str) -> ForgeComment:
-        return self._server.say(issue, author, text)
+        return self.server.say(issue, author, text)
+
+
+class GithubOfTests(GithubForge):
+    """The adapter of GitHub, and a user of its server."""
+
+    server: ForgeServer
+
+    def say(self, issue: int, author: str, text: str) -> ForgeComment:
+        return self.server.say(issue, author, text)
 
 
 @contextmanager
-def memory(issues: Sequence[ForgeIssue]) -> Iterator[MemoryForge]:
+def memory(issues: Sequence[ForgeIssue]) -> Iterator[ForgeOfTests]:
     yield MemoryForge(issues)
 
 
 @contextmanager
-def gitea(issues: Sequence[ForgeIssue]) -> Iterator[GiteaOfTests]:
+def gitea(issues: Sequence[ForgeIssue]) -> Iterator[ForgeOfTests]:
     with gitea_server() as server:
-        for each in issues:
-            labelled(server, each)
-        yield GiteaOfTests(server)
+        forge = GiteaOfTests.at(settings_of(server, issues), TOKEN)
+        forge.server = server
+        yield forge
+
+
+@contextmanager
+def github(issues: Sequence[ForgeIssue]) -> Iterator[ForgeOfTests]:
+    with github_server() as server:
+        forge = GithubOfTests.at(settings_of(server, issues), TOKEN)
+        forge.server = server
+        yield forge
+
+
+def settings_of(server: ForgeServer, issues: Sequence[ForgeIssue]) -> ForgeSettings:
+    """Return the settings for a server, on which these issues are labelled, and a pull request and another issue."""
+    for each in issues:
+        labelled(server, each)
+    server.open_issue(50, "A pull request", "text")
+    server.issues[50]["pull_request"] = {f"{each}url": server.url for each in ("", "html_", "diff_", "patch_")}
+    server.label(50, "ada")
+    server.open_issue(51, "Another issue", "text")
+    return ForgeSettings(url=server.url, repo=REPO, users=("ada",))
 
 
 IMPLEMENTATIONS: dict[str, Callable[[Sequence[ForgeIssue]], AbstractContextManager[ForgeOfTests]]] = {
     "memory": memory,
     "gitea": gitea,
+    "github": github,
 }
 
 
@@ -100,6 +128,9 @@ class TestForge:
         await forge.comment(3, "result", "done")
         await forge.comment(3, "progress", "step 2")
         assert [each.text for each in await forge.comments(3)] == ["step 2", "done"]
+
+    async def test_a_user_who_set_the_label_may_write(self, forge: ForgeOfTests) -> None:
+        assert [await forge.may_write(each.labelled_by) for each in await forge.issues()] == [True, True]
 
     async def test_states_and_requests_can_be_repeated(self, forge: ForgeOfTests) -> None:
         commit = CommitId("c" * 40)

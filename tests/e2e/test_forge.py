@@ -9,7 +9,8 @@ import pytest
 
 from tests.e2e.calc import calc_repo
 from tests.e2e.machine import Machine
-from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer, bare_remote, gitea_server
+from tests.fakes.forge_server import REPO, TOKEN, bare_remote
+from tests.fakes.gitea_server import GiteaServer, gitea_server
 
 TASK = """\
 goal: Make add() add

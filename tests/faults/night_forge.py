@@ -5,7 +5,8 @@ from collections import Counter
 
 from agent_workbench.core.forge.issue_task import issue_task_id
 from tests.e2e.machine import Machine
-from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer
+from tests.fakes.forge_server import REPO, TOKEN
+from tests.fakes.gitea_server import GiteaServer
 from tests.faults.night_scene import PROJECT, Scene
 
 REFERENCE = re.compile(r"/approve (\S+/P-\d+@[0-9a-f]+)")

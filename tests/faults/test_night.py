@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.machine import Machine
-from tests.fakes.gitea_server import bare_remote, gitea_server
+from tests.fakes.forge_server import bare_remote
+from tests.fakes.gitea_server import gitea_server
 from tests.faults.night import NIGHT_SECONDS, Chaos, Night
 from tests.faults.night_chaos import model_server
 from tests.faults.night_forge import ForgeSide

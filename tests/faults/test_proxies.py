@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from agent_workbench.adapters.forge.answers import AccountAnswer
 from agent_workbench.adapters.forge.api_client import ForgeApi
-from agent_workbench.adapters.forge.gitea_answers import GiteaUser
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.model_files.hub import find_revision
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient, EmbeddingFailed
@@ -52,7 +52,7 @@ async def _vectors() -> None:
 async def _forge() -> None:
     api = ForgeApi(FAR, "token", plain_http=True)
     try:
-        await api.get("/api/v1/user", GiteaUser)
+        await api.get("/api/v1/user", AccountAnswer)
     finally:
         await api.close()
 

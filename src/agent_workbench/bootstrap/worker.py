@@ -58,19 +58,21 @@ def task_commits(repo: "RepoContext", settings: "Settings") -> "Callable[[TaskId
 
 def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, ForgeRemote]":
     """Return the forge and its git repository; raise `ConfigError` if the token is missing. No request is sent."""
-    from agent_workbench.adapters.forge.api_client import ForgeApi
     from agent_workbench.adapters.forge.gitea import GiteaForge
+    from agent_workbench.adapters.forge.github import GithubForge
     from agent_workbench.adapters.git.commands.forge_push import ForgePush
+    from agent_workbench.core.settings.worker import ForgeKind
 
-    token = repo.invocation.environ.get(settings.token_env, "").strip()
+    name = settings.token_variable
+    token = repo.invocation.environ.get(name, "").strip()
     if not token:
         raise ConfigError(
-            f"the forge's token is missing: the variable {settings.token_env} is empty",
+            f"the forge's token is missing: the variable {name} is empty",
             advice="put the token into it, or name another variable in forge.token_env",
         )
-    api = ForgeApi(settings.url, token, plain_http=settings.plain_http)
     address = f"{settings.url.rstrip('/')}/{settings.repo}.git"
-    return GiteaForge(api, settings), ForgePush(repo.root, address, token)
+    forge = GithubForge if settings.software is ForgeKind.GITHUB else GiteaForge
+    return forge.at(settings, token), ForgePush(repo.root, address, token)
 
 
 def forge_lock(repo: "RepoContext") -> "FileLock":

@@ -5,7 +5,8 @@ import pytest
 from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.forge.gitea import GiteaForge
 from agent_workbench.core.settings.worker import ForgeSettings
-from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer, gitea_server
+from tests.fakes.forge_server import REPO, TOKEN
+from tests.fakes.gitea_server import GiteaServer, gitea_server
 
 
 @pytest.fixture

@@ -2,12 +2,13 @@ import base64
 
 import pytest
 
+from agent_workbench.adapters.forge.answers import AccountAnswer
 from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.forge.gitea import GiteaForge
-from agent_workbench.adapters.forge.gitea_answers import GiteaUser
 from agent_workbench.core.errors import ConfigError, ForgeError, error_text
 from agent_workbench.core.settings.worker import ForgeSettings
-from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer
+from tests.fakes.forge_server import REPO, TOKEN
+from tests.fakes.gitea_server import GiteaServer
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409, 422, 429, 500, 503, -1, -2, -3])
@@ -31,7 +32,7 @@ async def test_a_forge_that_refuses_trickles_or_redirects_is_an_error_without_th
 async def test_a_wrong_token_says_which_setting_names_it(server: GiteaServer) -> None:
     api = ForgeApi(server.url, "not-" + TOKEN)
     with pytest.raises(ForgeError) as refused:
-        await api.get("/api/v1/user", GiteaUser)
+        await api.get("/api/v1/user", AccountAnswer)
     await api.close()
     assert "401" in str(refused.value)
     assert "forge.token_env" in refused.value.advice
@@ -40,7 +41,7 @@ async def test_a_wrong_token_says_which_setting_names_it(server: GiteaServer) ->
 async def test_nobody_there_is_an_error() -> None:
     api = ForgeApi("http://127.0.0.1:9", TOKEN)
     with pytest.raises(ForgeError, match="cannot be reached"):
-        await api.get("/api/v1/user", GiteaUser)
+        await api.get("/api/v1/user", AccountAnswer)
     await api.close()
 
 

@@ -1,11 +1,14 @@
 import pytest
+from msgspec.structs import replace
 
-from agent_workbench.adapters.forge.gitea import CHANGED, GiteaForge, split_key, with_key
+from agent_workbench.adapters.forge.gitea import GiteaForge
+from agent_workbench.adapters.forge.http_forge import CHANGED, split_key, with_key
 from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.forge.issue_task import text_sha
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState
-from tests.fakes.gitea_server import AGENT, SCHEMA, GiteaServer
+from tests.fakes.forge_server import AGENT
+from tests.fakes.gitea_server import SCHEMA, GiteaServer
 
 COMMIT = CommitId("c" * 40)
 COMMENTS = "GET /repos/{owner}/{repo}/issues/{index}/comments"
@@ -107,7 +110,7 @@ class TestComments:
         for number in range(7):
             server.say(7, "ada", f"comment {number}")
         server.comments_page = 3
-        monkeypatch.setattr("agent_workbench.adapters.forge.gitea.PAGE", 3)
+        monkeypatch.setattr(GiteaForge, "routes", replace(GiteaForge.routes, page=3))
         monkeypatch.setitem(SCHEMA["operations"][COMMENTS], "query", ["since", "before", "page", "limit"])
         assert [each.text for each in await forge.comments(7)] == [f"comment {number}" for number in range(7)]
 
@@ -122,8 +125,8 @@ class TestComments:
         server.open_issue(7, "Title", "text")
         for number in range(3):
             server.label(7, "ada", added=bool(number % 2), name=f"l{number}")
-        monkeypatch.setattr("agent_workbench.adapters.forge.gitea.MOST_PAGES", 1)
-        monkeypatch.setattr("agent_workbench.adapters.forge.gitea.PAGE", 2)
+        monkeypatch.setattr("agent_workbench.adapters.forge.http_forge.MOST_PAGES", 1)
+        monkeypatch.setattr(GiteaForge, "routes", replace(GiteaForge.routes, page=2))
         server.label(7, "ada")
         server.say(7, "ada", "changed")
         with pytest.raises(ForgeError, match="more than 2 entries"):

@@ -5,7 +5,8 @@ import pytest
 
 from tests.adapters.git.user import User, make_home, make_repo
 from tests.api.forge.scene import Scene, make_scene
-from tests.fakes.gitea_server import GiteaServer, bare_remote, gitea_server
+from tests.fakes.forge_server import bare_remote
+from tests.fakes.gitea_server import GiteaServer, gitea_server
 
 
 @pytest.fixture(autouse=True)

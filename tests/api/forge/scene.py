@@ -28,7 +28,8 @@ from agent_workbench.core.settings import Permission, Settings
 from agent_workbench.views.reports.task_result import task_result
 from tests.adapters.git.user import User
 from tests.adapters.journal.journals import time_of
-from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer
+from tests.fakes.forge_server import REPO, TOKEN
+from tests.fakes.gitea_server import GiteaServer
 
 DIFF = """\
 diff --git a/src/app.py b/src/app.py

@@ -16,7 +16,8 @@ from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.worker import ForgeSettings
 from tests.api.forge.scene import CHANGE, DIFF, TASK, Scene
-from tests.fakes.gitea_server import AGENT, LABEL, REPO, GiteaServer
+from tests.fakes.forge_server import AGENT, LABEL, REPO
+from tests.fakes.gitea_server import GiteaServer
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueueState
 from tests.api.forge.scene import CHANGE, TASK, Scene
-from tests.fakes.gitea_server import AGENT, REPO, GiteaServer
+from tests.fakes.forge_server import AGENT, REPO
+from tests.fakes.gitea_server import GiteaServer
 
 NASTY = """\
 verify: ["touch /tmp/canary"]

@@ -25,7 +25,8 @@ from agent_workbench.core.queue.workers import WorkerLine
 from agent_workbench.core.settings.worker import ReportPart
 from tests.api.forge.scene import CHANGE, TASK, Scene
 from tests.contracts.clocks import SetClock
-from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer
+from tests.fakes.forge_server import REPO, TOKEN
+from tests.fakes.gitea_server import GiteaServer
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,10 @@
 
 import asyncio
 import ssl
+import time
+from collections import OrderedDict
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -17,6 +20,11 @@ from agent_workbench.system.proxies import ProxyFailed, proxy_for
 REQUEST_SECONDS = 20.0
 """Time for a whole request with its answer, however slowly it trickles."""
 MAX_ANSWER_BYTES = 8_000_000
+MOST_PAUSE_SECONDS = 3_600.0
+_PAUSE_SECONDS = 60.0
+"""Pause after a limit that says nothing of its end."""
+_MOST_KEPT, _MAX_KEPT_BYTES = 64, 200_000
+"""Answers that are kept with their ETag, and the size of each."""
 _CONNECT_SECONDS = 5.0
 _SAID_CHARS = 200
 _ADVICE: Mapping[int, str] = {
@@ -24,25 +32,60 @@ _ADVICE: Mapping[int, str] = {
     HTTPStatus.FORBIDDEN: "give the token's account write access to code, issues and pull requests",
     HTTPStatus.NOT_FOUND: "check forge.url and forge.repo, and that the token's account can see the repository",
 }
+_LIMITS = {HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
 
 Wanted = TypeVar("Wanted")
 
 
+class ApiDialect(msgspec.Struct, frozen=True):
+    """Headers that an interface wants, and its own advice by status."""
+
+    scheme: str
+    headers: Mapping[str, str]
+    advice: Mapping[int, str] = msgspec.field(default_factory=dict)
+
+
+GITEA = ApiDialect("token", {"Accept": "application/json"})
+
+
 class ApiAnswer(msgspec.Struct, frozen=True):
-    """Answer of the forge as bytes; `total` is the number of entries of all pages (-1: not told)."""
+    """Answer of the forge as bytes.
+
+    `total` is the number of entries of all pages (-1: not told); `more` is True if it names a next page.
+    """
 
     body: bytes
     total: int = -1
+    more: bool = False
 
 
 class NotFound(ForgeError):
     """The forge does not have what was asked for."""
 
 
+class Refused(ForgeError):
+    """The forge does not take what was sent, such as a second pull request of a branch."""
+
+
+_KINDS: Mapping[int, type[ForgeError]] = {
+    HTTPStatus.NOT_FOUND: NotFound,
+    HTTPStatus.CONFLICT: Refused,
+    HTTPStatus.UNPROCESSABLE_ENTITY: Refused,
+}
+
+
 class ForgeApi:
     """The interface below `url`. The token goes to that address alone and is never part of an error."""
 
-    def __init__(self, url: str, token: str, *, plain_http: bool = False, seconds: float = REQUEST_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        dialect: ApiDialect = GITEA,
+        *,
+        plain_http: bool = False,
+        seconds: float = REQUEST_SECONDS,
+    ) -> None:
         """Raise `ConfigError` for a token that is none, an unusable proxy, and an address that shows the token."""
         self._address = httpx.URL(url.rstrip("/"))
         self.address = str(self._address)
@@ -53,6 +96,9 @@ class ForgeApi:
                 advice="put it into the environment variable that forge.token_env names",
             )
         self._token = token
+        self._dialect = dialect
+        self._closed_until = 0.0
+        self._kept: OrderedDict[str, tuple[str, ApiAnswer]] = OrderedDict()
         self._proxy = proxy_for(self.address)
         self._seconds = seconds
         self._client: httpx.AsyncClient | None = None
@@ -81,15 +127,26 @@ class ForgeApi:
     async def request(
         self, method: str, path: str, content: bytes | None = None, query: Mapping[str, str | int] | None = None
     ) -> ApiAnswer:
-        """Send a request and return the whole answer; raise `ForgeError`, `NotFound`."""
+        """Send a request and return the whole answer; raise `ForgeError`, `NotFound`, `Refused`.
+
+        Nothing is sent before the end of a limit that the forge told. What did not change comes from memory.
+        """
+        self._check_limit()
         client = await self._opened()
-        headers = {"Authorization": f"token {self._token}", "Accept": "application/json"}
-        # Compressed bodies would pass the size limit.
-        headers |= {"Accept-Encoding": "identity"}
+        headers = {
+            **self._dialect.headers,
+            "Authorization": f"{self._dialect.scheme} {self._token}",
+            "User-Agent": "agent-workbench",
+            # Compressed bodies would pass the size limit.
+            "Accept-Encoding": "identity",
+        }
         if content is not None:
             headers["Content-Type"] = "application/json"
         url = f"{self.address}{path}"
         request = client.build_request(method, url, content=content, headers=headers, params=dict(query or {}))
+        etag, kept = self._kept.get(str(request.url), ("", None)) if method == "GET" else ("", None)
+        if kept is not None:
+            request.headers["If-None-Match"] = etag
         try:
             async with asyncio.timeout(self._seconds):
                 response = await client.send(request, stream=True)
@@ -100,14 +157,23 @@ class ForgeApi:
         except TimeoutError:
             raise ForgeError(f"the forge at {self.address} did not answer within {self._seconds:g} s") from None
         except (httpx.HTTPError, ProxyFailed) as error:
-            why = self._inert(str(error)) or type(error).__name__
+            why = self.inert(str(error)) or type(error).__name__
             raise ForgeError(
                 f"the forge at {self.address} cannot be reached: {why}",
                 advice="check forge.url, the network and its proxy",
             ) from None
+        now = time.time()
+        if pause := pause_seconds(response, body, now):
+            self._closed_until = now + min(pause, MOST_PAUSE_SECONDS)
+        if response.status_code == HTTPStatus.NOT_MODIFIED and kept is not None:
+            self._kept.move_to_end(str(request.url))
+            return kept
         self._check(response, body)
-        told = response.headers.get("x-total-count", "")
-        return ApiAnswer(body, int(told) if told.isascii() and told.isdigit() and len(told) < 10 else -1)
+        total = _number(response.headers.get("x-total-count", ""))
+        answer = ApiAnswer(body, total, 'rel="next"' in response.headers.get("link", ""))
+        if method == "GET":
+            self._keep(str(request.url), response.headers.get("etag", ""), answer)
+        return answer
 
     async def close(self) -> None:
         """Close all connections."""
@@ -123,22 +189,40 @@ class ForgeApi:
                 raise ForgeError(f"the forge at {self.address} sent more than {MAX_ANSWER_BYTES:,} bytes")
         return bytes(body)
 
+    def _keep(self, url: str, etag: str, answer: ApiAnswer) -> None:
+        self._kept.pop(url, None)
+        if etag.isascii() and 0 < len(etag) <= _SAID_CHARS and len(answer.body) <= _MAX_KEPT_BYTES:
+            self._kept[url] = (etag, answer)
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+
+    def _check_limit(self) -> None:
+        """Raise `ForgeError` while the forge wants no request."""
+        if time.time() < self._closed_until:
+            end = datetime.fromtimestamp(self._closed_until, UTC)
+            raise ForgeError(
+                f"the forge at {self.address} limits requests: it takes none before {end:%H:%M:%S} UTC",
+                advice="wait until then; the next look does what is left",
+            )
+
     def _check(self, response: httpx.Response, body: bytes) -> None:
         status = response.status_code
         if response.is_success:
             return
+        if status in _LIMITS:
+            self._check_limit()
         if response.is_redirect:
-            to = self._inert(response.headers.get("location", ""))
+            to = self.inert(response.headers.get("location", ""))
             raise ForgeError(
                 f"the forge at {self.address} redirects to {to or 'another address'}",
-                advice="the token is not sent there; set forge.url to the address itself",
+                advice="the token is not sent there; set forge.url and forge.repo to what is there itself",
             )
-        said = self._inert(body[:2_000].decode("utf-8", "replace"))
+        said = self.inert(body[:2_000].decode("utf-8", "replace"))
         what = f"the forge at {self.address} refused {response.request.method} {response.request.url.path}"
-        kind = NotFound if status == HTTPStatus.NOT_FOUND else ForgeError
-        raise kind(f"{what}: {status} {said}".rstrip(), advice=_ADVICE.get(status, ""))
+        advice = {**_ADVICE, **self._dialect.advice}.get(status, "")
+        raise _KINDS.get(status, ForgeError)(f"{what}: {status} {said}".rstrip(), advice=advice)
 
-    def _inert(self, text: str) -> str:
+    def inert(self, text: str) -> str:
         """Return foreign text as one short line without the token."""
         return sanitize_line(text.replace(self._token, "«token»"), _SAID_CHARS)
 
@@ -158,6 +242,25 @@ class ForgeApi:
                 trust_env=False,
             )
         return self._client
+
+
+def pause_seconds(response: httpx.Response, body: bytes, now: float) -> float:
+    """Return the seconds for which the forge wants no further request, 0 if it tells of no limit."""
+    headers, refused = response.headers, response.status_code in _LIMITS
+    after = _number(headers.get("retry-after", ""))
+    if refused and after >= 0:
+        return float(after)
+    if headers.get("x-ratelimit-remaining") == "0":
+        reset = _number(headers.get("x-ratelimit-reset", ""))
+        return max(reset - now, 0.0) if reset >= 0 else _PAUSE_SECONDS
+    # A limit on bursts has no number: GitHub says it in words.
+    said = response.status_code == HTTPStatus.TOO_MANY_REQUESTS or b"secondary rate limit" in body[:2_000].lower()
+    return _PAUSE_SECONDS if refused and said else 0.0
+
+
+def _number(text: str) -> int:
+    """Return the number in a header, -1 if it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 11 else -1
 
 
 def check_transport(url: str, *, plain_http: bool) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from agent_workbench.api.trusted_repo import redactor_of
 from agent_workbench.bootstrap.worker import forge_lock, repo_forge
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.forge.issue_task import issue_of
 from agent_workbench.core.rules.foreign_tasks import local_person_reason
 from agent_workbench.views.reports.forge_comments import ProposalComment, proposal_comment
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.ids import SessionId
     from agent_workbench.core.inbox import InboxItem
+    from agent_workbench.core.plan import Task
     from agent_workbench.core.ports.forge import ForgeComment
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.state.session_state import SessionState
@@ -43,6 +45,10 @@ class ForgeLink:
     def host(self) -> str:
         """Host of the forge, as it stands in decisions."""
         return urlsplit(self.settings.url).netloc
+
+    def issue_of(self, task: "Task") -> int | None:
+        """Return the number of the task's issue in this repository, None if it has none here."""
+        return issue_of(task, self.settings.repo, self.settings.software)
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import ConfigError, ForgeError, JournalError, UsageError, WorkbenchError, error_text
-from agent_workbench.core.forge.issue_task import issue_of, tag_name
+from agent_workbench.core.forge.issue_task import tag_name
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.settings.worker import ReportPart
@@ -102,7 +102,7 @@ class Reports:
         link = self._link
         if link is None:
             return self._problem
-        issue = issue_of(task, link.settings.repo)
+        issue = link.issue_of(task)
         if issue is None:
             return ""
         try:

@@ -116,6 +116,8 @@ class CommentDecisions:
             command = read_command(comment.text)
             if command is None:
                 return None
+            if not await self._link.forge.may_write(comment.author):
+                return refused(f"{comment.author} may not write to {self._link.settings.repo}")
             if comment.edited:
                 return refused("an edited comment does not decide; write a new one")
             if command.reference is None:
@@ -250,7 +252,7 @@ class ForgeRounds:
                 yield line
         for waiting in await self._inbox().waiting():
             run = waiting.state.run
-            number = issue_of(run.definition, self._link.settings.repo) if run is not None else None
+            number = self._link.issue_of(run.definition) if run is not None else None
             # What waits on somebody's screen is nothing for the forge.
             if number is not None and waiting.item.session in sessions:
                 known = found.get(number, IssueTasks())
@@ -280,7 +282,7 @@ class ForgeRounds:
             if issue.problem:
                 raise UsageError(issue.problem)
             title, text = self._link.redact(issue.title), self._link.redact(issue.text)
-            definition = issue_definition(f"{settings.kind}:{settings.repo}#{issue.number}", title, text)
+            definition = issue_definition(f"{settings.software}:{settings.repo}#{issue.number}", title, text)
         except UsageError as error:
             return await self._refuse(issue, error_text(error))
         key = f"queued:{issue.label_event}"

@@ -6,6 +6,7 @@ from hashlib import sha256
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.queue.source import read_source
+from agent_workbench.core.settings.worker import ForgeKind
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole, without_chat_markers
 
 _RETRY = re.compile(r"task-[0-9]{1,9}-retry-([0-9]{1,19})", re.ASCII)
@@ -61,8 +62,8 @@ def _block(text: str) -> str:
     return f"|2-\n{lines}"
 
 
-def issue_of(task: Task, repo: str) -> int | None:
-    """Return the number of the task's issue in the forge's repository `repo`, None if it has none there.
+def issue_of(task: Task, repo: str, kind: ForgeKind = ForgeKind.GITEA) -> int | None:
+    """Return the number of the task's issue in the repository `repo` of a forge, None if it has none there.
 
     A source counts first: a project's name in it stands for the repository. Then the number of `parent_issue` counts,
     and then that of an id such as `task-7` or `task-7-a`. A task that somebody's commit brought has no issue.
@@ -72,7 +73,7 @@ def issue_of(task: Task, repo: str) -> int | None:
     if task.source:
         source = read_source(task.source.strip())
         elsewhere = source is None or ("/" in source.repo and source.repo.lower() != repo.lower())
-        elsewhere = elsewhere or (source is not None and source.forge == "github")
+        elsewhere = elsewhere or (source is not None and (source.forge == "github") is not (kind is ForgeKind.GITHUB))
         return None if source is None or elsewhere else source.number
     match = _PARENT.fullmatch(task.parent_issue.strip()) if task.parent_issue else _TASK_ID.fullmatch(task.id)
     return int(match[1]) if match else None

@@ -74,11 +74,17 @@ class Forge(Protocol):
     async def comment(self, issue: int, key: str, text: str) -> None:
         """Write the agent's comment with this key, or replace its text."""
 
+    async def may_write(self, login: str) -> bool:
+        """Return False if the forge says that this user may not write to the repository; not every forge tells it."""
+
     async def set_state(self, commit: CommitId, context: str, state: BuildState, text: str) -> None:
         """Set the state that a commit has in `context` (one line of its checks)."""
 
-    async def request_merge(self, branch: str, title: str, text: str) -> str:
-        """Open the branch's pull request, or update the open one; return its address."""
+    async def request_merge(self, branch: str, title: str, text: str, *, again: bool = False) -> str:
+        """Open the branch's pull request, or update the open one; return its address.
+
+        One that somebody closed stays closed, and no other is opened unless `again`.
+        """
 
     async def close(self) -> None:
         """Close all connections."""

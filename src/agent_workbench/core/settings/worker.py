@@ -1,13 +1,19 @@
 """Settings of workers, of the database that they share, and of the forge that their tasks come from."""
 
+import re
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.text.amounts import time_seconds
 
 MOST_JOBS = 16
 """Tasks that one worker may do at the same time."""
+_REPO = r"([A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9_.-]{1,100}?)(?:\.git)?/?"
+_REMOTE = re.compile(rf"(?:(https?|ssh)://)?(?:[A-Za-z0-9_.-]+@)?([A-Za-z0-9.-]+)(:\d+)?[/:]{_REPO}", re.ASCII)
+"""Address of a git remote with scheme or without, host, port and repository."""
 
 
 class ParkedEnd(StrEnum):
@@ -72,8 +78,10 @@ class DatabaseSettings(Struct, frozen=True):
 class ForgeKind(StrEnum):
     """Software of the forge. Gitea and Forgejo have the same interface."""
 
+    AUTO = "auto"
     GITEA = "gitea"
     FORGEJO = "forgejo"
+    GITHUB = "github"
 
 
 class ReportPart(StrEnum):
@@ -88,8 +96,9 @@ class ReportPart(StrEnum):
 class ForgeSettings(Struct, frozen=True):
     """One repository of a forge; without its address and name there is no forge."""
 
-    kind: ForgeKind = ForgeKind.GITEA
-    """The forge that tasks come from and reports go to."""
+    kind: ForgeKind = ForgeKind.AUTO
+    """The forge that tasks come from and reports go to: `auto` is GitHub at `github.com` and `*.ghe.com`, else Gitea.
+    """
     url: str = ""
     """Address of the forge, such as `https://git.example.org`; without it, or without `forge.repo`, there is no forge.
     """
@@ -99,8 +108,10 @@ class ForgeSettings(Struct, frozen=True):
     """Open issues become tasks when one of `forge.users` sets this label."""
     users: tuple[str, ...] = ()
     """Login names of those who may set the label and decide in comments."""
-    token_env: str = "GITEA_TOKEN"  # noqa: S105 - the name of a variable
-    """The environment variable that holds the token of the agent's own account; tokens do not belong in files."""
+    token_env: str = ""
+    """The environment variable that holds the token of the agent's own account, empty: `GITHUB_TOKEN` for GitHub, else
+    `GITEA_TOKEN`; tokens do not belong in files.
+    """
     report: tuple[ReportPart, ...] = tuple(ReportPart)
     """Parts of a report besides its comments: the task's branch, a pull request, the state of the commit, the tag
     `task-<id>-done`.
@@ -115,6 +126,37 @@ class ForgeSettings(Struct, frozen=True):
         """True if a forge is set."""
         return bool(self.url and self.repo)
 
+    @property
+    def software(self) -> ForgeKind:
+        """The kind, or the one that `auto` finds."""
+        found = ForgeKind.GITHUB if is_github_host(self.url) else ForgeKind.GITEA
+        return found if self.kind is ForgeKind.AUTO else self.kind
+
+    @property
+    def token_variable(self) -> str:
+        """The environment variable that holds the token."""
+        return self.token_env or ("GITHUB_TOKEN" if self.software is ForgeKind.GITHUB else "GITEA_TOKEN")
+
+    def at_remote(self, address: str) -> "ForgeSettings":
+        """Return these settings with the forge that the address of a git remote names.
+
+        Without a kind, only GitHub is known by its address; any other one, and an unusable one, changes nothing.
+        """
+        found = _REMOTE.fullmatch(address)
+        if found is None or found[4].rpartition("/")[2] in {".", ".."}:
+            return self
+        scheme, host, port, repo = found.groups()
+        web = scheme if scheme in {"http", "https"} else "https"
+        url = f"{web}://{host.lower()}{port or '' if web == scheme else ''}"
+        known = self.kind is not ForgeKind.AUTO or is_github_host(url)
+        return replace(self, url=url, repo=repo) if known else self
+
     def allows(self, login: str) -> bool:
         """Return True if the user may set the label and decide; logins do not distinguish case."""
         return bool(login) and login.lower() in {each.lower() for each in self.users}
+
+
+def is_github_host(url: str) -> bool:
+    """Return True for an address at GitHub itself; its Enterprise servers have addresses of their own."""
+    host = urlsplit(url).hostname or ""
+    return host == "github.com" or host.endswith(".ghe.com")

@@ -13,7 +13,8 @@ from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import AnnotatedTag
 from tests.adapters.git.user import User
-from tests.fakes.gitea_server import REPO, TOKEN, GiteaServer, bare_remote, gitea_server
+from tests.fakes.forge_server import REPO, TOKEN, bare_remote
+from tests.fakes.gitea_server import GiteaServer, gitea_server
 
 pytestmark = pytest.mark.usefixtures("home")
 TAG = AnnotatedTag("task-7-done", "Completed: make\nit right", "2026-11-23T02:00:00+00:00")
