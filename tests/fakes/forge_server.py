@@ -43,6 +43,10 @@ class ServerAnswer(Struct, frozen=True):
 class ForgeServer(ABC):
     """The forge and its users. Every change takes a second of its clock, unless `hurry` is set."""
 
+    kind: ClassVar[str]
+    token_env: ClassVar[str]
+    rest: ClassVar[str]
+    """Path of the REST interface."""
     schema: ClassVar[Json]
     scheme: ClassVar[str]
     prefix: ClassVar[str]
@@ -66,6 +70,7 @@ class ForgeServer(ABC):
         """Times of the last change of title and body, by issue."""
         self.headers: dict[str, str] = {}
         """Headers of every answer."""
+        self.unchanged = 0
         self._ids = 100
         self._users: dict[str, int] = {}
         self._lock = threading.RLock()
@@ -159,6 +164,10 @@ class ForgeServer(ABC):
                 if each is not None:
                     self._validate(each, shape, operation)
             return ServerAnswer(rules.get("status", 200), answer.body, answer.headers)
+
+    @abstractmethod
+    def hide_history(self, number: int) -> None:
+        """Fail with status 500 whoever asks for the changes of an issue."""
 
     @abstractmethod
     def route(self, operation: str, values: Json, query: Json, body: Json) -> ServerAnswer:
@@ -312,7 +321,7 @@ def _handler(forge: ForgeServer) -> type[BaseHTTPRequestHandler]:
                 said = {"message": f"you said {self.headers.get('Authorization')} \x1b[31m"}
                 self._send(ServerAnswer(422, said))
             else:
-                self._send(ServerAnswer(status, {"message": "told to fail"}))
+                self._send(ServerAnswer(status, {"message": forge.headers.get("X-Told", "told to fail")}))
 
         def _body(self) -> bytes:
             if self.headers.get("Transfer-Encoding") == "chunked":
@@ -329,6 +338,7 @@ def _handler(forge: ForgeServer) -> type[BaseHTTPRequestHandler]:
             headers = {**answer.headers, **forge.headers}
             etag = headers.get("ETag", "")
             status = 304 if etag and self.headers.get("If-None-Match") == etag else answer.status
+            forge.unchanged += status == 304
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             for name, value in headers.items():

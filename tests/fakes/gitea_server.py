@@ -16,12 +16,18 @@ PAGE = 50
 class GiteaServer(ForgeServer):
     """Gitea."""
 
+    kind: ClassVar = "gitea"
+    token_env: ClassVar = "GITEA_TOKEN"
+    rest: ClassVar = "/api/v1"
     schema: ClassVar = SCHEMA
     scheme: ClassVar = "token"
     prefix: ClassVar = "/api/v1"
 
     comments_page = 0
     """Comments on a page; 0: they are not divided, as in Gitea 1.22."""
+
+    def hide_history(self, number: int) -> None:
+        self.fail[f"GET {self.rest}/repos/{REPO}/issues/{number}/timeline"] = 500
 
     def route(self, operation: str, values: Json, query: Json, body: Json) -> ServerAnswer:
         number = int(values.get("index", 0))

@@ -19,6 +19,9 @@ _KINDS = re.compile(r"itemTypes:\[([A-Z_,]+)\]")
 class GithubServer(ForgeServer):
     """GitHub Enterprise."""
 
+    kind: ClassVar = "github"
+    token_env: ClassVar = "GITHUB_TOKEN"
+    rest: ClassVar = "/api/v3"
     schema: ClassVar = SCHEMA
     scheme: ClassVar = "Bearer"
     prefix: ClassVar = "/api"
@@ -39,6 +42,9 @@ class GithubServer(ForgeServer):
         etag = hashlib.sha256(json.dumps(answer.body).encode()).hexdigest()
         found = {"ETag": f'W/"{etag}"'} if method == "GET" and answer.status == 200 else {}
         return ServerAnswer(answer.status, answer.body, {**answer.headers, **found})
+
+    def hide_history(self, number: int) -> None:
+        self.fail[f"POST /api/graphql {number}"] = 500
 
     def route(self, operation: str, values: Json, query: Json, body: Json) -> ServerAnswer:
         number = int(values.get("index", 0))
@@ -100,6 +106,8 @@ class GithubServer(ForgeServer):
         if f"{variables['owner']}/{variables['name']}" != REPO or number not in self.issues:
             problem = {"type": "NOT_FOUND", "message": f"Could not resolve to an issue with the number of {number}."}
             return {"data": {"repository": {"issue": None}}, "errors": [problem]}
+        if f"POST /api/graphql {number}" in self.fail:
+            return {"data": None, "errors": [{"message": "Something went wrong (500)."}]}
         edits = self.edits.get(number, {})
         renamed = [{"__typename": "RenamedTitleEvent", "createdAt": edits["title"]}] if "title" in edits else []
         issue = {

@@ -1,12 +1,19 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from tests.adapters.git.user import User, make_home, make_repo
 from tests.api.forge.scene import Scene, make_scene
-from tests.fakes.forge_server import bare_remote
-from tests.fakes.gitea_server import GiteaServer, gitea_server
+from tests.fakes.forge_server import ForgeServer, bare_remote
+from tests.fakes.gitea_server import gitea_server
+from tests.fakes.github_server import github_server
+
+SERVERS: dict[str, Callable[[Path], AbstractContextManager[ForgeServer]]] = {
+    "gitea": gitea_server,
+    "github": github_server,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -21,12 +28,12 @@ def user(tmp_path: Path, home: None) -> User:
     return make_repo(tmp_path / "repo")
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[GiteaServer]:
-    with gitea_server(bare_remote(tmp_path / "remote.git")) as server:
+@pytest.fixture(params=SERVERS)
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ForgeServer]:
+    with SERVERS[request.param](bare_remote(tmp_path / "remote.git")) as server:
         yield server
 
 
 @pytest.fixture
-async def scene(user: User, server: GiteaServer) -> Scene:
+async def scene(user: User, server: ForgeServer) -> Scene:
     return await make_scene(user, server)

@@ -28,8 +28,7 @@ from agent_workbench.core.settings import Permission, Settings
 from agent_workbench.views.reports.task_result import task_result
 from tests.adapters.git.user import User
 from tests.adapters.journal.journals import time_of
-from tests.fakes.forge_server import REPO, TOKEN
-from tests.fakes.gitea_server import GiteaServer
+from tests.fakes.forge_server import REPO, TOKEN, ForgeServer
 
 DIFF = """\
 diff --git a/src/app.py b/src/app.py
@@ -40,14 +39,14 @@ diff --git a/src/app.py b/src/app.py
 +print("```")
 """
 CHANGE = Proposal(ProposalId("P-3"), Permission.DIFF, "write_diff", DIFF, 1, diff=DIFF, paths=("src/app.py",))
-TASK = Task(TaskId("task-7"), "Round prices", "Half up.", source=f"gitea:{REPO}#7", origin=TaskOrigin.FORGE)
+TASK = Task(TaskId("task-7"), "Round prices", "Half up.", origin=TaskOrigin.FORGE)
 
 
 class Scene:
     """The repository on a worker's machine, and its forge."""
 
     def __init__(
-        self, user: User, server: GiteaServer, repo: RepoContext, settings: Settings, queue: TaskQueue
+        self, user: User, server: ForgeServer, repo: RepoContext, settings: Settings, queue: TaskQueue
     ) -> None:
         self.user = user
         self.server = server
@@ -145,17 +144,18 @@ class Scene:
         return result
 
 
-def forge_environ(server: GiteaServer) -> dict[str, str]:
+def forge_environ(server: ForgeServer) -> dict[str, str]:
     """Return the environment of a worker that knows the forge."""
     return {
+        "AGENT_FORGE__KIND": server.kind,
         "AGENT_FORGE__URL": server.url,
         "AGENT_FORGE__REPO": REPO,
         "AGENT_FORGE__USERS": "ada,Bob",
-        "GITEA_TOKEN": TOKEN,
+        server.token_env: TOKEN,
     }
 
 
-async def make_scene(user: User, server: GiteaServer) -> Scene:
+async def make_scene(user: User, server: ForgeServer) -> Scene:
     invocation = Invocation(Path(user.root), {**os.environ, **forge_environ(server)}, {})
     repo, settings = await trusted_repo(invocation)
     assert settings.forge.active

@@ -16,22 +16,22 @@ from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.worker import ForgeSettings
 from tests.api.forge.scene import CHANGE, DIFF, TASK, Scene
-from tests.fakes.forge_server import AGENT, LABEL, REPO
-from tests.fakes.gitea_server import GiteaServer
+from tests.fakes.forge_server import AGENT, LABEL, ForgeServer
+from tests.fakes.github_server import GithubServer
 
 
 @pytest.fixture(autouse=True)
-def issue(server: GiteaServer) -> None:
+def issue(server: ForgeServer) -> None:
     server.open_issue(7, "Round prices", "Half up.", author="stranger")
     server.label(7, "ada")
 
 
-def answers(server: GiteaServer, issue: int = 7) -> list[str]:
+def answers(server: ForgeServer, issue: int = 7) -> list[str]:
     return [each.split("\n")[0] for each in server.texts(issue) if "(comment " in each]
 
 
 async def test_the_whole_proposal_is_shown_once_in_a_fence_that_it_cannot_leave(
-    scene: Scene, server: GiteaServer
+    scene: Scene, server: ForgeServer
 ) -> None:
     item = await scene.parked()
     await scene.round()
@@ -46,7 +46,7 @@ async def test_the_whole_proposal_is_shown_once_in_a_fence_that_it_cannot_leave(
 
 
 @pytest.mark.parametrize("who", ["ada", "ADA", "bob"])
-async def test_an_allowed_user_approves(scene: Scene, server: GiteaServer, who: str) -> None:
+async def test_an_allowed_user_approves(scene: Scene, server: ForgeServer, who: str) -> None:
     item = await scene.parked()
     comment = server.say(7, who, f"/approve {item.reference}\r\n")
     (line,) = await scene.round()
@@ -60,7 +60,7 @@ async def test_an_allowed_user_approves(scene: Scene, server: GiteaServer, who: 
     assert len(answers(server)) == 1
 
 
-async def test_a_rejection_has_its_reason(scene: Scene, server: GiteaServer) -> None:
+async def test_a_rejection_has_its_reason(scene: Scene, server: ForgeServer) -> None:
     item = await scene.parked()
     server.say(7, "ada", f"/reject {item.reference} use decimals, <|im_start|>please")
     await scene.round()
@@ -70,7 +70,7 @@ async def test_a_rejection_has_its_reason(scene: Scene, server: GiteaServer) -> 
 
 
 async def test_nobody_else_decides_or_is_answered_and_neither_do_quotes_and_code(
-    scene: Scene, server: GiteaServer
+    scene: Scene, server: ForgeServer
 ) -> None:
     item = await scene.parked()
     for who in ("stranger", AGENT, "Ghost", "gitea-actions", "ada2", ""):
@@ -83,7 +83,7 @@ async def test_nobody_else_decides_or_is_answered_and_neither_do_quotes_and_code
     assert answers(server) == []
 
 
-async def refused(scene: Scene, server: GiteaServer, session: str, why: str) -> None:
+async def refused(scene: Scene, server: ForgeServer, session: str, why: str) -> None:
     """Fail unless one comment was answered with a refusal, and nothing was decided."""
     await scene.round()
     await scene.round()
@@ -93,21 +93,21 @@ async def refused(scene: Scene, server: GiteaServer, session: str, why: str) -> 
     assert why in answer
 
 
-async def test_an_edited_comment_does_not_decide(scene: Scene, server: GiteaServer) -> None:
+async def test_an_edited_comment_does_not_decide(scene: Scene, server: ForgeServer) -> None:
     item = await scene.parked()
     comment = server.say(7, "ada", "Looks good.")
     server.edit_comment(7, comment.id, f"/approve {item.reference}")
     await refused(scene, server, item.session, "edited comment")
 
 
-async def test_an_imported_comment_does_not_decide(scene: Scene, server: GiteaServer) -> None:
+async def test_an_imported_comment_does_not_decide(scene: Scene, server: ForgeServer) -> None:
     item = await scene.parked()
     server.say(7, "ada", f"/approve {item.reference}", original_author="mallory", original_author_id=5)
     assert await scene.round() == ()
     assert await scene.decisions(item.session) == ()
 
 
-async def test_a_comment_before_the_proposal_does_not_decide(scene: Scene, server: GiteaServer) -> None:
+async def test_a_comment_before_the_proposal_does_not_decide(scene: Scene, server: ForgeServer) -> None:
     item = await scene.parked()
     early = server.say(7, "ada", f"/approve {item.reference}")
     shown = server.said[7].pop(0)
@@ -122,11 +122,11 @@ async def test_a_comment_before_the_proposal_does_not_decide(scene: Scene, serve
     assert len(await scene.decisions(item.session)) == 1
 
 
-async def test_a_reference_counts_only_on_its_own_issue(scene: Scene, server: GiteaServer) -> None:
+async def test_a_reference_counts_only_on_its_own_issue(scene: Scene, server: ForgeServer) -> None:
     item = await scene.parked()
     server.open_issue(8, "Other", "text")
     server.label(8, "ada")
-    other = replace(TASK, id=TaskId("task-8"), source=f"gitea:{REPO}#8")
+    other = replace(TASK, id=TaskId("task-8"))
     second = await scene.parked(replace(CHANGE, text="other"), other)
     server.say(8, "ada", f"/approve {item.reference}")
     await scene.round()
@@ -134,13 +134,13 @@ async def test_a_reference_counts_only_on_its_own_issue(scene: Scene, server: Gi
     assert "no comment of the agent before this one shows that reference" in answers(server, 8)[0]
 
 
-async def test_a_guessed_digest_decides_nothing(scene: Scene, server: GiteaServer) -> None:
+async def test_a_guessed_digest_decides_nothing(scene: Scene, server: ForgeServer) -> None:
     item = await scene.parked()
     server.say(7, "ada", f"/approve {str(item.reference)[:-4]}0000")
     await refused(scene, server, item.session, "no comment of the agent")
 
 
-async def test_a_proposal_that_changed_since_is_not_decided(scene: Scene, server: GiteaServer) -> None:
+async def test_a_proposal_that_changed_since_is_not_decided(scene: Scene, server: ForgeServer) -> None:
     item = await scene.parked()
     held = await scene.hold(item.session)
     await scene.append(held, e.ProposalReplaced(replace(CHANGE, text="changed", edited=True), "", Author.USER))
@@ -152,7 +152,7 @@ async def test_a_proposal_that_changed_since_is_not_decided(scene: Scene, server
 
 @pytest.mark.parametrize("restored", [False, True])
 async def test_a_comment_of_ours_that_an_admin_rewrote_shows_nothing(
-    scene: Scene, server: GiteaServer, *, restored: bool
+    scene: Scene, server: ForgeServer, *, restored: bool
 ) -> None:
     """Whoever may write to all issues could show harmless text above a reference that approves something else."""
     item = await scene.parked()
@@ -179,7 +179,7 @@ async def test_a_comment_of_ours_that_an_admin_rewrote_shows_nothing(
     ],
 )
 async def test_what_needs_a_local_person_has_no_reference_and_is_refused(
-    scene: Scene, server: GiteaServer, proposal: Proposal, why: str
+    scene: Scene, server: ForgeServer, proposal: Proposal, why: str
 ) -> None:
     item = await scene.parked(proposal)
     (shown,) = server.texts(7)
@@ -189,7 +189,7 @@ async def test_what_needs_a_local_person_has_no_reference_and_is_refused(
     await refused(scene, server, item.session, why)
 
 
-async def test_what_does_not_fit_into_a_comment_is_decided_elsewhere(scene: Scene, server: GiteaServer) -> None:
+async def test_what_does_not_fit_into_a_comment_is_decided_elsewhere(scene: Scene, server: ForgeServer) -> None:
     long = DIFF.replace('print("```")', "x = '" + "y" * 25_000 + "'")
     item = await scene.parked(replace(CHANGE, text=long, diff=long))
     (shown,) = server.texts(7)
@@ -198,7 +198,7 @@ async def test_what_does_not_fit_into_a_comment_is_decided_elsewhere(scene: Scen
     await refused(scene, server, item.session, "not as the agent wrote it")
 
 
-async def test_a_decision_counts_once_and_the_second_is_told_who_was_first(scene: Scene, server: GiteaServer) -> None:
+async def test_a_decision_counts_once_and_the_second_is_told_who_was_first(scene: Scene, server: ForgeServer) -> None:
     item = await scene.parked()
     server.say(7, "ada", f"/approve {item.reference}")
     server.say(7, "bob", f"/reject {item.reference} no")
@@ -210,11 +210,11 @@ async def test_a_decision_counts_once_and_the_second_is_told_who_was_first(scene
 
 
 async def test_a_crash_before_the_answer_repeats_the_answer_and_not_the_decision(
-    scene: Scene, server: GiteaServer
+    scene: Scene, server: ForgeServer
 ) -> None:
     item = await scene.parked()
     server.say(7, "ada", f"/approve {item.reference}")
-    server.fail["POST /api/v1/repos/acme/shop/issues/7/comments"] = 502
+    server.fail[f"POST {server.rest}/repos/acme/shop/issues/7/comments"] = 502
     await scene.round()
     (decision,) = await scene.decisions(item.session)
     assert answers(server) == []
@@ -225,11 +225,11 @@ async def test_a_crash_before_the_answer_repeats_the_answer_and_not_the_decision
 
 
 async def test_a_decision_that_was_recorded_before_its_answer_is_answered_as_what_it_was(
-    scene: Scene, server: GiteaServer
+    scene: Scene, server: ForgeServer
 ) -> None:
     item = await scene.parked()
     server.say(7, "ada", f"/approve {item.reference}")
-    server.fail["POST /api/v1/repos/acme/shop/issues/7/comments"] = 502
+    server.fail[f"POST {server.rest}/repos/acme/shop/issues/7/comments"] = 502
     await scene.round()
     (decision,) = await scene.decisions(item.session)
     held = await scene.hold(item.session)
@@ -243,7 +243,7 @@ async def test_a_decision_that_was_recorded_before_its_answer_is_answered_as_wha
 
 
 async def test_a_command_of_the_agent_cannot_decide_through_the_forge(
-    scene: Scene, server: GiteaServer, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, server: ForgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     item = await scene.parked()
     server.say(7, "ada", f"/approve {item.reference}")
@@ -259,7 +259,7 @@ async def test_a_command_of_the_agent_cannot_decide_through_the_forge(
 
 
 async def test_a_secret_of_the_environment_is_not_sent_and_what_holds_it_is_not_decided(
-    scene: Scene, server: GiteaServer
+    scene: Scene, server: ForgeServer
 ) -> None:
     secret = "s3cr3t-" + "0123456789abcdef"
     leaky = DIFF.replace("```", secret)
@@ -276,7 +276,7 @@ async def test_a_secret_of_the_environment_is_not_sent_and_what_holds_it_is_not_
 class TestRetry:
     """A failed task is queued again with the text that was frozen first."""
 
-    async def failed(self, scene: Scene, server: GiteaServer, origin: TaskOrigin = TaskOrigin.FORGE) -> None:
+    async def failed(self, scene: Scene, server: ForgeServer, origin: TaskOrigin = TaskOrigin.FORGE) -> None:
         task = replace(TASK, origin=origin)
         await scene.queue.put(QueuedTask("task-7", "goal: as it was labelled\n", origin=task.origin))
         claim = await scene.queue.claim("worker", 60)
@@ -284,7 +284,7 @@ class TestRetry:
         await scene.queue.finish(claim, QueueState.FAILED, "checks fail")
         server.say(7, AGENT, "✗ FAILED\n\n<!-- agent-workbench result:task-7:s -->")
 
-    async def test_an_allowed_user_asks_for_another_try(self, scene: Scene, server: GiteaServer) -> None:
+    async def test_an_allowed_user_asks_for_another_try(self, scene: Scene, server: ForgeServer) -> None:
         await self.failed(scene, server)
         comment = server.say(7, "ada", "/retry")
         server.edit_issue(7, body="something else")
@@ -296,19 +296,19 @@ class TestRetry:
         assert len(states) == 2
         assert [each[0] for each in answers(server)] == ["✓"]
 
-    async def test_nobody_else_does(self, scene: Scene, server: GiteaServer) -> None:
+    async def test_nobody_else_does(self, scene: Scene, server: ForgeServer) -> None:
         await self.failed(scene, server)
         server.say(7, "stranger", "/retry")
         server.say(7, AGENT, "/retry")
         assert await scene.round() == ()
         assert len(await scene.queue.tasks()) == 1
 
-    async def test_a_task_that_waits_is_not_tried_again(self, scene: Scene, server: GiteaServer) -> None:
+    async def test_a_task_that_waits_is_not_tried_again(self, scene: Scene, server: ForgeServer) -> None:
         item = await scene.parked()
         server.say(7, "ada", "/retry")
         await refused(scene, server, item.session, "only a failed task")
 
-    async def test_a_task_of_the_user_s_own_is_not(self, scene: Scene, server: GiteaServer) -> None:
+    async def test_a_task_of_the_user_s_own_is_not(self, scene: Scene, server: ForgeServer) -> None:
         await self.failed(scene, server, TaskOrigin.LOCAL)
         server.say(7, "ada", "/retry")
         await scene.round()
@@ -316,7 +316,7 @@ class TestRetry:
         assert answers(server)[0].startswith("✗")
 
     async def test_what_was_written_before_the_agent_s_first_comment_is_none(
-        self, scene: Scene, server: GiteaServer
+        self, scene: Scene, server: ForgeServer
     ) -> None:
         server.say(7, "ada", "/retry")
         await self.failed(scene, server)
@@ -333,7 +333,7 @@ def test_users_are_compared_as_the_forge_does() -> None:
 
 
 async def test_the_worker_of_another_project_decides_nothing_that_waits_for_a_local_person(
-    scene: Scene, server: GiteaServer
+    scene: Scene, server: ForgeServer
 ) -> None:
     command = Proposal(ProposalId("P-3"), Permission.COMMAND, "run_command", "make release", 1)
     item = await scene.parked(command)
@@ -348,3 +348,19 @@ async def test_the_worker_of_another_project_decides_nothing_that_waits_for_a_lo
     await other.close()
     assert await scene.decisions(item.session) == ()
     assert outcome.done == (f"issue 7, comment of ada: {item.id} waits in a task that is not of this issue and queue",)
+
+
+@pytest.mark.parametrize("server", ["github"], indirect=True)
+async def test_a_listed_user_who_may_not_write_any_more_decides_nothing(scene: Scene, server: GithubServer) -> None:
+    item = await scene.parked()
+    server.permissions["ada"] = "read"
+    server.say(7, "ada", f"/approve {item.reference}")
+    server.say(7, "ada", "/retry")
+    await scene.round()
+    assert await scene.decisions(item.session) == ()
+    assert ["may not write to" in each for each in answers(server)] == [True, True]
+    server.permissions["ada"] = "write"
+    assert await scene.round() == (), "they were answered"
+    server.say(7, "ada", f"/approve {item.reference}")
+    await scene.round()
+    assert len(await scene.decisions(item.session)) == 1

@@ -25,17 +25,16 @@ from agent_workbench.core.queue.workers import WorkerLine
 from agent_workbench.core.settings.worker import ReportPart
 from tests.api.forge.scene import CHANGE, TASK, Scene
 from tests.contracts.clocks import SetClock
-from tests.fakes.forge_server import REPO, TOKEN
-from tests.fakes.gitea_server import GiteaServer
+from tests.fakes.forge_server import REPO, TOKEN, ForgeServer
 
 
 @pytest.fixture(autouse=True)
-def issue(server: GiteaServer) -> None:
+def issue(server: ForgeServer) -> None:
     server.open_issue(7, "Round prices", "Half up.", author="stranger")
     server.label(7, "ada")
 
 
-def refs(server: GiteaServer) -> str:
+def refs(server: ForgeServer) -> str:
     words = ["git", "--git-dir", str(server.remote), "for-each-ref", "--format=%(refname) %(objectname)"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
@@ -51,12 +50,12 @@ async def reported(scene: Scene, result: TaskResult) -> str:
     return trouble
 
 
-def world(server: GiteaServer) -> tuple[object, ...]:
+def world(server: ForgeServer) -> tuple[object, ...]:
     """Return everything that reports can change."""
     return server.texts(7), server.states, [dict(each) for each in server.pulls], refs(server)
 
 
-async def test_a_result_is_reported_once_in_its_form(scene: Scene, server: GiteaServer) -> None:
+async def test_a_result_is_reported_once_in_its_form(scene: Scene, server: ForgeServer) -> None:
     result = await scene.done()
     reports = scene.reports()
     assert await reports.started(TASK, result.session) == ""
@@ -99,17 +98,17 @@ async def test_a_result_is_reported_once_in_its_form(scene: Scene, server: Gitea
     [
         (f"GET /{REPO}.git", 401),
         (f"POST /{REPO}.git", 503),
-        ("POST /api/v1/repos/acme/shop/statuses", 403),
-        ("POST /api/v1/repos/acme/shop/pulls", 500),
-        ("POST /api/v1/repos/acme/shop/issues", 503),
-        ("GET /api/v1/user", 401),
+        ("POST REST/repos/acme/shop/statuses", 403),
+        ("POST REST/repos/acme/shop/pulls", 500),
+        ("POST REST/repos/acme/shop/issues", 503),
+        ("GET REST/user", 401),
     ],
 )
 async def test_a_part_that_fails_fails_no_other_and_comes_with_the_next_report(
-    scene: Scene, server: GiteaServer, point: str, status: int
+    scene: Scene, server: ForgeServer, point: str, status: int
 ) -> None:
     result = await scene.done()
-    server.fail[point] = status
+    server.fail[point.replace("REST", server.rest)] = status
     trouble = await reported(scene, result)
     assert trouble
     assert TOKEN not in trouble
@@ -128,7 +127,7 @@ class Crash(BaseException):
 
 
 async def test_a_crash_behind_any_call_leaves_nothing_twice(
-    scene: Scene, server: GiteaServer, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, server: ForgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After each call that changes something the process ends; the report is then repeated from the beginning."""
     result = await scene.done()
@@ -166,7 +165,7 @@ def crashing(call: Callable[..., Awaitable[object]], wanted: Callable[[], int]) 
     return crash
 
 
-async def test_a_failure_is_reported_with_its_reason_and_pushes_nothing(scene: Scene, server: GiteaServer) -> None:
+async def test_a_failure_is_reported_with_its_reason_and_pushes_nothing(scene: Scene, server: ForgeServer) -> None:
     session = await scene.session(e.TaskFinished(TASK.id, TaskStatus.FAILED, "checks *fail* @everyone"))
     assert await reported(scene, await scene.result(session)) == ""
     first = visible(server.texts(7)[0])
@@ -176,13 +175,13 @@ async def test_a_failure_is_reported_with_its_reason_and_pushes_nothing(scene: S
     assert (server.pulls, server.states) == ([], [])
 
 
-async def test_failed_checks_make_a_failed_state(scene: Scene, server: GiteaServer) -> None:
+async def test_failed_checks_make_a_failed_state(scene: Scene, server: ForgeServer) -> None:
     await reported(scene, await scene.done(passed=False))
     assert [each["status"] for each in server.states] == ["failure"]
     assert "- `pytest -q`: failed with exit code 1 in 1.5 s" in visible(server.texts(7)[0])
 
 
-async def test_only_the_parts_that_are_set_are_sent(scene: Scene, server: GiteaServer) -> None:
+async def test_only_the_parts_that_are_set_are_sent(scene: Scene, server: ForgeServer) -> None:
     forge = replace(scene.settings.forge, report=(ReportPart.PUSH,))
     scene.settings = replace(scene.settings, forge=forge)
     await reported(scene, await scene.done())
@@ -192,7 +191,7 @@ async def test_only_the_parts_that_are_set_are_sent(scene: Scene, server: GiteaS
     scene.settings = replace(scene.settings, forge=replace(forge, report=()))
 
 
-async def test_progress_is_one_comment_and_a_proposal_has_its_own(scene: Scene, server: GiteaServer) -> None:
+async def test_progress_is_one_comment_and_a_proposal_has_its_own(scene: Scene, server: ForgeServer) -> None:
     session = await scene.session(e.ActionProposed(CHANGE))
     reports = scene.reports()
     for _ in range(2):
@@ -208,7 +207,7 @@ async def test_progress_is_one_comment_and_a_proposal_has_its_own(scene: Scene, 
 
 
 async def test_what_was_replaced_meanwhile_is_not_shown_under_the_reference_of_another(
-    scene: Scene, server: GiteaServer
+    scene: Scene, server: ForgeServer
 ) -> None:
     session = await scene.session(e.ActionProposed(CHANGE))
     item = await scene.waiting(session)
@@ -221,17 +220,17 @@ async def test_what_was_replaced_meanwhile_is_not_shown_under_the_reference_of_a
     assert not any("/approve" in text for text in server.texts(7))
 
 
-async def test_a_local_task_reports_to_the_issue_that_it_names(scene: Scene, server: GiteaServer) -> None:
-    task = replace(TASK, id=TaskId("T-1"), source="gitea:chiffon:7", origin=TaskOrigin.LOCAL)
+async def test_a_local_task_reports_to_the_issue_that_it_names(scene: Scene, server: ForgeServer) -> None:
+    task = replace(TASK, id=TaskId("T-1"), source=f"{server.kind}:chiffon:7", origin=TaskOrigin.LOCAL)
     await reported(scene, await scene.done(task=task))
     assert "Tag: task-T-1-done" in visible(server.texts(7)[0])
     assert "refs/tags/task-T-1-done" in refs(server)
 
 
 async def test_a_task_that_fails_before_its_session_says_so_is_reported_to_the_issue_it_names(
-    scene: Scene, server: GiteaServer
+    scene: Scene, server: ForgeServer
 ) -> None:
-    await scene.queue.put(QueuedTask("fix", f"id: T-42\nsource: gitea:{REPO}#7\ngoal: x\n"))
+    await scene.queue.put(QueuedTask("fix", f"id: T-42\nsource: {server.kind}:{REPO}#7\ngoal: x\n"))
     claim = await scene.queue.claim("worker", 60)
     assert claim is not None
     gone = replace(claim, task=replace(claim.task, session=SessionId("20260102T030405-abc234")))
@@ -251,8 +250,8 @@ async def test_a_task_that_fails_before_its_session_says_so_is_reported_to_the_i
     assert await asyncio.to_thread(outbox.pending) == ()
 
 
-async def test_a_task_without_an_issue_is_not_reported(scene: Scene, server: GiteaServer) -> None:
-    task = replace(TASK, id=TaskId("T-1"), source="gitea:acme/other#7", origin=TaskOrigin.LOCAL)
+async def test_a_task_without_an_issue_is_not_reported(scene: Scene, server: ForgeServer) -> None:
+    task = replace(TASK, id=TaskId("T-1"), source=f"{server.kind}:acme/other#7", origin=TaskOrigin.LOCAL)
     assert await reported(scene, await scene.done(task=task)) == ""
     assert server.requests == []
 
@@ -261,19 +260,19 @@ async def test_without_a_forge_reports_do_nothing(scene: Scene) -> None:
     assert await Reports().ended(await scene.done()) == ""
 
 
-async def test_a_missing_token_is_a_sentence(scene: Scene) -> None:
-    environ = {name: value for name, value in scene.repo.invocation.environ.items() if name != "GITEA_TOKEN"}
+async def test_a_missing_token_is_a_sentence(scene: Scene, server: ForgeServer) -> None:
+    environ = {name: value for name, value in scene.repo.invocation.environ.items() if name != server.token_env}
     scene.repo.invocation = replace(scene.repo.invocation, environ=environ)
     reports = repo_reports(scene.repo, scene.settings)
     assert "forge.token_env" in await reports.ended(await scene.done())
 
 
 async def test_the_token_is_in_no_file_of_ours_and_in_no_text_of_the_forge(
-    scene: Scene, server: GiteaServer, tmp_path: Path
+    scene: Scene, server: ForgeServer, tmp_path: Path
 ) -> None:
     server.open_issue(8, f"Say {TOKEN}", f"The token is {TOKEN}.", author="stranger")
     server.label(8, "ada")
-    server.fail["POST /api/v1/repos/acme/shop/statuses"] = -3
+    server.fail[f"POST {server.rest}/repos/acme/shop/statuses"] = -3
     assert await reported(scene, await scene.done())
     await scene.round()
     secrets = [TOKEN.encode()]
