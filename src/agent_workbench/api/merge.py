@@ -35,13 +35,8 @@ async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMetho
     """
     from agent_workbench.engine.tools.merge import merge_draft
 
-    repo = await _repository(invocation)
-    commit = await repo.task_commit(task)
-    if commit is None and (queued := await _queued_as(invocation, task)):
-        task, commit = queued, await repo.task_commit(queued)
-    if commit is None:
-        advice = "`agent plan show` shows the tasks and how far each is"
-        raise WorkspaceError(f"{task} has no commit that is not merged yet", advice=advice)
+    task, commit = await unmerged_commit(invocation, task)
+    repo = (await find_repo(invocation)).repository
     preview = await repo.merge_preview(commit, method)
     if preview.obstacles:
         raise WorkspaceError(f"{task} cannot be merged: {'; '.join(preview.obstacles)}")
@@ -55,6 +50,18 @@ async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMetho
         left_out=draft.left_out,
     )
     return ShownMerge(task, commit, preview.target, proposal)
+
+
+async def unmerged_commit(invocation: Invocation, task: TaskId) -> tuple[TaskId, CommitId]:
+    """Return a task's newest commit that is not merged, and the id under which it was done; raise `WorkspaceError`."""
+    repo = await _repository(invocation)
+    commit = await repo.task_commit(task)
+    if commit is None and (queued := await _queued_as(invocation, task)):
+        task, commit = queued, await repo.task_commit(queued)
+    if commit is None:
+        advice = "`agent plan show` shows the tasks and how far each is"
+        raise WorkspaceError(f"{task} has no commit that is not merged yet", advice=advice)
+    return task, commit
 
 
 async def _queued_as(invocation: Invocation, task: TaskId) -> TaskId | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from msgspec import Struct
 
@@ -68,7 +68,7 @@ class GiteaForge(HttpForge):
         super().__init__(api, settings, "/api/v1")
 
     @classmethod
-    def at(cls, settings: ForgeSettings, token: str) -> "GiteaForge":
+    def at(cls, settings: ForgeSettings, token: str) -> Self:
         """Return the forge that the settings name; raise `ConfigError`."""
         return cls(ForgeApi(settings.url, token, plain_http=settings.plain_http), settings)
 

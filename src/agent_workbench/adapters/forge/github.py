@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from http import HTTPStatus
-from typing import ClassVar
+from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -113,7 +113,7 @@ class GithubForge(HttpForge):
         super().__init__(api, settings, "" if is_github_host(settings.url) else "/v3")
 
     @classmethod
-    def at(cls, settings: ForgeSettings, token: str) -> "GithubForge":
+    def at(cls, settings: ForgeSettings, token: str) -> Self:
         """Return the forge that the settings name; raise `ConfigError`."""
         return cls(ForgeApi(api_address(settings.url), token, DIALECT, plain_http=settings.plain_http), settings)
 

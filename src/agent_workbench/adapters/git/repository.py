@@ -17,7 +17,7 @@ from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX, position_r
 from agent_workbench.adapters.git.commands.stored_commits import StoredCommits
 from agent_workbench.adapters.git.remote.local_refs import LocalRefs
 from agent_workbench.adapters.git.remote.session_refs import GitSessionRefs, RemoteTools
-from agent_workbench.adapters.git.remote.transport import Transport
+from agent_workbench.adapters.git.remote.transport import Transport, remote_url
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
 from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFiles, RecordedTree
 from agent_workbench.adapters.git.user_checkout.checkout_records import CheckoutRecords, Standing
@@ -163,6 +163,10 @@ class Repository:
     def session_refs(self, remote: str, signatures: Signatures, worker: str) -> GitSessionRefs:
         """Return the refs of sessions at the git remote `remote`; nothing is read before the first call."""
         return GitSessionRefs(lambda: self._now().remote(remote), signatures, worker)
+
+    async def remote_url(self, name: str) -> str:
+        """Return the address to which a git remote pushes, empty if there is no such remote."""
+        return await asyncio.to_thread(lambda: remote_url(name, self._now().plumbing))
 
     async def snapshot_checkout(self, session: SessionId) -> CommitId:
         """Return a commit on HEAD with the user's uncommitted and untracked files, or HEAD if there are none.

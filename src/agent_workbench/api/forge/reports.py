@@ -141,7 +141,7 @@ async def _report_end(link: "ForgeLink", issue: int, task: Task, result: "TaskRe
 
     pushed = await part(ReportPart.PUSH, lambda: _push(link, task, result), after=done)
     await part(ReportPart.STATUS, lambda: _set_state(link, result), after=bool(pushed))
-    address = await part(ReportPart.PULL_REQUEST, lambda: _request_merge(link, issue, task, result), after=bool(pushed))
+    address = await part(ReportPart.PULL_REQUEST, lambda: _request_merge(link, task, result), after=bool(pushed))
     tag = tag_name(result.task) if pushed and ReportPart.TAG in wanted else ""
     shown = address if address.startswith(link.settings.url) and address.isprintable() and " " not in address else ""
     text = result_comment(result, tag, shown, tuple(troubles))
@@ -177,13 +177,24 @@ async def _set_state(link: "ForgeLink", result: "TaskResult") -> str:
     return text
 
 
-async def _request_merge(link: "ForgeLink", issue: int, task: Task, result: "TaskResult") -> str:
+async def _request_merge(link: "ForgeLink", task: Task, result: "TaskResult") -> str:
     """Open the pull request with the session's report; return its address."""
+    title, text = await request_texts(link, task, result.session)
+    return await link.forge.request_merge(result.branch, title, text)
+
+
+async def request_texts(link: "ForgeLink", task: Task, session: str = "", only: str = "") -> tuple[str, str]:
+    """Return title and text of a task's pull request, without secrets of the environment.
+
+    The text is the report of a session, or of the task `only` in it; it closes the task's issue, which a part of the
+    issue does not.
+    """
     from agent_workbench.api.records.export import ExportFormat, export_session
 
     title = sanitize_line(f"{task.id}: {task.description}", TITLE_CHARS)
-    report = await export_session(link.repo.invocation, result.session, ExportFormat.MARKDOWN)
-    # A part of an issue does not close it.
-    closes = "For" if task.subtask else "Closes"
-    text = link.redact(report)[:MAX_COMMENT_CHARS]
-    return await link.forge.request_merge(result.branch, link.redact(title), f"{closes} #{issue}\n\n{text}")
+    issue = link.issue_of(task)
+    parts = [f"{'For' if task.subtask else 'Closes'} #{issue}"] if issue is not None else []
+    if session:
+        report = await export_session(link.repo.invocation, session, ExportFormat.MARKDOWN, only)
+        parts.append(link.redact(report)[:MAX_COMMENT_CHARS])
+    return link.redact(title), "\n\n".join(parts)

@@ -27,8 +27,8 @@ class ExportFormat(StrEnum):
     JSON = "json"
 
 
-async def export_session(invocation: Invocation, session: str, form: ExportFormat) -> str:
-    """Return a session as one document; raise `UsageError`, `JournalError`."""
+async def export_session(invocation: Invocation, session: str, form: ExportFormat, task: str = "") -> str:
+    """Return a session as one document, the Markdown about one `task` if named; raise `UsageError`, `JournalError`."""
     from agent_workbench.core.fold import fold_all
     from agent_workbench.views.reports.pull_request import pull_request
     from agent_workbench.views.reports.session_document import session_document
@@ -38,7 +38,7 @@ async def export_session(invocation: Invocation, session: str, form: ExportForma
     repo, _ = await trusted_repo(invocation)
     accounts = [each async for each in _accounts(repo, state)]
     if form is ExportFormat.MARKDOWN:
-        return pull_request(state, accounts)
+        return pull_request(state, [each for each in accounts if task in {"", each.run.task}])
     return json.dumps(session_document(state, events, accounts), ensure_ascii=True, indent=1) + "\n"
 
 

@@ -273,14 +273,21 @@ def _safe(plumbing: Plumbing) -> tuple[str, ...]:
 
 
 def _configured(name: str, plumbing: Plumbing) -> str:
-    for key in (f"remote.{name}.pushurl", f"remote.{name}.url"):
-        found = plumbing.attempt("config", "--get", key)
-        if not found.status and (url := os.fsdecode(found.out).strip()):
-            return url
+    if url := remote_url(name, plumbing):
+        return url
     raise ConfigError(
         f"the repository has no remote {shown(name)}, through which machines share checkpoints",
         advice="add it with `git remote add`, or name another one in database.remote",
     )
+
+
+def remote_url(name: str, plumbing: Plumbing) -> str:
+    """Return the address to which a remote pushes, empty if there is no such remote. Blocks."""
+    for key in (f"remote.{name}.pushurl", f"remote.{name}.url"):
+        found = plumbing.attempt("config", "--get", key)
+        if not found.status and (url := os.fsdecode(found.out).strip()):
+            return url
+    return ""
 
 
 def _protocol(url: str) -> str:
