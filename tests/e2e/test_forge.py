@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.calc import calc_repo
+from tests.adapters.git.fingerprint import fingerprint
+from tests.e2e.calc import SCRIPTS, calc_repo
 from tests.e2e.machine import Machine
+from tests.e2e.terminal import in_terminal
 from tests.fakes.forge_server import REPO, TOKEN, bare_remote
 from tests.fakes.gitea_server import GiteaServer, gitea_server
+from tests.fakes.github_server import github_server
 
 TASK = """\
 goal: Make add() add
@@ -84,5 +87,48 @@ def test_a_result_is_reported_once_after_a_kill_and_the_token_is_nowhere(
     ).stdout
     assert "refs/heads/agent/" in refs
     assert refs.count("\n") == 2
+    found = [each for each in tmp_path.rglob("*") if each.is_file() and TOKEN.encode() in each.read_bytes()]
+    assert found == []
+
+
+@pytest.fixture
+def finished(served: Machine) -> Path:
+    """Return a repository with a task that is done and not merged."""
+    made = calc_repo(served)
+    done = served.scripted(SCRIPTS, "run", "--task", "T-1", "--yes", cwd=made)
+    assert done.code == 0, done.said
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["gitea", "github"])
+def test_a_finished_task_becomes_a_pull_request_where_the_remote_is_after_a_question(
+    served: Machine, finished: Path, kind: str, tmp_path: Path
+) -> None:
+    before = fingerprint(finished)
+    serve = {"gitea": gitea_server, "github": github_server}[kind]
+    with serve(bare_remote(tmp_path / "remote.git")) as forge:
+        served.git(finished, "remote", "add", "origin", f"{forge.url}/{REPO}.git")
+        with in_terminal(served, "merge", "T-1", "--pull-request", cwd=finished) as terminal:
+            terminal.until("no forge is known")
+            assert terminal.end() == 2
+        served.environ |= {"AGENT_FORGE__KIND": kind, forge.token_env: TOKEN}
+        question = f"push agent/T-1 ({served.git(finished, 'rev-parse', 'agent/T-1')[:10]}) to {forge.url}/{REPO} "
+        for answer, code in (("n", 3), ("y", 0), ("y", 0)):
+            with in_terminal(served, "merge", "T-1", "--pull-request", cwd=finished) as terminal:
+                terminal.until(question)
+                assert answer == "y" or forge.requests == []
+                terminal.type(f"{answer}\n")
+                terminal.until("/pulls/" if answer == "y" else "nothing was pushed")
+                assert terminal.end() == code, terminal.shown
+                assert TOKEN not in terminal.shown
+        (pull,) = forge.pulls
+        assert pull["html_url"] in terminal.shown
+        assert (pull["title"], pull["head"]["ref"], pull["base"]["ref"]) == ("T-1: Make add() add", "agent/T-1", "main")
+        assert "# T-1: Make add" in pull["body"]
+        pushed = served.git(tmp_path / "remote.git", "rev-parse", "agent/T-1")
+        assert pushed == served.git(finished, "rev-parse", "agent/T-1")
+        served.git(finished, "remote", "remove", "origin")
+    assert fingerprint(finished) == before
     found = [each for each in tmp_path.rglob("*") if each.is_file() and TOKEN.encode() in each.read_bytes()]
     assert found == []

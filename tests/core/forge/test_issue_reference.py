@@ -3,6 +3,7 @@ import pytest
 from agent_workbench.core.forge.issue_task import issue_of, tag_name
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskOrigin
+from agent_workbench.core.settings.worker import ForgeKind
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,12 @@ def test_a_task_that_a_commit_brought_has_no_issue() -> None:
 
 def test_the_tag_names_the_task_once() -> None:
     assert (tag_name("task-7"), tag_name("T-1")) == ("task-7-done", "task-T-1-done")
+
+
+@pytest.mark.parametrize(
+    ("source", "issue"),
+    [("github:owner/repo#7", 7), ("github:chiffon:7", 7), ("gitea:owner/repo#7", None), ("forgejo:chiffon:7", None)],
+)
+def test_an_issue_of_github_is_one_on_github_alone(source: str, issue: int | None) -> None:
+    task = Task(TaskId("T-1"), "text", source=source)
+    assert issue_of(task, "owner/repo", ForgeKind.GITHUB) == issue

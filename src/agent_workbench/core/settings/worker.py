@@ -2,7 +2,6 @@
 
 import re
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +13,8 @@ MOST_JOBS = 16
 _REPO = r"([A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9_.-]{1,100}?)(?:\.git)?/?"
 _REMOTE = re.compile(rf"(?:(https?|ssh)://)?(?:[A-Za-z0-9_.-]+@)?([A-Za-z0-9.-]+)(:\d+)?[/:]{_REPO}", re.ASCII)
 """Address of a git remote with scheme or without, host, port and repository."""
+
+_GITHUB = re.compile(r"https?://(?:github|[a-z0-9-]+\.ghe)\.com(?::\d+)?(?:/|$)", re.ASCII | re.IGNORECASE)
 
 
 class ParkedEnd(StrEnum):
@@ -158,5 +159,4 @@ class ForgeSettings(Struct, frozen=True):
 
 def is_github_host(url: str) -> bool:
     """Return True for an address at GitHub itself; its Enterprise servers have addresses of their own."""
-    host = urlsplit(url).hostname or ""
-    return host == "github.com" or host.endswith(".ghe.com")
+    return _GITHUB.match(url) is not None
