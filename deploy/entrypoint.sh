@@ -29,7 +29,7 @@ if ! git config --global user.email >/dev/null 2>&1; then
     export GIT_AUTHOR_NAME="${GIT_AUTHOR_NAME:-Agent Workbench}" GIT_AUTHOR_EMAIL="${GIT_AUTHOR_EMAIL:-agent@localhost}"
 fi
 
-# The token is in GITEA_TOKEN, where the setting `forge.token_env` looks for it.
+# The token is in the variable that the setting `forge.token_env` names, for Gitea in GITEA_TOKEN.
 [ -z "${GITEA_BASE_URL:-}" ] || export AGENT_FORGE__URL="${AGENT_FORGE__URL:-$GITEA_BASE_URL}"
 
 [ "$#" -eq 0 ] || exec agent "$@"

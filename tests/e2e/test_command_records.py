@@ -29,6 +29,7 @@ MORE = {
     "skills/shout/SKILL.md": SKILL,
     "skills/shout/requirements.txt": "six==1.17.0\n",
 }
+FORGE = {"AGENT_FORGE__URL": "http://127.0.0.1:1", "AGENT_FORGE__REPO": "acme/shop", "GITEA_TOKEN": "f0rge-t0ken-0123"}
 OF_ITS_OWN = {("merge", "add"), ("worker", "add")}
 REFUSAL = "a command that the agent runs cannot decide"
 # Each verb runs in a session and on a terminal of its own, with a person's environment, and answers yes to everything.
@@ -147,6 +148,7 @@ async def test_no_verb_records_what_a_command_decides(
         (str(repo.parent / "other"), ("trust", "--yes"), {}),
         # With a state folder of the command's own, what is the user's is still the user's.
         *((str(repo), words, of_its_own) for words in verbs(waiting, policy) if words[:2] in OF_ITS_OWN),
+        *((str(repo), ("merge", "add", "--pull-request"), {**FORGE, **folders}) for folders in ({}, of_its_own)),
     ]
     given = {"path": sys.path, "verbs": called, "environ": machine.environ}
     before = fingerprint(repo), digests(machine.state, machine.home, repo / ".git")
