@@ -113,9 +113,10 @@ def test_a_finished_task_becomes_a_pull_request_where_the_remote_is_after_a_ques
             terminal.until("no forge is known")
             assert terminal.end() == 2
         served.environ |= {"AGENT_FORGE__KIND": kind, forge.token_env: TOKEN}
-        question = f"push agent/T-1 ({served.git(finished, 'rev-parse', 'agent/T-1')[:10]}) to {forge.url}/{REPO} "
+        question = f"push agent/T-1 ({served.git(finished, 'rev-parse', 'agent/T-1')[:10]}) and open a pull request? "
         for answer, code in (("n", 3), ("y", 0), ("y", 0)):
             with in_terminal(served, "merge", "T-1", "--pull-request", cwd=finished) as terminal:
+                terminal.until(f"It goes to {forge.url}/{REPO}, with the token of {forge.token_env}.")
                 terminal.until(question)
                 assert answer == "y" or forge.requests == []
                 terminal.type(f"{answer}\n")

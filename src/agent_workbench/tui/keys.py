@@ -88,6 +88,7 @@ KEYS = (
     Key(Scope.PLAN, "append_or_replace", "=", "append or replace", "Append the proposed tasks, or replace the plan."),
     Key(Scope.PLAN, "start_selected", "enter,s", "start", "Start the selected task."),
     Key(Scope.PLAN, "merge", "m", "merge", "Propose to merge the selected task, if it is done and not merged."),
+    Key(Scope.PLAN, "pull_request", "p", "pull request", "Open a pull request of the selected task, if it is done."),
     Key(Scope.PLAN, "edit_task", "e", "edit", "Edit the YAML of the selected task; a running task keeps its own copy."),
     Key(Scope.PLAN, "new_task", "n", "new task", "Add a task after the selected one."),
     Key(Scope.PLAN, "block", "b", "block", "Block or unblock the selected task."),

@@ -3,7 +3,6 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.api.forge.link import ForgeLink
@@ -15,28 +14,12 @@ from agent_workbench.core.history.anchors import read_trailers
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Task
+from agent_workbench.core.ports.forge import ShownPullRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.settings import Settings
-
-
-class ShownPullRequest(Struct, frozen=True):
-    """A pull request as it was shown. An approval is valid for this commit and this repository of the forge only.
-
-    `commits` and `diff` are those that the user's branch lacks; `address` and `token_variable` say where it goes.
-    """
-
-    task: TaskId
-    commit: CommitId
-    branch: str
-    title: str
-    text: str
-    commits: tuple[str, ...]
-    diff: str
-    address: str
-    token_variable: str
 
 
 async def preview_pull_request(invocation: Invocation, task: TaskId) -> ShownPullRequest:

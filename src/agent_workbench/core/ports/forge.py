@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from agent_workbench.core.ids import CommitId
+from agent_workbench.core.ids import CommitId, TaskId
 
 
 class BuildState(StrEnum):
@@ -56,6 +56,24 @@ class AnnotatedTag(Struct, frozen=True):
     name: str
     message: str
     time: str
+
+
+class ShownPullRequest(Struct, frozen=True):
+    """A pull request of a task as its user is asked about it: valid for this commit and this repository only.
+
+    `commits` (short hash and title) and `diff` are those that the user's branch lacks; `address` and `token_variable`
+    say where it goes and with which token.
+    """
+
+    task: TaskId
+    commit: CommitId
+    branch: str
+    title: str
+    text: str
+    commits: tuple[str, ...]
+    diff: str
+    address: str
+    token_variable: str
 
 
 class Forge(Protocol):

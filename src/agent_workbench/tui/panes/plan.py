@@ -20,8 +20,8 @@ from agent_workbench.views.plan import PlanView, TaskRow
 _ALWAYS = frozenset({"new_task", "edit_plan", "ask_plan"})
 _ABOUT_A_TASK = frozenset(key.action for key in KEYS if key.scope is Scope.PLAN) - _ALWAYS
 _ABOUT_A_PROPOSAL = frozenset({"take_task", "append_or_replace"})
-_MERGE = frozenset({"merge"})
-_NOT_PROPOSED = frozenset({"start_selected", "merge", "block", "ask_plan"})
+_MERGE = frozenset({"merge", "pull_request"})
+_NOT_PROPOSED = _MERGE | {"start_selected", "block", "ask_plan"}
 
 
 class PlanAction(StrEnum):
@@ -29,6 +29,7 @@ class PlanAction(StrEnum):
 
     START = "start"
     MERGE = "merge"
+    PULL_REQUEST = "pull_request"
     MOVE_UP = "move_up"
     MOVE_DOWN = "move_down"
     NEW = "new"
@@ -149,6 +150,7 @@ class PlanPane(EntryList):
 
     action_start_selected = partialmethod(_request, PlanAction.START)
     action_merge = partialmethod(_request, PlanAction.MERGE)
+    action_pull_request = partialmethod(_request, PlanAction.PULL_REQUEST)
     action_move_up = partialmethod(_request, PlanAction.MOVE_UP)
     action_move_down = partialmethod(_request, PlanAction.MOVE_DOWN)
     action_new_task = partialmethod(_request, PlanAction.NEW)

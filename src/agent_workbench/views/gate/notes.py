@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan.proposed import ProposedPlan
+from agent_workbench.core.ports.forge import ShownPullRequest
 from agent_workbench.core.proposals import TRAILER, Proposal, unreviewed_paths
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
@@ -19,6 +20,7 @@ from agent_workbench.views.diff.diff_document import DiffReader
 from agent_workbench.views.diff.file_headers import FileHead
 
 MAX_FILES = 200
+MAX_COMMITS = 20
 METHODS = {
     MergeMethod.FAST_FORWARD: "your branch moves to the task's commit; no commit is made",
     MergeMethod.MERGE: "a merge commit with this message",
@@ -205,4 +207,17 @@ def _reviewed(folded: int, others: int) -> tuple[Block, ...]:
     return (
         *((Block(new, Tone.WARN, "!", Tone.WARN, space_before=True),) if others else ()),
         *((Block(known, Tone.DIM if others else Tone.GOOD, space_before=not others),) if folded else ()),
+    )
+
+
+def pull_request_lines(shown: ShownPullRequest) -> tuple[str, ...]:
+    """Return the lines about a pull request before the question whether to open it."""
+    commits = [f"  {sanitize_line(each)}" for each in shown.commits[:MAX_COMMITS]]
+    more = len(shown.commits) - MAX_COMMITS
+    return (
+        sanitize_line(shown.title),
+        *commits,
+        *([f"  … and {more} more"] if more > 0 else []),
+        f"It goes to {sanitize_line(shown.address)}, with the token of {shown.token_variable}.",
+        "Commits below these that the forge lacks are pushed too.",
     )

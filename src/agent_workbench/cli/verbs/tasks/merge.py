@@ -68,14 +68,12 @@ def _merge(invocation: Invocation, task: TaskId, method: MergeMethod | None) -> 
 def _open_pull_request(invocation: Invocation, task: TaskId) -> int:
     """Show the pull request, ask, and open it."""
     from agent_workbench.api.forge.pull_request import open_pull_request, preview_pull_request
+    from agent_workbench.views.gate.notes import pull_request_lines
 
     shown = asyncio.run(preview_pull_request(invocation, task))
-    say(shown.title)
-    for each in shown.commits:
-        say(f"  {sanitize_line(each)}")
-    say(f"The token is that of {shown.token_variable}. Commits below these that the forge lacks are pushed too.")
-    where = sanitize_line(shown.address)
-    question = f"\npush {shown.branch} ({shown.commit[:10]}) to {where} and open a pull request? {CHOICES} "
+    for line in pull_request_lines(shown):
+        say(line)
+    question = f"\npush {shown.branch} ({shown.commit[:10]}) and open a pull request? {CHOICES} "
     if not _is_approved(question, shown.diff):
         say("nothing was pushed")
         return ExitCode.PARKED

@@ -1,13 +1,18 @@
-"""Dialogs about the plan: start, merge, move, block and edit tasks."""
+"""Dialogs about the plan: start, merge, move, block and edit tasks, and pull requests of them."""
 
+from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import MergeTask, StartTask
 from agent_workbench.core.intents.plan import ArrangePlan, BlockTask, MoveTask, OpenPlan, ProposePlan
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.panes.plan import PlanAction
+from agent_workbench.tui.session.dialogs.record import with_advice
 from agent_workbench.tui.session.window import SessionWindow, is_read_only
+from agent_workbench.views.gate.notes import pull_request_lines
 from agent_workbench.views.plan import TaskRow
 from agent_workbench.views.sessions.read_only import read_only_reason
 
+NO_FORGE = "a pull request cannot be opened here; `agent merge {} --pull-request` does it"
 OF_THE_PLAN = frozenset({PlanAction.NEW, PlanAction.EDIT_ALL, PlanAction.ASK})
 """Actions that do not depend on the selected task."""
 
@@ -30,11 +35,41 @@ class PlanDialogs:
                 await self._window.want(StartTask(row.id))
         elif row is not None and action is PlanAction.MERGE:
             await self._window.want(MergeTask(row.id))
+        elif row is not None and action is PlanAction.PULL_REQUEST:
+            self._window.run_worker(self._ask_pull_request(row.id), group="pull request", exclusive=True)
         elif update is not None and read_only_reason(update.live) and action is PlanAction.NEW:
             self._window.tell("that session takes no task here; this new session does")
             await self._window.open_session(SessionRequest(OpenMode.NEW))
         elif update is not None and not is_read_only(self._window):
             await self._change(action, row)
+
+    async def _ask_pull_request(self, task: TaskId) -> None:
+        from agent_workbench.tui.dialogs.dialog import ConfirmDialog
+
+        window, past = self._window, self._window.past
+        if past is None:
+            window.tell(NO_FORGE.format(task), "warning")
+            return
+
+        async def opened() -> None:
+            try:
+                window.tell(f"the pull request is {await past.open_pull_request(shown)}")
+            except WorkbenchError as error:
+                window.tell(with_advice(error), "error")
+
+        def answer(yes: bool | None) -> None:
+            if yes:
+                window.tell(f"pushing {shown.branch} …")
+                window.run_worker(opened(), group="opening")
+
+        try:
+            shown = await past.preview_pull_request(task)
+        except WorkbenchError as error:
+            window.tell(with_advice(error), "warning")
+            return
+        lines = pull_request_lines(shown)
+        title, yes = f"Open a pull request of {task}?", "push and open it"
+        window.push_screen(ConfirmDialog(title, lines, window.clock, yes=yes, by_letter=True), answer)
 
     async def _change(self, action: PlanAction, row: TaskRow | None) -> None:
         task = row.id if row is not None else None

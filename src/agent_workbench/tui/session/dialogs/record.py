@@ -73,7 +73,7 @@ class RecordDialogs:
         try:
             self._window.tell(f"the picture is in {await saving}")
         except WorkbenchError as error:
-            self._window.tell(_with_advice(error), "error")
+            self._window.tell(with_advice(error), "error")
 
     def search(self) -> None:
         """Let the user search the replayed recording, and go to a match."""
@@ -112,7 +112,7 @@ class RecordDialogs:
         try:
             lines = await window.past.foresee_fork(session, at)
         except WorkbenchError as error:
-            window.tell(_with_advice(error), "warning")
+            window.tell(with_advice(error), "warning")
             return
 
         def answer(yes: bool | None) -> None:
@@ -129,10 +129,11 @@ class RecordDialogs:
         try:
             child = await self._window.past.fork(session, at)
         except WorkbenchError as error:
-            self._window.tell(_with_advice(error), "error")
+            self._window.tell(with_advice(error), "error")
             return
         await self._window.open_session(SessionRequest(session=child))
 
 
-def _with_advice(error: WorkbenchError) -> str:
+def with_advice(error: WorkbenchError) -> str:
+    """Return an error with its advice, a line each."""
     return "\n".join(filter(None, (str(error), error.advice)))
