@@ -80,6 +80,16 @@ class TestIssues:
         github.label(7, "stranger")
         assert await github_forge.issues() == ()
 
+    async def test_a_label_that_was_removed_since_the_list_was_read_does_not_count(
+        self, github: GithubServer, github_forge: GithubForge
+    ) -> None:
+        github.open_issue(7, "Title", "text")
+        github.label(7, "ada")
+        labels = github.issues[7]["labels"]
+        github.label(7, "ada", added=False)
+        github.issues[7]["labels"] = labels
+        assert await github_forge.issues() == ()
+
     async def test_a_label_that_many_others_buried_does_not_count(
         self, github: GithubServer, github_forge: GithubForge
     ) -> None:
@@ -268,6 +278,33 @@ async def test_a_forge_that_refuses_trickles_or_redirects_does_not_get_its_token
     assert TOKEN not in error_text(refused.value)
     assert "\x1b" not in error_text(refused.value)
     assert not any("elsewhere" in each for each in github.requests)
+
+
+@pytest.mark.parametrize("field", ["createdAt", "lastEditedAt", "errors", "labellings", "body"])
+async def test_an_answer_of_graphql_that_is_not_whole_is_an_error(
+    github: GithubServer, github_forge: GithubForge, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    github.open_issue(7, "Title", "text")
+    github.label(7, "ada")
+    answer = github._graphql
+
+    def broken(query: str, variables: dict[str, object]) -> dict[str, object]:
+        whole = answer(query, variables)
+        issue = whole["data"]["repository"]["issue"]
+        match field:
+            case "createdAt":  # without a zone
+                issue["labellings"]["nodes"][0]["createdAt"] = "2026-11-23T01:00:02"
+            case "lastEditedAt":
+                issue["lastEditedAt"] = "2026-11-23T01:00:01"
+            case "errors":
+                whole["errors"] = [{"message": "some of it is missing"}]
+            case _:
+                issue[field] = None
+        return dict(whole)
+
+    monkeypatch.setattr(github, "_graphql", broken)
+    with pytest.raises(ForgeError):
+        await github_forge.issues()
 
 
 async def test_what_graphql_says_of_an_error_is_one_inert_line(

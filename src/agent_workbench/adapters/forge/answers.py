@@ -4,9 +4,12 @@ GitHub's interface is the model for that of Gitea and Forgejo, so one class read
 """
 
 from datetime import datetime
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+Time = Annotated[datetime, Meta(tz=True)]
+"""Time with its zone: one without would compare with no other."""
 _PEOPLE = {"", "User"}
 
 
@@ -42,7 +45,7 @@ class IssueAnswer(RowAnswer, frozen=True):
     """Issue; `pull_request` is set if it is one."""
 
     number: int
-    updated_at: datetime
+    updated_at: Time
     title: str = ""
     body: str | None = None
     labels: tuple[LabelAnswer, ...] | None = ()
@@ -59,8 +62,8 @@ class CommentAnswer(RowAnswer, frozen=True):
     """Comment. `original_author` is its author on the forge that it was imported from."""
 
     id: int
-    created_at: datetime
-    updated_at: datetime
+    created_at: Time
+    updated_at: Time
     user: AccountAnswer | None = None
     body: str | None = None
     original_author: str = ""

@@ -6,7 +6,14 @@ from typing import ClassVar, Self
 
 from msgspec import Struct
 
-from agent_workbench.adapters.forge.answers import AccountAnswer, CommentAnswer, IssueAnswer, LabelAnswer, RowAnswer
+from agent_workbench.adapters.forge.answers import (
+    AccountAnswer,
+    CommentAnswer,
+    IssueAnswer,
+    LabelAnswer,
+    RowAnswer,
+    Time,
+)
 from agent_workbench.adapters.forge.api_client import ApiAnswer, ForgeApi
 from agent_workbench.adapters.forge.http_forge import CHANGED, ForgeRoutes, HttpForge, as_issue
 from agent_workbench.core.ports.forge import ForgeIssue
@@ -20,7 +27,7 @@ _ADDED = "1"
 class GiteaEvent(RowAnswer, frozen=True):
     """Entry of an issue's timeline. A label was added if the body of its event is `1`."""
 
-    created_at: datetime
+    created_at: Time
     id: int = 0
     type: str | int = ""
     user: AccountAnswer | None = None

@@ -1,13 +1,12 @@
 """GitHub and GitHub Enterprise as a forge: labellings and edits from GraphQL, and the permissions of users."""
 
-from datetime import datetime
 from http import HTTPStatus
 from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from agent_workbench.adapters.forge.answers import IssueAnswer, LabelAnswer, RowAnswer
+from agent_workbench.adapters.forge.answers import IssueAnswer, LabelAnswer, RowAnswer, Time
 from agent_workbench.adapters.forge.api_client import ApiAnswer, ApiDialect, ForgeApi, NotFound
 from agent_workbench.adapters.forge.http_forge import CHANGED, ForgeRoutes, HttpForge, as_issue
 from agent_workbench.core.errors import ForgeError
@@ -45,7 +44,7 @@ class GithubActor(Struct, frozen=True, rename={"kind": "__typename"}):
 class GithubEvent(Struct, frozen=True, rename={"kind": "__typename", "at": "createdAt"}):
     """Event of an issue."""
 
-    at: datetime
+    at: Time
     kind: str = ""
     actor: GithubActor | None = None
     label: LabelAnswer | None = None
@@ -64,7 +63,7 @@ class GithubIssue(Struct, frozen=True, rename={"edited_at": "lastEditedAt"}):
     body: str
     labellings: GithubEvents
     renamings: GithubEvents
-    edited_at: datetime | None = None
+    edited_at: Time | None = None
 
 
 class GithubRepository(Struct, frozen=True):
