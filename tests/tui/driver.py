@@ -16,6 +16,7 @@ from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import Live, SessionUpdate
+from agent_workbench.core.ports.forge import PullRequests
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment
@@ -153,6 +154,7 @@ async def driving(
     others: Iterable[ScriptedSession] = (),
     waiting: Iterable[tuple[InboxItem, ScriptedSession]] = (),
     plan_work: Callable[[], PlanWork] | None = None,
+    pull_requests: Callable[[], PullRequests] | None = None,
 ) -> AsyncIterator[Driver]:
     """Yield a driver of a workbench that shows `session`; in further tabs it opens `others`, one after the other.
 
@@ -161,7 +163,7 @@ async def driving(
     clock = FakeClock()
     host = ScriptedHost(session, *others)
     host.waiting = list(waiting)
-    environment = AppEnvironment(past, plan_work=plan_work)
+    environment = AppEnvironment(past, plan_work=plan_work, pull_requests=pull_requests)
     app = WorkbenchApp(host, SessionRequest(), clock=clock, first_run=first_run, keys=keys, environment=environment)
     async with app.run_test(size=size, notifications=True) as pilot:
         yield await Driver(app, session, clock, pilot, host).idle()

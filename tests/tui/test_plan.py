@@ -3,13 +3,17 @@
 from typing import cast
 
 import pytest
+from msgspec import Struct, field
 from msgspec.structs import replace
 from textual.widgets import TextArea
 
+from agent_workbench.core.errors import ConfigError, ForgeError
 from agent_workbench.core.events import Author, PlanRead
+from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.intents.outcomes import Accepted, PlanOpened, Refused
 from agent_workbench.core.intents.plan import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.plan import Plan, PlanPiece
+from agent_workbench.core.ports.forge import ShownPullRequest
 from agent_workbench.tui.dialogs.plan_text import indent_after
 from agent_workbench.tui.panes.plan import PlanPane
 from tests.fakes import runs
@@ -17,6 +21,44 @@ from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import SMALL, driving
 
 PIECE = PlanPiece("memory/plans/PLAN.yaml", "tasks:\n- id: T-2\n", 7, 17, "- id: T-2\n", 2, 2, runs.T2)
+
+
+class GivenRequests(Struct):
+    """Implements `core.ports.forge.PullRequests`; the second one is refused."""
+
+    opened: list[str] = field(default_factory=list)
+    forge: bool = True
+
+    async def preview(self, task: TaskId) -> ShownPullRequest:
+        if not self.forge:
+            raise ConfigError("no forge is known", advice="set forge.url")
+        commit, where = CommitId("c" * 40), ("https://github.com/acme/shop", "GITHUB_TOKEN")
+        return ShownPullRequest(task, commit, f"agent/{task}", f"{task}: [b]it[/b]", "", ("c0ffee0 Do it",), "", *where)
+
+    async def open(self, shown: ShownPullRequest) -> str:
+        self.opened.append(shown.branch)
+        if len(self.opened) > 1:
+            raise ForgeError("the forge refused it", advice="check the token")
+        return f"{shown.address}/pull/7"
+
+
+async def test_a_pull_request_of_a_done_task_is_asked_about_and_opened() -> None:
+    given = GivenRequests()
+    async with driving(ScriptedSession(*runs.up_to_done()), pull_requests=lambda: given) as bench:
+        for answer, opened in (("n", 0), ("y", 1), ("y", 2)):
+            await bench.press("1", "g", "p")
+            await bench.until(lambda: bench.screen.name == "confirm")
+            for said in ("T-1: [b]it[/b]", "c0ffee0 Do it", "https://github.com/acme/shop", "GITHUB_TOKEN"):
+                assert said in bench.text()
+            await bench.look()
+            await bench.press(answer)
+            await bench.until(lambda count=opened: len(given.opened) == count)  # type: ignore[misc]
+        await bench.until(lambda: "check the token" in bench.text())
+        assert "https://github.com/acme/shop/pull/7" in bench.text()
+        given.forge = False
+        await bench.press("1", "g", "p")
+        await bench.until(lambda: "set forge.url" in bench.text())
+        assert bench.session.intents == []
 
 
 async def test_a_task_is_moved_and_blocked_with_a_reason() -> None:

@@ -8,15 +8,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
-from agent_workbench.core.errors import ConfigError, ForgeError, TrustError
+from agent_workbench.core.errors import TrustError
 from agent_workbench.core.history.audit_records import AnyPage, AnyQuery, AuditPage
 from agent_workbench.core.history.comparison import ComparedSession, Comparison
 from agent_workbench.core.history.journal_proof import JournalProof
 from agent_workbench.core.history.summaries import SessionSummary
-from agent_workbench.core.ids import CommitId, SessionId, TaskId
+from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.ports.forge import ShownPullRequest
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment
@@ -48,8 +47,6 @@ class GivenSessions(Struct):
 
     asked: list[tuple[str, SessionId, int | None]] = field(default_factory=list)
     pictures: list[str] = field(default_factory=list)
-    opened: list[str] = field(default_factory=list)
-    forge: bool = True
 
     async def summaries(self) -> Sequence[SessionSummary]:
         return SUMMARIES
@@ -69,20 +66,6 @@ class GivenSessions(Struct):
     async def fork(self, session: SessionId, at: int | None) -> SessionId:
         self.asked.append(("fork", session, at))
         return FORKED
-
-    async def preview_pull_request(self, task: TaskId) -> ShownPullRequest:
-        if not self.forge:
-            raise ConfigError("no forge is known", advice="set forge.url")
-        where = ("https://github.com/acme/shop", "GITHUB_TOKEN")
-        return ShownPullRequest(
-            task, CommitId("c" * 40), f"agent/{task}", f"{task}: [b]it[/b]", "", ("c0ffee0 Do it",), "", *where
-        )
-
-    async def open_pull_request(self, shown: ShownPullRequest) -> str:
-        self.opened.append(shown.branch)
-        if len(self.opened) > 1:
-            raise ForgeError("the forge refused it", advice="check the token")
-        return f"{shown.address}/pull/7"
 
     async def export(self, session: SessionId) -> str:
         self.asked.append(("export", session, None))
@@ -179,25 +162,6 @@ async def test_a_fork_is_asked_about_and_then_shown() -> None:
         await bench.until(lambda: len(bench.app.tabs.all) == 2)
         assert past.asked == [("foresee", here.session, here.seq), ("fork", here.session, here.seq)]
         assert bench.opened == [SessionRequest(session=FORKED)]
-
-
-async def test_a_pull_request_of_a_done_task_is_asked_about_and_opened() -> None:
-    past = GivenSessions()
-    async with driving(ScriptedSession(*runs.up_to_done()), past=past) as bench:
-        for answer, opened in (("n", 0), ("y", 1), ("y", 2)):
-            await bench.press("1", "g", "p")
-            await bench.until(lambda: bench.screen.name == "confirm")
-            for said in ("T-1: [b]it[/b]", "c0ffee0 Do it", "https://github.com/acme/shop", "GITHUB_TOKEN"):
-                assert said in bench.text()
-            await bench.look()
-            await bench.press(answer)
-            await bench.until(lambda count=opened: len(past.opened) == count)  # type: ignore[misc]
-        await bench.until(lambda: "check the token" in bench.text())
-        assert "https://github.com/acme/shop/pull/7" in bench.text()
-        past.forge = False
-        await bench.press("1", "g", "p")
-        await bench.until(lambda: "set forge.url" in bench.text())
-        assert bench.session.intents == []
 
 
 @pytest.mark.slow

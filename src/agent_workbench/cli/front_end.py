@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
     from agent_workbench.api.sessions.session_host import LocalSessionHost
     from agent_workbench.core.dispatch.progress import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
+    from agent_workbench.core.ports.forge import PullRequests
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.tui.app import WorkbenchApp
 
@@ -77,6 +78,12 @@ def _plan_work(invocation: Invocation) -> "PlanWork":
     from agent_workbench.api.dispatch.plan_work import LocalPlanWork
 
     return LocalPlanWork(invocation)
+
+
+def _pull_requests(invocation: Invocation) -> "PullRequests":
+    from agent_workbench.api.forge.pull_request import RepoPullRequests
+
+    return RepoPullRequests(invocation)
 
 
 def _collect_after(shown: asyncio.Event) -> "asyncio.Task[None]":
@@ -141,6 +148,7 @@ async def show(
         environment=AppEnvironment(
             past=past,
             plan_work=lambda: _plan_work(host.invocation),
+            pull_requests=lambda: _pull_requests(host.invocation),
             edit_text=None if served else edit_text,
             desktop=desktop(environ),
             served=served,

@@ -31,7 +31,7 @@ IMPORTS: Mapping[Extra, tuple[str, ...]] = {
     Extra.FLEET: ("procrastinate", "psycopg", "psycopg_pool"),
     Extra.MCP: ("mcp", "uvicorn"),
     Extra.VECTORS: ("chromadb",),
-    Extra.WEB: ("aiohttp", "textual_serve"),
+    Extra.WEB: ("textual_serve",),
 }
 """What only this extra brings. The package that imports it calls `require_extra` in its `__init__`."""
 

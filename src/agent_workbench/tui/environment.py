@@ -9,6 +9,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from agent_workbench.core.dispatch.progress import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
+    from agent_workbench.core.ports.forge import PullRequests
     from agent_workbench.core.ports.machine import Desktop
 
 
@@ -17,7 +18,7 @@ class AppEnvironment(Struct, frozen=True):
 
     `past` are the recorded sessions of the repository. `edit_text` runs the user's own editor in the terminal: it takes
     a text and the suffix of a file, and returns the edited text. `served`: a browser is the terminal; `in_tmux`: tmux.
-    `plan_work` makes what dispatches the tasks of the plan.
+    `plan_work` makes what dispatches the tasks of the plan, `pull_requests` what opens pull requests of them.
     """
 
     past: "PastSessions | None" = None
@@ -26,3 +27,4 @@ class AppEnvironment(Struct, frozen=True):
     served: bool = False
     in_tmux: bool = False
     plan_work: "Callable[[], PlanWork] | None" = None
+    pull_requests: "Callable[[], PullRequests] | None" = None

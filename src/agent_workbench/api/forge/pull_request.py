@@ -22,44 +22,47 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.settings import Settings
 
 
-async def preview_pull_request(invocation: Invocation, task: TaskId) -> ShownPullRequest:
-    """Return the pull request of a task's newest commit as it would be opened; nothing is sent.
+class RepoPullRequests:
+    """`core.ports.forge.PullRequests` of the repository in which the command was started."""
 
-    Raises `WorkspaceError` if the task has no unmerged commit, `ConfigError` without a forge or its token.
-    """
-    from agent_workbench.engine.tools.merge import merge_draft
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
 
-    task, commit = await unmerged_commit(invocation, task)
-    link = await _link(invocation)
-    try:
-        preview = await link.repo.repository.merge_preview(commit)
-        draft = await merge_draft(preview, str(task))
-        branch, title, text = await _texts(link, task, commit)
-    finally:
-        await link.close()
-    settings = link.settings
-    where = f"{settings.url.rstrip('/')}/{settings.repo}"
-    return ShownPullRequest(
-        task, commit, branch, title, text, preview.commits, draft.diff, where, settings.token_variable
-    )
+    async def preview(self, task: TaskId) -> ShownPullRequest:
+        """Return the pull request of a task's newest commit as it would be opened; nothing is sent.
 
+        Raises `WorkspaceError` if the task has no unmerged commit, `ConfigError` without a forge or its token.
+        """
+        from agent_workbench.engine.tools.merge import merge_draft
 
-async def open_pull_request(invocation: Invocation, shown: ShownPullRequest) -> str:
-    """Push the branch and open its pull request, or update the open one; return its address.
+        task, commit = await unmerged_commit(self._invocation, task)
+        link = await _link(self._invocation)
+        try:
+            preview = await link.repo.repository.merge_preview(commit)
+            draft = await merge_draft(preview, str(task))
+            branch, title, text = await _texts(link, task, commit)
+        finally:
+            await link.close()
+        settings = link.settings
+        where = f"{settings.url.rstrip('/')}/{settings.repo}"
+        said, commits = (branch, title, text), preview.commits
+        return ShownPullRequest(task, commit, *said, commits, draft.diff, where, settings.token_variable)
 
-    Raises `TargetMoved` if it would be another one now, `ForgeError`, and `ConfigError` without a token.
-    """
-    now = await preview_pull_request(invocation, shown.task)
-    if now != shown:
-        raise TargetMoved(f"nothing was pushed: {shown.task} or its forge is not as it was shown")
-    link = await _link(invocation)
-    try:
-        async with link.exclusive():
-            await link.remote.push(shown.branch, shown.commit, None)
-            address = await link.forge.request_merge(shown.branch, shown.title, shown.text, again=True)
-    finally:
-        await link.close()
-    return sanitize_line(address)
+    async def open(self, shown: ShownPullRequest) -> str:
+        """Push the branch and open its pull request, or update the open one; return its address.
+
+        Raises `TargetMoved` if it would be another one now, `ForgeError`, and `ConfigError` without a token.
+        """
+        if await self.preview(shown.task) != shown:
+            raise TargetMoved(f"nothing was pushed: {shown.task} or its forge is not as it was shown")
+        link = await _link(self._invocation)
+        try:
+            async with link.exclusive():
+                await link.remote.push(shown.branch, shown.commit, None)
+                address = await link.forge.request_merge(shown.branch, shown.title, shown.text, again=True)
+        finally:
+            await link.close()
+        return sanitize_line(address)
 
 
 async def _link(invocation: Invocation) -> ForgeLink:

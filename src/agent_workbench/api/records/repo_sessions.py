@@ -15,7 +15,7 @@ from agent_workbench.api.records.session_queries import exported_events, files_b
 from agent_workbench.api.trusted_repo import redactor_of, trusted_repo
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.history.summaries import SessionSummary
-from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from agent_workbench.core.history.audit_records import AnyPage, AnyQuery
     from agent_workbench.core.history.comparison import Comparison
     from agent_workbench.core.history.journal_proof import JournalProof
-    from agent_workbench.core.ports.forge import ShownPullRequest
 
 
 class RepoSessions:
@@ -48,18 +47,6 @@ class RepoSessions:
         """Fork the session; return the name of the new one."""
         child, _ = await fork_session(self._invocation, session, at)
         return child
-
-    async def preview_pull_request(self, task: TaskId) -> "ShownPullRequest":
-        """Return the pull request of a finished task as it would be opened."""
-        from agent_workbench.api.forge.pull_request import preview_pull_request
-
-        return await preview_pull_request(self._invocation, task)
-
-    async def open_pull_request(self, shown: "ShownPullRequest") -> str:
-        """Push the branch and open its pull request; return its address."""
-        from agent_workbench.api.forge.pull_request import open_pull_request
-
-        return await open_pull_request(self._invocation, shown)
 
     async def export(self, session: SessionId) -> str:
         """Write the session as markdown into a new file; return the file's name."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:  # listing sessions does not need the modules of a comparison
     from agent_workbench.core.history.audit_records import AnyPage, AnyQuery
     from agent_workbench.core.history.comparison import Comparison
     from agent_workbench.core.history.journal_proof import JournalProof
-    from agent_workbench.core.ports.forge import ShownPullRequest
 
 
 class SessionSummary(Struct, frozen=True):
@@ -102,12 +101,6 @@ class PastSessions(Protocol):
 
     async def fork(self, session: SessionId, at: int | None) -> SessionId:
         """Create a session that continues after event `at`; return its id."""
-
-    async def preview_pull_request(self, task: TaskId) -> "ShownPullRequest":
-        """Return the pull request of a finished task as it would be opened; nothing is sent."""
-
-    async def open_pull_request(self, shown: "ShownPullRequest") -> str:
-        """Push the branch and open its pull request as it was shown; return its address."""
 
     async def export(self, session: SessionId) -> str:
         """Write the session as Markdown into a new file; return its path."""

@@ -76,6 +76,16 @@ class ShownPullRequest(Struct, frozen=True):
     token_variable: str
 
 
+class PullRequests(Protocol):
+    """Pull requests of finished tasks, asked for by their user. Each method may raise `WorkbenchError`."""
+
+    async def preview(self, task: TaskId) -> ShownPullRequest:
+        """Return the pull request as it would be opened; nothing is sent."""
+
+    async def open(self, shown: ShownPullRequest) -> str:
+        """Push the branch and open its pull request as it was shown; return its address."""
+
+
 class Forge(Protocol):
     """One project on a forge such as Gitea or GitHub.
 

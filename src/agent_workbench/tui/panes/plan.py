@@ -144,9 +144,8 @@ class PlanPane(EntryList):
             self.post_message(TaskSelected(row.id))
 
     def _request(self, action: PlanAction) -> None:
-        row = self.selected_row
-        if row is not None or action in (PlanAction.NEW, PlanAction.EDIT_ALL, PlanAction.ASK):
-            self.post_message(Requested(action, row))
+        if self.selected_row is not None or action in (PlanAction.NEW, PlanAction.EDIT_ALL, PlanAction.ASK):
+            self.post_message(Requested(action, self.selected_row))
 
     action_start_selected = partialmethod(_request, PlanAction.START)
     action_merge = partialmethod(_request, PlanAction.MERGE)

@@ -221,6 +221,7 @@ class SessionTab:
         self.keymap = app.keymap
         self.past = app.environment.past
         self.plan_work = app.environment.plan_work
+        self.pull_requests = app.environment.pull_requests
         self.host = app.host
         self.update_shown: SessionUpdate | None = None
         self.view = TabView()

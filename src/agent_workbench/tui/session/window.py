@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.intents import Intent
     from agent_workbench.core.intents.outcomes import Outcome
     from agent_workbench.core.live import SessionUpdate
+    from agent_workbench.core.ports.forge import PullRequests
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.session_host import SessionHost
     from agent_workbench.core.session_request import SessionRequest
@@ -56,6 +57,10 @@ class SessionWindow(Protocol):
     @property
     def plan_work(self) -> "Callable[[], PlanWork] | None":
         """Maker of what dispatches the tasks of the plan, None if there is none here."""
+
+    @property
+    def pull_requests(self) -> "Callable[[], PullRequests] | None":
+        """Maker of what opens pull requests of tasks, None if there is none here."""
 
     @property
     def host(self) -> "SessionHost":

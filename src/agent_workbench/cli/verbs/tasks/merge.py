@@ -67,17 +67,18 @@ def _merge(invocation: Invocation, task: TaskId, method: MergeMethod | None) -> 
 
 def _open_pull_request(invocation: Invocation, task: TaskId) -> int:
     """Show the pull request, ask, and open it."""
-    from agent_workbench.api.forge.pull_request import open_pull_request, preview_pull_request
+    from agent_workbench.api.forge.pull_request import RepoPullRequests
     from agent_workbench.views.gate.notes import pull_request_lines
 
-    shown = asyncio.run(preview_pull_request(invocation, task))
+    requests = RepoPullRequests(invocation)
+    shown = asyncio.run(requests.preview(task))
     for line in pull_request_lines(shown):
         say(line)
     question = f"\npush {shown.branch} ({shown.commit[:10]}) and open a pull request? {CHOICES} "
     if not _is_approved(question, shown.diff):
         say("nothing was pushed")
         return ExitCode.PARKED
-    say(asyncio.run(open_pull_request(invocation, shown)))
+    say(asyncio.run(requests.open(shown)))
     return ExitCode.DONE
 
 

@@ -46,14 +46,15 @@ class PlanDialogs:
     async def _ask_pull_request(self, task: TaskId) -> None:
         from agent_workbench.tui.dialogs.dialog import ConfirmDialog
 
-        window, past = self._window, self._window.past
-        if past is None:
+        window = self._window
+        if window.pull_requests is None:
             window.tell(NO_FORGE.format(task), "warning")
             return
+        requests = window.pull_requests()
 
         async def opened() -> None:
             try:
-                window.tell(f"the pull request is {await past.open_pull_request(shown)}")
+                window.tell(f"the pull request is {await requests.open(shown)}")
             except WorkbenchError as error:
                 window.tell(with_advice(error), "error")
 
@@ -63,7 +64,7 @@ class PlanDialogs:
                 window.run_worker(opened(), group="opening")
 
         try:
-            shown = await past.preview_pull_request(task)
+            shown = await requests.preview(task)
         except WorkbenchError as error:
             window.tell(with_advice(error), "warning")
             return
