@@ -17,6 +17,8 @@ from tests.e2e.machine import CHECKOUT, Done, Machine
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 
+# Pages that are on the site alone, beside the decisions.
+FOR_DEVELOPERS = {"architecture.md", "explanation/design.md", "explanation/safety.md"}
 PIN = re.compile(r"^[^\s#]+==[^\\\n]+", re.MULTILINE)
 CLOCK = {".mcp.json": '{"mcpServers": {"clock": {"command": "/bin/echo"}}}'}
 DATABASE = {".agent.yml": "database: {url_env: SHARED}\n"}
@@ -65,13 +67,15 @@ def test_it_says_its_version(machine: Machine, installed: Path) -> None:
 
 def test_it_brings_what_is_not_python(installed: Path) -> None:
     source = CHECKOUT / "src/agent_workbench"
-    wanted = {path.relative_to(source) for path in source.rglob("*") if path.suffix in {".tcss", ".typed", ".md"}}
+    kinds = {".html", ".md", ".tcss", ".typed"}
+    wanted = {path.relative_to(source) for path in source.rglob("*") if path.suffix in kinds}
     package = installed / "agent_workbench"
     assert [path for path in sorted(wanted) if not (package / path).exists()] == []
     skills = {path.parent.name for path in (CHECKOUT / "skills").glob("*/SKILL.md")}
     assert skills
     assert {path.parent.name for path in (package / "_data/skills").glob("*/SKILL.md")} == skills
-    pages = {path.relative_to(CHECKOUT / "docs") for path in (CHECKOUT / "docs").rglob("*.md")}
+    docs = {path.relative_to(CHECKOUT / "docs") for path in (CHECKOUT / "docs").rglob("*.md")}
+    pages = {page for page in docs if page.parent.name != "decisions" and str(page) not in FOR_DEVELOPERS}
     shipped = [path for path in (package / "_data/docs").rglob("*") if path.is_file()]
     assert {path.relative_to(package / "_data/docs") for path in shipped} == pages
     assert not list(package.rglob("tests"))
