@@ -38,15 +38,15 @@ READERS = {
 
 def _read(module: Module) -> Iterator[str]:
     """Yield the events that a module matches or tests for. It may record one, and name it as a type."""
-    allowed: list[ast.AST] = []
+    allowed: set[ast.AST] = set()
     for node in ast.walk(module.tree):
         match node:
             case ast.Call(func=func):
-                allowed.append(func)
+                allowed.add(func)
             case ast.AnnAssign(annotation=kind) | ast.arg(annotation=ast.expr() as kind):
-                allowed += ast.walk(kind)
+                allowed.update(ast.walk(kind))
             case ast.FunctionDef(returns=ast.expr() as kind) | ast.AsyncFunctionDef(returns=ast.expr() as kind):
-                allowed += ast.walk(kind)
+                allowed.update(ast.walk(kind))
             case _:
                 continue
     for node in ast.walk(module.tree):

@@ -31,7 +31,8 @@ def pictured_gates(events: Sequence[Recorded]) -> Iterator[PicturedGate]:
     """Yield the gates: all diffs, commits and merges, and everything else that a person decided."""
     pictured: tuple[Proposal, ...] = ()
     for each in decisions_of(events):
-        if (shown := each.proposal) is None or each.versions == pictured:
+        # What waited again as it was is pictured once.
+        if (shown := each.proposal) is None or each.versions is pictured:
             continue
         pictured = each.versions
         if shown.kind in ALWAYS_SEEN or not each.event.by.startswith(POLICY):
