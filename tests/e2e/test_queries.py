@@ -10,7 +10,8 @@ from tests.e2e.machine import Machine
 
 QUERIES = (
     *("plan status", "plan show", "plan check", "sessions list", "inbox list", "rules", "knowledge list"),
-    *("skills list", "audit query", "audit spend", "search add", "sessions search add", "index status", "clean"),
+    *("skills list", "audit query", "audit query --costs", "search add", "sessions search add"),
+    *("index status", "clean"),
 )
 
 

@@ -539,12 +539,12 @@ async def test_a_session_of_before_does_not_run_what_its_task_denies(
 ) -> None:
     """Its checks were recorded when patterns did not count for them."""
     async with a_stage(tmp_path, tasks=(DENIED,), approvals=CHECKS) as stage, in_front_of(stage) as front:
-        recorded = stage.session.record
+        recorded = stage.recorder.record
 
         async def with_denied_check(event: Event) -> None:
             await recorded(replace(event, checks=("make test",)) if isinstance(event, TaskStarted) else event)
 
-        monkeypatch.setattr(stage.session, "record", with_denied_check)
+        monkeypatch.setattr(stage.recorder, "record", with_denied_check)
         await front.start()
         trouble = (await front.trouble()).state.trouble
         assert trouble is not None
@@ -583,18 +583,18 @@ async def test_a_commit_whose_outcome_is_unknown_is_asked_for_again(
         async with in_front_of(stage) as front:
             await front.start()
             await front.gate(Permission.COMMIT)
-            record = stage.session.record
+            record = stage.recorder.record
 
             async def killed(event: object) -> None:
                 if isinstance(event, TaskCommitted | TaskRolledBack):
                     raise ModelUnavailable("as if the process had died here")
                 await record(event)  # type: ignore[arg-type] # only events come here
 
-            monkeypatch.setattr(stage.session, "record", killed)
+            monkeypatch.setattr(stage.recorder, "record", killed)
             await front.approve(Permission.COMMIT)
             await front.trouble()
             assert stage.git("show", "agent/T-1:answer.txt") == "right"
-            monkeypatch.setattr(stage.session, "record", record)
+            monkeypatch.setattr(stage.recorder, "record", record)
         async with reopened(stage) as again, in_front_of(again) as front:
             await front.approve(Permission.COMMIT)
             await front.skip(Permission.MERGE)

@@ -287,9 +287,9 @@ async def test_a_huge_file_is_not_read(repo: Path) -> None:
         await folders(repo).load(["huge"])
 
 
-async def test_the_words_of_the_readme_find_its_example() -> None:
+async def test_the_words_of_the_page_find_its_example() -> None:
     project = Path(__file__).parents[3]
-    said = re.search(r'agent chat "([^"]+)"', (project / "README.md").read_text(encoding="utf-8"))
+    said = re.search(r'agent chat "([^"]+)"', (project / "docs/how-to/skills.md").read_text(encoding="utf-8"))
     assert said is not None
     found = await folders(project, dirs=("examples/skills",)).rank(said[1])
     assert [hit.name for hit in found] == ["calculator"]
