@@ -74,6 +74,28 @@ def test_a_token_that_cannot_be_read_is_named(tmp_path: Path, hub: ModelHub, mon
         find_revision(NAME)
 
 
+@pytest.mark.parametrize("token", ["hf_secret\nmore", "hf_secret more", "hf_secrèt"])
+def test_a_token_that_cannot_be_sent_is_not_shown(hub: ModelHub, monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    monkeypatch.setenv("HF_TOKEN", token)
+    with pytest.raises(ConfigError, match="the hub's token contains") as caught:
+        find_revision(NAME)
+    assert "HF_TOKEN" in caught.value.advice
+    assert not hub.requests
+
+
+def test_secrets_in_an_address_are_not_shown(tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", hub.url.replace("//", "//ada:password@"))
+    hub.answers["hub"] = 302, {"Location": f"{hub.storage_url}/m?signature=secret"}, b""
+    hub.answers["storage"] = 500, {}, b""
+    for ask in (lambda: find_revision(NAME), lambda: pull(tmp_path)):
+        with pytest.raises(ModelError, match=f"status 500 for '{hub.storage_url}/m'"):
+            ask()
+    hub.answers["hub"] = 500, {}, b""
+    with pytest.raises(ModelError, match="status 500") as caught:
+        find_revision(NAME)
+    assert "password" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("implicit", "sent"), [("0", "Bearer hf_login"), ("1", None)])
 def test_the_token_of_the_hubs_own_login_is_sent_unless_that_is_off(
     tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch, implicit: str, sent: str | None

@@ -78,11 +78,16 @@ class _ModelInfo(msgspec.Struct):
 def _client() -> Iterator[httpx.Client]:
     """Give a client of the hub, whose token goes to no other host. It honours the hub's usual variables.
 
-    Raises `ConfigError` for variables of proxies and of certificates that it cannot read, `StorageError` for the file
-    of the token.
+    Raises `ConfigError` for a token that cannot be sent, and for variables of proxies and of certificates that cannot
+    be read, `StorageError` for the file of the token.
     """
     check_proxies()
     token = _token()
+    if not (token.isascii() and token.isprintable() and " " not in token):
+        raise ConfigError(
+            "the hub's token contains a space, a line end or a letter beyond ASCII",
+            advice="correct HF_TOKEN, or the file of the hub's own login",
+        )
     headers = {"Accept-Encoding": "identity", "User-Agent": f"agent-workbench/{__version__}"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
@@ -331,7 +336,9 @@ def _check(answer: httpx.Response, what: str) -> None:
     if answer.status_code in _HIDDEN:
         raise UsageError(f"the hub has no {what}, or shows it to nobody", advice=PRIVATE)
     if answer.status_code not in _FILE_STATUS:
-        said = f"status {answer.status_code} for {quoted(str(answer.url))}"
+        # A name, a password or a signature in the address is a secret.
+        address = answer.url.copy_with(username=None, password=None, query=None)
+        said = f"status {answer.status_code} for {quoted(str(address))}"
         raise httpx.HTTPStatusError(said, request=answer.request, response=answer)
 
 
@@ -364,7 +371,7 @@ def _hub_errors(what: str) -> Iterator[None]:
     except (httpx.HTTPError, ProxyFailed) as error:
         raise _unanswered(error) from error
     except Exception as error:
-        # Numbers, forms and depths of an answer raise errors of any kind, and so do headers of a token that is none.
+        # Numbers, forms and depths of an answer raise errors of any kind.
         raise ModelError(
             f"the hub's answer about {what} cannot be read", advice="check the address in HF_ENDPOINT"
         ) from error
