@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import socket
+import struct
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,9 +15,11 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 class ModelHub:
     """Repositories by name with their files. Requests are kept as (host, method, path, headers).
 
-    `stall_after` sends no more of a download after so many bytes, `break_after` ends the connection; `stated` are
-    other SHA-256s than true. `endless` are the hosts of which no answer ends. `warning` is said with each answer
-    about a revision. `answers` has for a host the status, headers and body that it gives in place of all others.
+    `stall_after` sends no more of a download after so many bytes, `break_after` ends the connection, which is `reset`
+    then; `breaks` are such numbers for one download each, in place of `break_after`. Without `ranges` a download begins
+    at the start. `stated` are other SHA-256s than true. `endless` are the hosts of which no answer ends. `warning` is
+    said with each answer about a revision. `answers` has for a host the status, headers and body that it gives in place
+    of all others.
     """
 
     def __init__(self, repos: Mapping[str, Mapping[str, bytes]]) -> None:
@@ -24,6 +28,9 @@ class ModelHub:
         self.sizes: dict[str, int] = {}
         self.stall_after: int | None = None
         self.break_after: int | None = None
+        self.breaks: list[int] = []
+        self.reset = False
+        self.ranges = True
         self.endless: set[str] = set()
         self.answers: dict[str, tuple[int, Mapping[str, str], bytes]] = {}
         self.commit = COMMIT
@@ -117,7 +124,8 @@ def _handler(hub: ModelHub, host: str) -> type[BaseHTTPRequestHandler]:
         def _send_file(self, path: str) -> None:
             owner, name, *rest = path.strip("/").split("/")
             data = hub.repos[f"{owner}/{name}"]["/".join(rest)]
-            start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")[0])
+            said = self.headers.get("Range", "") if hub.ranges else ""
+            start = int((said or "bytes=0-").removeprefix("bytes=").partition("-")[0])
             ranged = {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if start else {}
             self._send(206 if start else 200, data[start:], ranged)
 
@@ -142,9 +150,13 @@ def _handler(hub: ModelHub, host: str) -> type[BaseHTTPRequestHandler]:
             if host == "storage" and hub.stall_after is not None:
                 self.wfile.write(body[: hub.stall_after])
                 hub.ended.wait()
-            elif host == "storage" and hub.break_after is not None:
-                self.wfile.write(body[: hub.break_after])
-                self.close_connection = len(body) > hub.break_after
+            elif host == "storage" and (hub.breaks or hub.break_after is not None):
+                end = hub.breaks.pop(0) if hub.breaks else hub.break_after or 0
+                self.wfile.write(body[:end])
+                self.close_connection = len(body) > end
+                if self.close_connection and hub.reset:
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    self.connection.close()
             else:
                 self.wfile.write(body)
 

@@ -188,17 +188,28 @@ def test_an_answer_that_is_no_file_has_an_end(tmp_path: Path, hub: ModelHub) -> 
         pull(tmp_path)
 
 
+@pytest.mark.parametrize("reset", [False, True])
 def test_a_connection_that_breaks_is_made_again_from_there(
-    tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch, reset: bool
 ) -> None:
     monkeypatch.setattr("agent_workbench.adapters.model_files.hub.RETRY_SECONDS", 0)
-    hub.break_after = 30_000
+    hub.break_after, hub.reset = 30_000, reset
     told: list[int] = []
     assert download(REVISION, FILE, tmp_path, told.append).read_bytes() == DATA
     assert [headers.get("Range") for headers in hub.downloads()] == [
         *(None, "bytes=30000-", "bytes=60000-", "bytes=90000-")
     ]
     assert sum(told) == len(DATA)
+
+
+def test_a_hub_that_begins_again_and_never_comes_further_is_given_up(
+    tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_workbench.adapters.model_files.hub.RETRY_SECONDS", 0)
+    hub.ranges, hub.breaks = False, [60_000, 20_000, 50_000, 10_000, 40_000, 30_000, 100_004]
+    with pytest.raises(ModelError, match="peer closed connection"):
+        pull(tmp_path)
+    assert len(hub.downloads()) == 6
 
 
 def test_a_hub_that_is_busy_for_good_is_given_up(

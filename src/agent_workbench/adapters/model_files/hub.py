@@ -289,9 +289,9 @@ def _fetch(revision: HubRevision, file: HubFile, partial: Path, progress: Progre
 
 def _fetch_rest(client: httpx.Client, address: str, file: HubFile, opened: BinaryIO, progress: Progress) -> None:
     """Append what is missing of a file, with another request where the connection breaks or the hub is busy."""
-    failures = 0
+    failures, most = 0, opened.tell()
     while True:
-        before, pause = opened.tell(), RETRY_SECONDS
+        pause = RETRY_SECONDS
         try:
             busy = _fetch_once(client, address, file, opened, progress)
             if busy is None:
@@ -300,8 +300,10 @@ def _fetch_rest(client: httpx.Client, address: str, file: HubFile, opened: Binar
             failures += 1
             if failures == TRIES:
                 _check(busy, file.path)
-        except (httpx.ConnectError, httpx.TimeoutException, httpx.RemoteProtocolError):
-            failures = 0 if opened.tell() > before else failures + 1
+        except (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError):
+            # A hub that begins again each time may bring less than was there.
+            failures = 0 if opened.tell() > most else failures + 1
+            most = max(most, opened.tell())
             if failures == TRIES:
                 raise
         time.sleep(pause)
