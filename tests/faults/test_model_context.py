@@ -227,6 +227,19 @@ async def test_counted_tokens_are_compared_with_those_that_were_read(
     await model.close()
 
 
+async def test_what_came_from_the_cache_of_an_older_llama_cpp_is_read(server: FaultyServer) -> None:
+    """Its timings leave that out, as those of ik_llama.cpp do."""
+    props = {"default_generation_settings": {"n_ctx": 8192}, "total_slots": 1, "chat_template": "x"}
+    figures = {"timings": {"prompt_n": 40, "predicted_n": 1}, "usage": {"prompt_tokens": 3000, "completion_tokens": 1}}
+    server.on("/health", as_json({})).on("/props", as_json(props)).on("/tokenize", as_json({"tokens": [1, 2, 3]}))
+    server.chat(stream(delta("hi"), delta("", "stop"), event({"choices": [], **figures}), DONE))
+    model = LlamaCppModel(server.url)
+    got = await collect(model, conversation(4000, 8000, prompt_tokens=3000))
+    facts = await model.observe()
+    await model.close()
+    assert (got.end.figures.prompt_tokens, got.end.figures.cached_tokens, facts.tells_cache) == (3000, 2960, True)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "added"),
     [

@@ -277,16 +277,20 @@ class AnswerReader:
 
 
 def _tells_cache(event: JsonObject) -> bool:
-    usage = object_at(event, "usage")
-    return "cache_n" in object_at(event, "timings") or "cached_tokens" in object_at(usage, "prompt_tokens_details")
+    usage, timings = object_at(event, "usage"), object_at(event, "timings")
+    told = "cache_n" in timings or "cached_tokens" in object_at(usage, "prompt_tokens_details")
+    return told or ("prompt_n" in timings and "prompt_tokens" in usage)
 
 
 def _figures(event: JsonObject, before: AnswerFigures) -> AnswerFigures:
     """Return the figures in `event`: llama.cpp's own, else those that every server sends, else `before`."""
     if timings := object_at(event, "timings"):
-        cached = number_at(timings, "cache_n")
+        read, cached = number_at(timings, "prompt_n"), number_at(timings, "cache_n")
+        if "cache_n" not in timings:
+            # Versions before September 2025 and ik_llama.cpp tell the whole prompt only in `usage`.
+            cached = max(0, number_at(object_at(event, "usage"), "prompt_tokens") - read)
         return AnswerFigures(
-            prompt_tokens=cached + number_at(timings, "prompt_n"),
+            prompt_tokens=cached + read,
             cached_tokens=cached,
             answer_tokens=number_at(timings, "predicted_n"),
             prompt_seconds=real_at(timings, "prompt_ms") / 1000,
