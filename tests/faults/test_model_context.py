@@ -120,6 +120,14 @@ async def test_an_older_ollama_states_what_the_model_sets(
     assert ("the context size is unknown" in facts.off) == (not tokens)
 
 
+async def test_an_older_ollama_loads_a_model_once(server: FaultyServer) -> None:
+    ollama(server, loaded(in_memory("coder:latest"))).on("/api/show", as_json(SHOWN))
+    model = LlamaCppModel(server.url)
+    assert [(await model.observe()).context_tokens for _ in range(3)] == [8192] * 3
+    await model.close()
+    assert len(server.asked("/api/generate")) == 1
+
+
 async def test_lm_studio_states_the_context_of_the_instance_that_answers(server: FaultyServer) -> None:
     instances = [{"id": "coder-7b:2", "config": {"context_length": 2048}}, {"id": "coder-7b", "config": {}}]
     empty: dict[str, object] = {"type": "llm", "key": "coder-7b", "loaded_instances": [], "max_context_length": 131072}

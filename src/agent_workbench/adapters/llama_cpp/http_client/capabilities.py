@@ -168,7 +168,7 @@ async def _listed(endpoint: Endpoint, model_name: str, on_status: OnStatus, dead
 
 async def _is_loaded_alike(endpoint: Endpoint, known: ServerCapabilities, deadline: float) -> bool:
     """Return True if the model still has its context, where a route of its program states it."""
-    if not (known.context.program and known.context.source):
+    if not known.context.may_change:
         return True
     now = await loaded_context(endpoint, known.context.source, known.model_name, _soon(deadline))
     return now == known.context.tokens

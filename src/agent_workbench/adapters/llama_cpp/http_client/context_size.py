@@ -21,6 +21,7 @@ OLLAMA, LM_STUDIO = "Ollama", "LM Studio"
 _OLLAMA = "/api/ps"
 _LM_STUDIO = "/api/v1/models"
 _LM_STUDIO_OLDER = "/api/v0/models"
+_STATED_BY = frozenset({_OLLAMA, _LM_STUDIO, _LM_STUDIO_OLDER})
 _LATEST = ":latest"
 _SET_CONTEXT = "num_ctx"
 
@@ -42,6 +43,11 @@ class LoadedContext(Struct, frozen=True):
     tokens: int = 0
     source: str = ""
     program: str = ""
+
+    @property
+    def may_change(self) -> bool:
+        """True if the route states it of the model as it is loaded now, not of the model's file."""
+        return self.source in _STATED_BY
 
 
 async def find_context(endpoint: Endpoint, model_name: str, deadline: float) -> LoadedContext:
