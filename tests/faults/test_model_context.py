@@ -278,6 +278,17 @@ async def test_a_long_run_of_one_character_may_be_few_tokens(server: FaultyServe
     await model.close()
 
 
+@pytest.mark.parametrize("word", ["नमस्ते ", "வணக்கம் ", "привет "])
+async def test_a_word_of_any_script_may_be_one_token(server: FaultyServer, word: str) -> None:
+    ollama(server, loaded(in_memory("coder:latest", context_length=32768))).chat(usage(2100), usage(2600))
+    model = LlamaCppModel(server.url)
+    before = ModelRequest((Message(Role.USER, word * 2000),))
+    await collect(model, before)
+    more = (*before.messages, Message(Role.ASSISTANT, "abc"), Message(Role.USER, word * 500))
+    assert (await collect(model, replace(before, messages=more))).text == "hi"
+    await model.close()
+
+
 async def test_another_conversation_is_not_compared_with_the_last(server: FaultyServer) -> None:
     server.on("/v1/models", as_json(OLLAMA_LIST)).chat(usage(6000), usage(2000), stream(delta("hi"), END))
     model = LlamaCppModel(server.url)

@@ -25,7 +25,8 @@ _STATED_BY = frozenset({_OLLAMA, _LM_STUDIO, _LM_STUDIO_OLDER})
 _LATEST = ":latest"
 _SET_CONTEXT = "num_ctx"
 
-# Bytes that a token of text has at most, in a whole prompt and in what was added to one, and at least.
+# Characters that a token of text has at most, in a whole prompt and in what was added to one; bytes that it has at
+# least. In scripts with three bytes a character a token may have more than 12 of them.
 _DENSEST, _DENSEST_ADDED, _THINNEST = 8, 12, 2
 _RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 # No server has a smaller context.
@@ -178,7 +179,8 @@ class PromptReadings:
         before = len(self._texts)
         if self._told and len(texts) > before and texts[:before] == self._texts:
             added = _dense_size(texts[before:])
-            alone = added / _DENSEST_ADDED <= told <= _size(texts[before:]) / _THINNEST
+            most_bytes = sum(len(text.encode("utf-8", "replace")) for text in texts[before:])
+            alone = added / _DENSEST_ADDED <= told <= most_bytes / _THINNEST
             if whole or told == self._told or not alone:
                 return self._told + max(1, added // _DENSEST_ADDED)
             return 0
@@ -189,10 +191,6 @@ def _counted_tokens(request: ModelRequest) -> int:
     return max(0, int((request.prompt_tokens - _TEMPLATE_TOKENS * len(request.messages)) * _EXACT_SHARE))
 
 
-def _size(texts: tuple[str, ...]) -> int:
-    return sum(len(text.encode("utf-8", "replace")) for text in texts)
-
-
 def _dense_size(texts: tuple[str, ...]) -> int:
-    """Return the bytes without runs of a character, such as spaces or a ruled line: one token may hold many."""
-    return _size(tuple(_RUN.sub(r"\1", text) for text in texts))
+    """Return the characters without runs of one, such as spaces or a ruled line: one token may hold many."""
+    return sum(len(_RUN.sub(r"\1", text)) for text in texts)
