@@ -278,6 +278,21 @@ async def test_a_long_run_of_one_character_may_be_few_tokens(server: FaultyServe
     await model.close()
 
 
+@pytest.mark.parametrize(
+    ("version", "is_cut"), [("0.3.9", False), ("0.30.2", False), ("0.31.0", True), ("0.4.0", True)]
+)
+async def test_a_version_of_ollama_that_tells_only_what_it_read_anew_is_not_judged(
+    server: FaultyServer, version: str, is_cut: bool
+) -> None:
+    ollama(server, loaded(in_memory("coder:latest", context_length=32768))).chat(usage(6000), usage(1200))
+    server.on("/api/version", as_json({"version": version}))
+    model = LlamaCppModel(server.url)
+    await collect(model, conversation(4000, 20000))
+    with pytest.raises(ContextOverflow) if is_cut else contextlib.nullcontext():
+        await collect(model, conversation(4000, 20000, 400, 4000))
+    await model.close()
+
+
 @pytest.mark.parametrize("word", ["नमस्ते ", "வணக்கம் ", "привет "])
 async def test_a_word_of_any_script_may_be_one_token(server: FaultyServer, word: str) -> None:
     ollama(server, loaded(in_memory("coder:latest", context_length=32768))).chat(usage(2100), usage(2600))

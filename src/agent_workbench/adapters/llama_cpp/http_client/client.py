@@ -156,6 +156,8 @@ class LlamaCppModel:
 
     def _check_read(self, request: ModelRequest, told: int, known: ServerCapabilities) -> None:
         """Raise `ContextOverflow` if the server read less than it was sent: the answer is one to another prompt."""
+        if not known.context.tells_whole_prompts:
+            return
         size = known.facts.context_tokens
         least = self._found.readings.missing(
             request, told, counted=known.tokenizer is not None, whole=bool(size or known.context.program)

@@ -28,6 +28,8 @@ _SET_CONTEXT = "num_ctx"
 # Characters that a token of text has at most, in a whole prompt and in what was added to one; bytes that it has at
 # least. In scripts with three bytes a character a token may have more than 12 of them.
 _DENSEST, _DENSEST_ADDED, _THINNEST = 8, 12, 2
+# Versions of Ollama whose tokens of a prompt are those that did not come from the cache.
+_TELLS_A_PART = re.compile(rf"{OLLAMA} 0\.(?:[0-3]|30)\.")
 _RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 # No server has a smaller context.
 _LEAST_TOKENS = 1_000
@@ -49,6 +51,11 @@ class LoadedContext(Struct, frozen=True):
     def may_change(self) -> bool:
         """True if the route states it of the model as it is loaded now, not of the model's file."""
         return self.source in _STATED_BY
+
+    @property
+    def tells_whole_prompts(self) -> bool:
+        """False if the server is known to leave out of a prompt's tokens those that came from its cache."""
+        return _TELLS_A_PART.match(self.program) is None
 
 
 async def find_context(endpoint: Endpoint, model_name: str, deadline: float) -> LoadedContext:
