@@ -87,7 +87,13 @@ async def test_nothing_configured_is_said_when_it_is_asked() -> None:
     await model.close()
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://host", "http://", "nonsense", "http://[::1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("127.0.0.1:8080", "ftp://host", "http://", "nonsense", "http://[::1", "http://host:99999", "http://a..b"),
+        *(f"http://{'a' * 70}", "http://xn--", "http://host/%00"),
+    ],
+)
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         _model(ModelSettings(url=url))

@@ -21,6 +21,7 @@ from agent_workbench.system.proxies import ProxyFailed, proxy_for
 WHOLE_FACTOR = 6
 
 _CONNECT_SECONDS = 5.0
+_MOST_PORT = 65_535
 _REPLY_BYTES = 8_000_000
 _MOST_RETRY_SECONDS = 86_400.0
 
@@ -236,11 +237,17 @@ def _parsed(url: str) -> httpx.URL:
     advice = "model.url looks like http://127.0.0.1:8080"
     try:
         parsed = httpx.URL(url.strip())
-    except httpx.InvalidURL as error:
+        host, port = parsed.host, parsed.port or 0
+        # Where a name is resolved, a part of it that is empty or too long is an error of another kind.
+        host.encode("idna")
+        parsed = parsed.copy_with(path=parsed.path.rstrip("/").removesuffix("/v1").rstrip("/") or "/")
+    except (httpx.InvalidURL, ValueError) as error:
         raise ConfigError("the model's address cannot be read", advice=advice) from error
-    if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise ConfigError(f"{parsed.scheme}://{parsed.host} is not the address of a server", advice=advice)
-    return parsed.copy_with(path=parsed.path.rstrip("/").removesuffix("/v1").rstrip("/") or "/")
+    if parsed.scheme not in {"http", "https"} or not host:
+        raise ConfigError(f"{parsed.scheme}://{host} is not the address of a server", advice=advice)
+    if port > _MOST_PORT:
+        raise ConfigError(f"{port} is no port", advice=advice)
+    return parsed
 
 
 def _seconds(retry_after: str) -> float:
