@@ -13,6 +13,7 @@ from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.model_files.hub import find_revision
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient, EmbeddingFailed
+from agent_workbench.bootstrap.machine import find_server_at
 from agent_workbench.core.errors import ConfigError, ForgeError, ModelError, ModelUnavailable
 from agent_workbench.core.model_files import read_hub_name
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
@@ -57,6 +58,11 @@ async def _forge() -> None:
         await api.close()
 
 
+async def _search() -> None:
+    (found,) = (await find_server_at(FAR)).servers
+    assert [model.name for model in found.models] == ["m"]
+
+
 async def _hub() -> None:
     await asyncio.to_thread(find_revision, read_hub_name("ada/m"))
 
@@ -66,6 +72,7 @@ CLIENTS: tuple[tuple[Ask, type[Exception], type[Exception]], ...] = (
     (_vectors, EmbeddingFailed, EmbeddingFailed),
     (_forge, ConfigError, ForgeError),
     (_hub, ConfigError, ModelError),
+    (_search, ConfigError, ValueError),
 )
 
 

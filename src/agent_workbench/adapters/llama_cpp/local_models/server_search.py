@@ -121,8 +121,13 @@ async def find_servers(among: Sequence[ServerCandidate], seconds: float = SECOND
 
 
 async def _listens(url: str, seconds: float) -> bool:
-    """Return True if something takes connections there within `seconds`."""
+    """Return True if something takes connections there within `seconds`, or a proxy leads there."""
     parts = urlsplit(url)
+    if not is_loopback(parts.hostname or ""):
+        from agent_workbench.system.proxies import proxy_for
+
+        if proxy_for(url) is not None:
+            return True
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         async with asyncio.timeout(seconds):
