@@ -149,6 +149,15 @@ async def test_an_older_lm_studio_states_what_is_loaded_not_what_was_trained(ser
     assert (facts.context_tokens, facts.context_source) == (4096, "/api/v0/models")
 
 
+@pytest.mark.parametrize("route", ["/api/v1/models", "/api/v0/models"])
+async def test_what_lists_its_models_where_lm_studio_does_is_not_taken_for_it(server: FaultyServer, route: str) -> None:
+    """Lemonade serves OpenAI's list at the first of these routes."""
+    server.on("/v1/models", as_json(LM_STUDIO_LIST)).on(route, as_json(LM_STUDIO_LIST))
+    facts = await observed(server)
+    assert (facts.context_tokens, facts.build) == (0, "")
+    assert not server.asked("/v1/chat/completions")
+
+
 async def test_vllm_lists_it(server: FaultyServer) -> None:
     server.on("/v1/models", as_json({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 16384}]}))
     facts = await observed(server)

@@ -17,7 +17,7 @@ MEASURED_TOKENS = (2_048, 4_096, 8_192)
 MEASURE_SECONDS = 60.0
 _PART = "context"
 _WORDS = "one two three four five six seven eight nine ten "
-# A prompt of which so little is missing was counted in another way, not cut.
+# A prompt that lacks so little was counted in another way, not cut.
 _WHOLE_SHARE = 0.97
 _FEW, _MORE = 10, 20
 

@@ -21,6 +21,7 @@ OLLAMA, LM_STUDIO = "Ollama", "LM Studio"
 _OLLAMA = "/api/ps"
 _LM_STUDIO = "/api/v1/models"
 _LM_STUDIO_OLDER = "/api/v0/models"
+_LM_STUDIO_MARKS = {_LM_STUDIO: "loaded_instances", _LM_STUDIO_OLDER: "state"}
 _STATED_BY = frozenset({_OLLAMA, _LM_STUDIO, _LM_STUDIO_OLDER})
 _LATEST = ":latest"
 _SET_CONTEXT = "num_ctx"
@@ -70,8 +71,9 @@ async def find_context(endpoint: Endpoint, model_name: str, deadline: float) -> 
     if version and isinstance((await _said(endpoint, _OLLAMA, deadline)).get("models"), list):
         found = await _ollama(endpoint, model_name, deadline)
         return LoadedContext(found.tokens, found.source, f"{OLLAMA} {version}")
-    for route in (_LM_STUDIO, _LM_STUDIO_OLDER):
-        if list(_entries(await _said(endpoint, route, deadline), model_name)):
+    for route, mark in _LM_STUDIO_MARKS.items():
+        # Others list their models at these routes too.
+        if any(mark in entry for entry in _entries(await _said(endpoint, route, deadline), model_name)):
             tokens = await loaded_context(endpoint, route, model_name, deadline)
             return LoadedContext(tokens, route if tokens else "", LM_STUDIO)
     return LoadedContext()
@@ -106,8 +108,8 @@ async def loaded_models(endpoint: Endpoint, deadline: float) -> tuple[str, Mappi
     """
     for program, route, key, mark in (
         (OLLAMA, _OLLAMA, "models", ""),
-        (LM_STUDIO, _LM_STUDIO, "models", "loaded_instances"),
-        (LM_STUDIO, _LM_STUDIO_OLDER, "data", "state"),
+        (LM_STUDIO, _LM_STUDIO, "models", _LM_STUDIO_MARKS[_LM_STUDIO]),
+        (LM_STUDIO, _LM_STUDIO_OLDER, "data", _LM_STUDIO_MARKS[_LM_STUDIO_OLDER]),
     ):
         said = await _said(endpoint, route, deadline)
         entries = [entry for entry in list_at(said, key) if isinstance(entry, dict)]
@@ -168,7 +170,7 @@ class PromptReadings:
         self._told = 0
 
     def missing(self, request: ModelRequest, told: int, *, counted: bool, whole: bool) -> int:
-        """Return how many tokens a prompt has at least of which the server read only `told`, 0 if it read all.
+        """Return the least number of tokens of a prompt if the server read fewer, `told`; 0 if it read all.
 
         `counted`: the request states what the server's tokenizer counted. `whole`: `told` is known to include the
         tokens that came from the server's cache, which old versions of some servers leave out.
