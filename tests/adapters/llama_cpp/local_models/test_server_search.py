@@ -195,6 +195,10 @@ def test_newer_and_older_servers_of_llama_cpp_are_looked_for() -> None:
     [
         ({"LLAMA_ARG_PORT": "9000"}, "llama-server", "http://127.0.0.1:9000"),
         ({"LLAMA_ARG_PORT": "9000", "LLAMA_ARG_HOST": "0.0.0.0"}, "llama-server", "http://127.0.0.1:9000"),
+        ({"LLAMA_ARG_PORT": "9000", "LLAMA_ARG_HOST": "::1"}, "llama-server", "http://[::1]:9000"),
+        ({"LLAMA_ARG_PORT": "9000", "LLAMA_ARG_HOST": "::"}, "llama-server", "http://[::1]:9000"),
+        ({"OLLAMA_HOST": ":11500"}, "Ollama", "http://127.0.0.1:11500"),
+        ({"OLLAMA_HOST": "::"}, "Ollama", "http://[::1]:11434"),
         ({"OLLAMA_API_BASE": "http://localhost:11435"}, "Ollama", "http://localhost:11435"),
         ({"LM_STUDIO_API_BASE": "http://localhost:1235/v1"}, "LM Studio", "http://localhost:1235"),
         ({"HOSTED_VLLM_API_BASE": "http://[::1]:8001/v1/"}, "vLLM", "http://[::1]:8001"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -73,8 +74,9 @@ def candidates(environ: Mapping[str, str]) -> tuple[ServerCandidate, ...]:
 def _named(environ: Mapping[str, str]) -> Iterator[ServerCandidate]:
     """Yield the addresses in the variables that programs for models read, as far as they are of this machine."""
     port = environ.get("LLAMA_ARG_PORT", "").strip()
+    host = environ.get("LLAMA_ARG_HOST", "").strip() or "127.0.0.1"
     said = {
-        "llama-server": f"{environ.get('LLAMA_ARG_HOST', '').strip() or '127.0.0.1'}:{port}" if port else "",
+        "llama-server": f"{_bracketed(host)}:{port}" if port else "",
         "Ollama": environ.get("OLLAMA_HOST", ""),
     }
     for program, where in (*said.items(), *((_ADDRESSES[name], environ.get(name, "")) for name in _ADDRESSES)):
@@ -84,8 +86,9 @@ def _named(environ: Mapping[str, str]) -> Iterator[ServerCandidate]:
 
 def _local_url(said: str, usual_port: int) -> str | None:
     """Return the address without a name and a password in it; None for one elsewhere, or with another protocol."""
+    # Ollama takes a port without a host, and an address of IPv6 without brackets.
     try:
-        parts = urlsplit(said if "//" in said else f"http://{said}")
+        parts = urlsplit(said if "//" in said else f"http://{_bracketed(re.sub(r'^:(?=[0-9])', '127.0.0.1:', said))}")
         port = parts.port or (80 if "//" in said else usual_port)
     except ValueError:
         return None
@@ -95,6 +98,14 @@ def _local_url(said: str, usual_port: int) -> str | None:
     if not said or parts.scheme != "http" or not is_loopback(host) or not _PATH.fullmatch(path):
         return None
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{path}"
+
+
+def _bracketed(host: str) -> str:
+    """Return an address of IPv6 as it stands in a URL, and anything else as it is."""
+    try:
+        return f"[{ipaddress.IPv6Address(host)}]"
+    except ValueError:
+        return host
 
 
 def _place(candidate: ServerCandidate) -> tuple[int | None, str]:
