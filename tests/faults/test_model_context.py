@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from itertools import takewhile
 
 import pytest
 from msgspec.structs import replace
@@ -336,15 +337,30 @@ def reading(context: int, *, refuses: bool = False) -> Reaction:
     return answer
 
 
+def reading_anew() -> Reaction:
+    """A server that tells a token for each word which its cache, the last prompt, does not have."""
+    last: list[str] = []
+
+    def answer(request: Request) -> Answer:
+        messages = request.json["messages"]
+        assert isinstance(messages, list)
+        words = messages[-1]["content"].split()
+        known = list(takewhile(lambda pair: pair[0] == pair[1], zip(words, last, strict=False)))
+        last[:] = words
+        return usage(len(words) - len(known) + 4)
+
+    return answer
+
+
 @pytest.mark.parametrize(
     ("reaction", "measured", "health", "seen", "advice"),
     [
         (
             reading(6000),
-            MeasuredContext(4094, cut=True),
+            MeasuredContext(4095, cut=True),
             Health.WARNING,
-            "about 4094 tokens, measured",
-            "context_tokens: 4094",
+            "about 4095 tokens, measured",
+            "context_tokens: 4095",
         ),
         (
             reading(4096, refuses=True),
@@ -354,7 +370,8 @@ def reading(context: int, *, refuses: bool = False) -> Reaction:
             "context_tokens: 4096",
         ),
         (reading(1500), MeasuredContext(752, cut=True), Health.WARNING, "about 752 tokens", "context_tokens: 752"),
-        (reading(100_000), MeasuredContext(8194), Health.GOOD, "at least 8194 tokens, measured", ""),
+        (reading_anew(), MeasuredContext(8195), Health.GOOD, "at least 8195 tokens, measured", ""),
+        (reading(100_000), MeasuredContext(8195), Health.GOOD, "at least 8195 tokens, measured", ""),
         (stream(delta("hi"), END), MeasuredContext(), Health.WARNING, "does not say", "set model.context_tokens"),
     ],
 )
@@ -398,8 +415,8 @@ class Slow:
 @pytest.mark.parametrize(
     ("failure", "seen", "advice"),
     [
-        (TimeoutError(), "at least 2050 tokens, measured", "more took longer than 60 s to try"),
-        (ModelRefused("too much"), "about 2050 tokens, measured", "context_tokens: 2050"),
+        (TimeoutError(), "at least 2051 tokens, measured", "more took longer than 60 s to try"),
+        (ModelRefused("too much"), "about 2051 tokens, measured", "context_tokens: 2051"),
     ],
 )
 async def test_a_measurement_that_comes_to_no_end_says_how_far_it_came(

@@ -86,8 +86,11 @@ async def measure_context(model: Model, seconds: float = MEASURE_SECONDS) -> Mea
 
 
 async def _read(model: Model, repeated: int) -> int:
-    """Return how many tokens the server read of a prompt, 0 if it does not say."""
-    request = ModelRequest((Message(Role.USER, _WORDS * repeated),), answer_tokens=1)
+    """Return how many tokens the server read of a prompt, 0 if it does not say.
+
+    No two prompts begin alike: some servers leave out what they have in their cache.
+    """
+    request = ModelRequest((Message(Role.USER, f"{repeated} {_WORDS * repeated}"),), answer_tokens=1)
     async with aclosing(model.answer(request)) as items:
         async for item in items:
             if isinstance(item, AnswerEnd):
