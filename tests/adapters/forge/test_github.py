@@ -159,6 +159,19 @@ class TestComments:
             github.say(7, "ada", f"comment {number}")
         assert [each.text for each in await github_forge.comments(7)] == [f"comment {each}" for each in range(230)]
 
+    async def test_a_page_that_follows_a_full_one_later_is_read(
+        self, github: GithubServer, github_forge: GithubForge
+    ) -> None:
+        """The full page is the same as before, and so is its ETag."""
+        github.open_issue(7, "Title", "text")
+        for number in range(100):
+            github.say(7, "ada", f"comment {number}")
+        assert len(await github_forge.comments(7)) == 100
+        for _ in range(2):
+            await github_forge.comment(7, "answer:1", "done")
+        assert len(github.texts(7)) == 1
+        assert len(await github_forge.comments(7)) == 101
+
     @pytest.mark.parametrize(("login", "may"), [("ada", True), ("bob", True), ("eve", False), ("nobody", False)])
     async def test_a_permission_is_asked_for(
         self, github: GithubServer, github_forge: GithubForge, login: str, *, may: bool

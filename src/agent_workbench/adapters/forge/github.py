@@ -153,7 +153,8 @@ class GithubForge(HttpForge):
         return {**super().pull_query(branch), "head": f"{owner}:{branch}"}
 
     def is_last(self, answer: ApiAnswer, kind: type[RowAnswer], rows: int) -> bool:
-        return not answer.more
+        # A full page that comes from memory does not know of one that follows it since.
+        return not answer.more and rows % self.routes.page != 0
 
     async def _text_of(self, number: int) -> GithubIssue:
         owner, _, name = self.settings.repo.partition("/")
