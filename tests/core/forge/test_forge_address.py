@@ -1,5 +1,6 @@
 import pytest
 
+from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.worker import ForgeKind, ForgeSettings
 
 
@@ -56,3 +57,8 @@ def test_the_kind_follows_the_address_and_the_variable_the_kind(
     settings: ForgeSettings, software: ForgeKind, variable: str
 ) -> None:
     assert (settings.software, settings.token_variable) == (software, variable)
+
+
+def test_the_variable_of_a_forge_that_only_the_git_remote_names_holds_a_secret_too() -> None:
+    assert Settings(forge=ForgeSettings(token_env="SHOP")).key_variables == ("SHOP",)
+    assert Settings().key_variables == ()

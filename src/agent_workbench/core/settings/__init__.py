@@ -253,7 +253,8 @@ class Settings(Struct, frozen=True):
             *(self.model.api_key_env, embeddings, *(endpoint.api_key_env for _, endpoint in self.endpoints)),
             *(name for _, server in self.mcp_servers for name in server.variables),
             *self.infrastructure.variables,
-            *((self.forge.token_variable,) if self.forge.active else ()),
+            # A pull request goes to the forge of the git remote where none is set.
+            self.forge.token_variable if self.forge.active else self.forge.token_env,
             self.database.url_env,
         )
         return tuple(dict.fromkeys(name for name in named if name))
