@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from agent_workbench.core.yaml_documents.nodes import (
     YamlSequence,
     after_lines,
     decode_document,
+    line_end,
     line_start,
     with_flow_item,
     with_last_lines,
@@ -37,6 +39,7 @@ Keys = tuple[str, ...]
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
 # Our own keys need no quotes; all other text gets them.
 BARE = ("approvals", "rules", "everywhere", "repos")
+_COMMA = re.compile(r"[ \t]*,[ \t]*")
 
 SETTINGS = ".agent.yml"
 OWN = "rules.yaml"
@@ -120,20 +123,34 @@ def _flow(keys: Keys, rule: str) -> str:
 
 
 def _removed(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
-    node = _walk(compose(text), keys)
-    items = node.items if isinstance(node, YamlSequence) else ()
-    number = next((n for n, each in enumerate(items) if read_value(each, Rule, "") == rule), None)
-    if node is None or number is None:
+    listing = _walk(compose(text), keys)
+    if not isinstance(listing, YamlSequence):
         return text
-    start, end = items[number].start.index, items[number].end.index
-    if isinstance(node, YamlSequence) and node.flow:
-        start = items[number - 1].end.index if number else start
-        end = items[1].start.index if not number and len(items) > 1 else end
-    elif text[line_start(text, start) : start].strip() == "-":
-        start, end = line_start(text, start), after_lines(text, items[number])
-    else:
+    for number in reversed(range(len(listing.items))):
+        if read_value(listing.items[number], Rule, "") == rule:
+            start, end = _flow_span(text, listing, number) if listing.flow else _block_span(text, listing, number)
+            text = text[:start] + text[end:]
+    return text
+
+
+def _block_span(text: str, listing: YamlSequence, number: int) -> tuple[int, int]:
+    item = listing.items[number]
+    start = line_start(text, item.start.index)
+    if text[start : item.start.index].strip() != "-":
         raise ValueError
-    return _removed(text[:start] + text[end:], keys, rule, compose)
+    return start, after_lines(text, item)
+
+
+def _flow_span(text: str, listing: YamlSequence, number: int) -> tuple[int, int]:
+    """Return the span of an item with one comma, and without the comments of its neighbours."""
+    start, end = listing.items[number].start.index, listing.items[number].end.index
+    before = listing.items[number - 1].end.index if number else start
+    if text[before:start].strip() == ",":
+        return before, end
+    found = _COMMA.match(text, end)
+    end = found.end() if found else end
+    line, rest = line_start(text, start), line_end(text, end)
+    return (start, end) if text[line:start].strip() or text[end:rest].strip() else (line, rest)
 
 
 def _rendered(value: object) -> str:

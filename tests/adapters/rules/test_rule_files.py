@@ -99,6 +99,29 @@ def test_an_odd_spelling_is_changed_in_place(text: str, after: str) -> None:
     assert without_rule(whole, REPO_KEYS, GREP, compose_text) == re.sub(r" *- %\n|, %|%", "", after)
 
 
+CHECK = "{kind: check, any: true}"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f"[\n  {CHECK}, # mine\n  %,\n]", f"[\n  {CHECK}, # mine\n]"),
+        (f"[\n  {CHECK}, # mine\n  %\n  # end\n]", f"[\n  {CHECK}, # mine\n  # end\n]"),
+        (f"[\n  %,\n  # mine\n  {CHECK}\n]", f"[\n  # mine\n  {CHECK}\n]"),
+        (f"[%, # of it\n  %, {CHECK}, %]", f"[# of it\n  {CHECK}]"),
+        (f"[{CHECK} # mine\n  , %, %]", f"[{CHECK} # mine\n  , ]"),
+    ],
+)
+def test_the_comments_of_other_rules_stay_when_one_is_taken_out(text: str, left: str) -> None:
+    whole = f"approvals:\n  rules: {text}\n".replace("%", RULE)
+    assert without_rule(whole, REPO_KEYS, GREP, compose_text) == f"approvals:\n  rules: {left}\n"
+
+
+def test_a_rule_that_stands_there_often_is_taken_out_everywhere() -> None:
+    text = f"approvals:\n  rules:\n    - {CHECK}\n" + f"    {LINE}\n" * 2_000
+    assert without_rule(text, REPO_KEYS, GREP, compose_text) == f"approvals:\n  rules:\n    - {CHECK}\n"
+
+
 def test_a_rule_in_brackets_goes_with_its_comma() -> None:
     text = f"approvals: {{rules: [{RULE}, {{kind: check, any: true}}, {RULE.replace('grep', 'x')}]}} # c\n"
     without = without_rule(text, REPO_KEYS, GREP, compose_text)
