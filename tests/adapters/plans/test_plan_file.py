@@ -256,6 +256,15 @@ async def test_a_check_is_added_to_a_task_that_has_none(tmp_path: Path, text: st
     assert (await file.read()).tasks[0].accept_tests == ("make", "a: b")
 
 
+async def test_a_comment_in_empty_brackets_stays(tmp_path: Path) -> None:
+    file = plan_file(tmp_path, "tasks: [ # none yet\n]\n")
+    await file.add([Task(TaskId("T-1"), "x")])
+    assert content(tmp_path).endswith("} # none yet\n]\n")
+    file = plan_file(tmp_path, "- id: T-1\n  description: x\n  accept_tests: [\n    # to come\n  ]\n")
+    await file.set_checks(TaskId("T-1"), ("make", "a: b"))
+    assert content(tmp_path).endswith('  accept_tests: ["make", "a: b"\n    # to come\n  ]\n')
+
+
 async def test_what_does_not_fit_is_not_added(tmp_path: Path) -> None:
     file = plan_file(tmp_path, COMMENTED)
     with pytest.raises(PlanError, match="already has a task T-1"):

@@ -53,12 +53,15 @@ def with_reason(before: PlanText, wanted: TaskId, reason: str, name: str = REASO
 def with_checks(before: PlanText, wanted: TaskId, commands: Sequence[str]) -> str:
     """Return the text with the acceptance commands of a task that has none."""
     text, item = before.text, _item(before, wanted)
-    flow = f"[{', '.join(map(render_quoted, commands))}]"
-    if (empty := item.get("accept_tests")) is not None:
-        return with_value(text, empty, flow)
+    said = ", ".join(map(render_quoted, commands))
+    empty = item.get("accept_tests")
+    if isinstance(empty, YamlSequence):
+        return with_flow_item(text, empty, said)
+    if empty is not None:
+        return with_value(text, empty, f"[{said}]")
     indent = " " * (item.start.column - 1)
     lines = "".join(f"\n{indent}  - {render_text(each)}" for each in commands)
-    return _with_key(text, item, "description", "accept_tests", lines, flow)
+    return _with_key(text, item, "description", "accept_tests", lines, f"[{said}]")
 
 
 def with_closed_text(before: PlanText) -> str:
@@ -74,10 +77,9 @@ def with_tasks(before: PlanText, tasks: Sequence[Task]) -> str:
     text, listing = before.text, before.listing
     if listing is None:
         return _first_tasks(before, tasks)
-    if listing.flow and isinstance(before.root, YamlMapping) and before.root.flow:
-        return with_flow_item(text, listing, ", ".join(map(render_flow, tasks)))
-    if not listing.items:
-        start, end = listing.start.index, listing.end.index
+    start, end = listing.start.index, listing.end.index
+    in_braces = isinstance(before.root, YamlMapping) and before.root.flow
+    if not listing.items and not in_braces and "#" not in text[start:end]:
         rest = line_end(text, end)
         return with_lines(text[:start].rstrip(" ") + text[end:rest], render_tasks(tasks, 2), text[rest:])
     if listing.flow:
