@@ -256,6 +256,14 @@ async def test_a_check_is_added_to_a_task_that_has_none(tmp_path: Path, text: st
     assert (await file.read()).tasks[0].accept_tests == ("make", "a: b")
 
 
+async def test_a_line_end_that_only_yaml_knows_makes_no_change_and_no_crash(tmp_path: Path) -> None:
+    text = "- description: x\n  id: T-1 # a\u2028- description: y\n  id: T-2\n"
+    file = plan_file(tmp_path, text)
+    with pytest.raises(PlanError, match="could not be changed"):
+        await file.set_status(TaskId("T-1"), TaskStatus.BLOCKED, "why")
+    assert content(tmp_path) == text
+
+
 async def test_a_comment_in_empty_brackets_stays(tmp_path: Path) -> None:
     file = plan_file(tmp_path, "tasks: [ # none yet\n]\n")
     await file.add([Task(TaskId("T-1"), "x")])

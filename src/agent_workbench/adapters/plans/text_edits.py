@@ -41,7 +41,8 @@ def with_reason(before: PlanText, wanted: TaskId, reason: str, name: str = REASO
     text, item = before.text, _item(before, wanted)
     found = next(((key, value) for key, value in item.entries if key.text == name), None)
     if found is None:
-        return _with_key(text, item, "status", name, render_text(reason), render_quoted(reason)) if reason else text
+        after = "status" if item.get("status") is not None else "id"
+        return _with_key(text, item, after, name, render_text(reason), render_quoted(reason)) if reason else text
     key, node = found
     if reason or item.flow:
         return with_value(text, node, render_quoted(reason))
