@@ -11,8 +11,8 @@ from agent_workbench.core.text.amounts import time_seconds
 MOST_JOBS = 16
 """Tasks that one worker may do at the same time."""
 _REPO = r"([A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9_.-]{1,100}?)(?:\.git)?/?"
-_REMOTE = re.compile(rf"(?:(https?|ssh)://)?(?:[A-Za-z0-9_.-]+@)?([A-Za-z0-9.-]+)(:\d+)?[/:]{_REPO}", re.ASCII)
-"""Address of a git remote with scheme or without, host, port and repository."""
+_REMOTE = re.compile(rf"(?:(https?|ssh)://)?(?:[A-Za-z0-9_.-]+@)?([A-Za-z0-9.-]+)(:\d+)?([/:]){_REPO}", re.ASCII)
+"""Address of a git remote with scheme or without, host, port, and repository behind a slash or colon."""
 
 _GITHUB = re.compile(r"https?://(?:github|[a-z0-9-]+\.ghe)\.com(?::\d+)?(?:/|$)", re.ASCII | re.IGNORECASE)
 
@@ -144,9 +144,11 @@ class ForgeSettings(Struct, frozen=True):
         Without a kind, only GitHub is known by its address; any other one, and an unusable one, changes nothing.
         """
         found = _REMOTE.fullmatch(address)
-        if found is None or found[4].rpartition("/")[2] in {".", ".."}:
+        if found is None or found[5].rpartition("/")[2] in {".", ".."}:
             return self
-        scheme, host, port, repo = found.groups()
+        scheme, host, port, divider, repo = found.groups()
+        if (divider == "/") is (scheme is None):  # a path of this machine, or an address that git does not take
+            return self
         web = scheme if scheme in {"http", "https"} else "https"
         url = f"{web}://{host.lower()}{port or '' if web == scheme else ''}"
         known = self.kind is not ForgeKind.AUTO or is_github_host(url)
