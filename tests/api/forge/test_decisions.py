@@ -364,3 +364,17 @@ async def test_a_listed_user_who_may_not_write_any_more_decides_nothing(scene: S
     server.say(7, "ada", f"/approve {item.reference}")
     await scene.round()
     assert len(await scene.decisions(item.session)) == 1
+
+
+@pytest.mark.parametrize("server", ["github"], indirect=True)
+async def test_a_comment_waits_while_the_forge_does_not_tell_whether_its_author_may_write(
+    scene: Scene, server: GithubServer
+) -> None:
+    item = await scene.parked()
+    server.say(7, "ada", f"/approve {item.reference}")
+    server.fail["GET /api/v3/repos/acme/shop/collaborators"] = 502
+    assert [each.startswith("issue 7: ") and "502" in each for each in await scene.round()] == [True]
+    assert (answers(server), await scene.decisions(item.session)) == ([], ())
+    server.fail.clear()
+    await scene.round()
+    assert len(await scene.decisions(item.session)) == 1

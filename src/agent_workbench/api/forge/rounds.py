@@ -110,7 +110,10 @@ class CommentDecisions:
         self._retry = retry
 
     async def answer(self, comment: "ForgeComment", comments: "Sequence[ForgeComment]") -> CommentAnswer | None:
-        """Carry out the command in a comment; None if it is an ordinary one after all."""
+        """Carry out the command in a comment; None if it is an ordinary one after all.
+
+        Raises `ForgeError` if the forge does not tell whether its author may write: the next round asks again.
+        """
         refused = partial(CommentAnswer, comment.id)
         try:
             command = read_command(comment.text)
@@ -128,6 +131,8 @@ class CommentDecisions:
             objection = partial(self._objection, comment=comment, comments=comments)
             done = await self._decide(command, command.reference, comment, objection)
             return CommentAnswer(comment.id, done, accepted=True)
+        except ForgeError:
+            raise
         except WorkbenchError as error:
             return refused(error_text(error))
 
