@@ -1,1 +1,1 @@
-"""Forge over HTTP: Gitea and Forgejo."""
+"""Forge over HTTP: Gitea, Forgejo and GitHub."""

@@ -22,7 +22,7 @@ DIALECT = ApiDialect(
     },
 )
 _WRITERS = {"admin", "write"}
-"""Permissions that may write; `maintain` is told as `write`, and `triage` as `read`."""
+"""Permissions that include writing; GitHub reports `maintain` as `write`, and `triage` as `read`."""
 _EVENT = "createdAt actor{__typename login} label{name}"
 QUERY = (
     "query($owner:String!,$name:String!,$number:Int!){repository(owner:$owner,name:$name){issue(number:$number){"
