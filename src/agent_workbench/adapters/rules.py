@@ -39,7 +39,7 @@ Keys = tuple[str, ...]
 Plain = str | list["Plain"] | dict[str, "Plain"] | None
 # Our own keys need no quotes; all other text gets them.
 BARE = ("approvals", "rules", "everywhere", "repos")
-_COMMA = re.compile(r"[ \t]*,[ \t]*")
+_COMMA = re.compile(r"\s*,[ \t]*")
 
 SETTINGS = ".agent.yml"
 OWN = "rules.yaml"
@@ -97,7 +97,7 @@ def _added(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
     rest = keys[len(found) - 1 :]
     match found[-1] if found else None:
         case YamlSequence(items=items, flow=False) as listing if items and not rest:
-            indent = " " * (items[-1].start.column - 3)
+            indent = " " * (listing.start.column - 1)
             return _inserted(text, after_lines(text, listing), f"{indent}- {said}\n")
         case YamlSequence(flow=True) as listing if not rest:
             return with_flow_item(text, listing, said)
@@ -108,7 +108,7 @@ def _added(text: str, keys: Keys, rule: Rule, compose: Compose) -> str:
             return _inserted(text, first.index - first.column + 1, _nested(rest, said, first.column - 1))
         case YamlScalar() as nothing if is_nothing(nothing) and rest != keys:
             return with_value(text, nothing, _flow(rest, said))
-        case YamlMapping() | None:
+        case YamlMapping() | YamlScalar() | None:
             return with_last_lines(text, _nested(keys, said, 0))
     raise ValueError
 

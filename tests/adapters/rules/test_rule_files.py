@@ -85,6 +85,11 @@ RULE = '{kind: read, tool: "grep"}'
         ("approvals:\n  rules: # c\n# last\n", "approvals:\n  rules: [%] # c\n# last\n"),
         ("{test_command: a} # c\n", "{test_command: a, approvals: {rules: [%]}} # c\n"),
         ("# first\r\n---\r\napprovals:\r\n  rules: # c\r\n", "# first\r\n---\r\napprovals:\r\n  rules: [%] # c\r\n"),
+        ("--- # c\n# last\n", "--- # c\n# last\napprovals:\n  rules:\n    - %\n"),
+        (
+            "approvals:\n  rules:\n  -   {kind: check, any: true} # c\n",
+            "approvals:\n  rules:\n  -   {kind: check, any: true} # c\n  - %\n",
+        ),
         ("python: a\n... # end\n", "python: a\napprovals:\n  rules:\n    - %\n... # end\n"),
         (
             "approvals: {rules: [\n  # each\n  {kind: check, any: true}, # c\n]}\n",
@@ -109,6 +114,7 @@ CHECK = "{kind: check, any: true}"
         (f"[\n  {CHECK}, # mine\n  %\n  # end\n]", f"[\n  {CHECK}, # mine\n  # end\n]"),
         (f"[\n  %,\n  # mine\n  {CHECK}\n]", f"[\n  # mine\n  {CHECK}\n]"),
         (f"[%, # of it\n  %, {CHECK}, %]", f"[# of it\n  {CHECK}]"),
+        (f"[\n  %\n  , # mine\n  {CHECK}]", f"[\n  # mine\n  {CHECK}]"),
         (f"[{CHECK} # mine\n  , %, %]", f"[{CHECK} # mine\n  , ]"),
     ],
 )
