@@ -1,17 +1,23 @@
 """Repeated calls: a read that tells the same again is told in one line, and a loop is a failed step."""
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_workbench.core.events import ActionFinished, ActionRejected, ActionResult, ContextCompacted
+from agent_workbench.core.events import ActionFinished, ActionRejected, ActionResult, ContextCompacted, Recorded
+from agent_workbench.core.fold import fold_all
+from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import CompactContext, SayToModel, UndoStep
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
-from agent_workbench.engine.answer.repeated_calls import ADVICE, AS_IN
+from agent_workbench.core.state.growing_tuple import GrowingTuple
+from agent_workbench.engine.answer.repeated_calls import ADVICE, AS_IN, loop_warning
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, task
+from tests.fakes import runs
 from tests.fakes.ports import Hang, Saying
 
 ANY = (task(accept=("true",)),)
@@ -167,3 +173,39 @@ async def test_a_task_that_is_finished_again_is_no_repeated_call(tmp_path: Path)
             await front.gate(Permission.MERGE)
         finished = [event.observation for event in stage.events if isinstance(event, ActionFinished)]
         assert not any(AS_IN in each for each in (*told(stage), *finished))
+
+
+class CountedHistory(GrowingTuple[Recorded]):
+    """History that counts the events which are read of it."""
+
+    def __init__(self, events: tuple[Recorded, ...]) -> None:
+        super().__init__(events)
+        self.read = 0
+
+    def __iter__(self) -> Iterator[Recorded]:
+        return map(self._counted, super().__iter__())
+
+    def __reversed__(self) -> Iterator[Recorded]:
+        return map(self._counted, super().__reversed__())
+
+    def _counted(self, recorded: Recorded) -> Recorded:
+        self.read += 1
+        return recorded
+
+
+def test_a_loop_is_found_in_the_newest_events_of_a_long_task() -> None:
+    proposal = runs.proposed(Permission.READ, "read_file", "", "")
+    steps = (
+        (
+            *runs.answered(number, READ),
+            *runs.approved(replace(proposal, id=ProposalId(f"P-{number}"), step=number)),
+            ActionFinished(ProposalId(f"P-{number}"), ActionResult.FAILED, "no file"),
+        )
+        for number in range(1, 200)
+    )
+    events = (*runs.opening(), *runs.started(), *chain.from_iterable(steps))
+    state = fold_all(tuple(Recorded(seq, "", event) for seq, event in enumerate(events)))
+    assert state.run is not None
+    history = CountedHistory(tuple(state.run.history))
+    assert LOOP in loop_warning(replace(state.run, history=history))
+    assert history.read < 100

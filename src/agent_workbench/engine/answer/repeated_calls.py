@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from math import inf
 
 from agent_workbench.core.events import (
     ActionRejected,
@@ -87,7 +88,10 @@ def _is_same(one: Proposal, other: Proposal, specs: Mapping[str, ToolSpec]) -> b
 def _told_news(history: Sequence[Recorded]) -> bool:
     """Return True if the newest action was a read with a new result."""
     step = next((each for each in newest_steps(history) if each.result is not None), None)
-    if step is None or step.result is None or step.seq < _newest(history, (ActionRejected,)):
+    if step is None or step.result is None:
+        return False
+    since = takewhile(lambda each: each.seq > step.seq, reversed(history))
+    if any(isinstance(each.event, ActionRejected) for each in since):
         return False
     ended, call = step.result.event, step.first
     new = ended.result is ActionResult.OK and not ended.observation.startswith(AS_IN)
@@ -97,20 +101,22 @@ def _told_news(history: Sequence[Recorded]) -> bool:
 def _newest_calls(run: TaskRun, most: int) -> list[tuple[object, ...]]:
     """Return the calls since the last change, newest first. An invalid answer differs from every other."""
     tools = by_name(run.specs)
-    found: list[tuple[object, ...]] = []
+    found: list[tuple[int, tuple[object, ...]]] = []
     answer: ModelAnswered | None = None
-    since = next((step.seq for step in newest_steps(run.history) if _is_steered(step)), -1)
     for recorded in reversed(run.history):
         event = recorded.event
-        if _is_news(event) or len(found) == most or recorded.seq == since:
+        if _is_news(event) or len(found) == most:
             break
         if isinstance(event, ModelAnswered):
             answer = event
         elif isinstance(event, PromptBuilt) and answer is not None:
             if event.purpose is Purpose.EXECUTOR:
-                found.append(_call(read_step(answer.text, tools), event.step))
+                found.append((recorded.seq, _call(read_step(answer.text, tools), event.step)))
             answer = None
-    return found
+    oldest = found[-1][0] if found else inf
+    steps = takewhile(lambda each: each.seq > oldest, newest_steps(run.history))
+    since = next((step.seq for step in steps if _is_steered(step)), -1)
+    return [call for seq, call in found if seq > since]
 
 
 def _call(step: StepCall | StepFault, number: int) -> tuple[object, ...]:
