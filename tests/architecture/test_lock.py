@@ -98,6 +98,8 @@ def test_the_base_stays_small() -> None:
     pins = [Requirement(parts[0]) for parts in _requirements(BASE)]
     installed = [each.name for each in pins if each.marker is None or each.marker.evaluate(LINUX)]
     assert len(installed) <= MOST_DISTRIBUTIONS
+    page = (ROOT / "docs/how-to/install.md").read_text(encoding="utf-8")
+    assert f"the base: {len(installed) + 1} packages" in page, "with our own"
 
 
 def test_the_extras_are_those_of_the_package() -> None:
