@@ -45,6 +45,13 @@ async def test_nobody_there_is_an_error() -> None:
     await api.close()
 
 
+@pytest.mark.parametrize("url", ["https://github.com:99999", "https://999.1.1.1", "https://xn--a"])
+def test_an_address_that_none_can_have_is_refused(url: str) -> None:
+    """The address of a git remote comes here as it is."""
+    with pytest.raises(ConfigError, match="is no address of a forge"):
+        ForgeApi(url, TOKEN)
+
+
 @pytest.mark.parametrize("token", ["", "two words", "line\nbreak", "ünicode", "tab\there"])
 def test_a_token_that_is_none_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(ConfigError) as refused:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -86,8 +87,8 @@ class ForgeApi:
         plain_http: bool = False,
         seconds: float = REQUEST_SECONDS,
     ) -> None:
-        """Raise `ConfigError` for a token that is none, an unusable proxy, and an address that shows the token."""
-        self._address = httpx.URL(url.rstrip("/"))
+        """Raise `ConfigError` for a token that is none, an unusable proxy or address, and one that shows the token."""
+        self._address = _parsed(url.rstrip("/"))
         self.address = str(self._address)
         check_transport(url, plain_http=plain_http)
         if not token or not (token.isascii() and token.isprintable() and " " not in token):
@@ -261,6 +262,17 @@ def pause_seconds(response: httpx.Response, body: bytes, now: float) -> float:
 def _number(text: str) -> int:
     """Return the number in a header, -1 if it is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 11 else -1
+
+
+def _parsed(url: str) -> httpx.URL:
+    try:
+        address = httpx.URL(url)
+        address.host  # noqa: B018 - reading it is what checks it
+        urlsplit(url).port  # noqa: B018 - reading it is what checks it
+    except (httpx.InvalidURL, ValueError) as error:
+        what = f"{sanitize_line(url, _SAID_CHARS)} is no address of a forge: {sanitize_line(str(error))}"
+        raise ConfigError(what, advice="check forge.url, or the address of the git remote") from None
+    return address
 
 
 def check_transport(url: str, *, plain_http: bool) -> None:
