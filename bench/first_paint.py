@@ -57,8 +57,9 @@ def prepare(folder: Path) -> Mapping[str, str]:
     repo = folder / "repo"
     repo.mkdir()
     (repo / "hello.py").write_text('print("hello")\n')
-    author = ("-c", "user.name=bench", "-c", "user.email=bench@example.invalid", "-c", "commit.gpgsign=false")
-    for words in (("init", "--quiet"), ("add", "--all"), (*author, "commit", "--quiet", "-m", "hello")):
+    author = (("user.name", "bench"), ("user.email", "bench@example.invalid"), ("commit.gpgsign", "false"))
+    settings = (("config", *each) for each in author)
+    for words in (("init", "--quiet"), *settings, ("add", "--all"), ("commit", "--quiet", "-m", "hello")):
         subprocess.run(["git", *words], cwd=repo, env=environment, check=True)
     for verb in ("init", "trust"):
         command = (sys.executable, "-m", "agent_workbench", verb)
