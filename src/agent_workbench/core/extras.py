@@ -33,7 +33,7 @@ IMPORTS: Mapping[Extra, tuple[str, ...]] = {
     Extra.VECTORS: ("chromadb",),
     Extra.WEB: ("textual_serve",),
 }
-"""What only this extra brings. The package that imports it calls `require_extra` in its `__init__`."""
+"""Libraries that come with an extra alone. The package that imports them calls `require_extra` in its `__init__`."""
 
 
 def has_extra(extra: Extra) -> bool:

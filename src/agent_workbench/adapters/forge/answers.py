@@ -4,7 +4,7 @@ GitHub's interface is the model for that of Gitea and Forgejo, so one class read
 """
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
@@ -32,16 +32,15 @@ class LabelAnswer(Struct, frozen=True):
     name: str = ""
 
 
-class RowAnswer(Struct, frozen=True):
+class RowAnswer(Protocol):
     """Entry of a list; `key` tells it from the others."""
 
     @property
     def key(self) -> int:
         """The entry's number or id."""
-        raise NotImplementedError
 
 
-class IssueAnswer(RowAnswer, frozen=True):
+class IssueAnswer(Struct, frozen=True):
     """Issue; `pull_request` is set if it is one."""
 
     number: int
@@ -58,7 +57,7 @@ class IssueAnswer(RowAnswer, frozen=True):
         return self.number
 
 
-class CommentAnswer(RowAnswer, frozen=True):
+class CommentAnswer(Struct, frozen=True):
     """Comment. `original_author` is its author on the forge that it was imported from."""
 
     id: int
@@ -76,7 +75,7 @@ class CommentAnswer(RowAnswer, frozen=True):
         return self.id
 
 
-class StatusAnswer(RowAnswer, frozen=True):
+class StatusAnswer(Struct, frozen=True):
     """State of a commit in one context: `status` on Gitea, `state` on GitHub."""
 
     id: int = 0
@@ -111,7 +110,7 @@ class BranchAnswer(Struct, frozen=True):
         return self.repo_id or (self.repo.id if self.repo is not None else 0)
 
 
-class PullAnswer(RowAnswer, frozen=True):
+class PullAnswer(Struct, frozen=True):
     """Pull request."""
 
     number: int

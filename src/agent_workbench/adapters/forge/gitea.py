@@ -24,7 +24,7 @@ _LABEL_TYPES = {"label", 7}
 _ADDED = "1"
 
 
-class GiteaEvent(RowAnswer, frozen=True):
+class GiteaEvent(Struct, frozen=True):
     """Entry of an issue's timeline. A label was added if the body of its event is `1`."""
 
     created_at: Time

@@ -49,7 +49,7 @@ class StepDecision(Struct, frozen=True):
 
     @property
     def proposal(self) -> Proposal | None:
-        """What was decided about."""
+        """The proposal as it was when it was decided, None if the events that were read lack it."""
         return self.versions[-1] if self.versions else None
 
 
@@ -102,7 +102,7 @@ class Step(Struct, frozen=True):
 
     @property
     def by(self) -> str:
-        """Who decided last, empty if nobody did."""
+        """The newest decision's author, empty without a decision."""
         decided = self._newest(ActionDecided)
         return decided.event.by if decided is not None else ""
 

@@ -110,7 +110,7 @@ LABEL = "Hook"
 
 
 class EntryContext(Struct, frozen=True):
-    """What an entry needs besides its event.
+    """State of the session at an event, from which its entry is made too.
 
     `outcome_shown`: the outcome of the running action was already shown. `checked`: checks ran on the newest content of
     the task. `purpose` is that of the last prompt, `tool` the one called last. `usual_endpoint` normally answers the

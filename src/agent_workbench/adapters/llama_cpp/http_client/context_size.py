@@ -163,7 +163,7 @@ def _tokens(entry: JsonObject, model_name: str) -> int:
 
 
 class PromptReadings:
-    """What a server read of its last prompt, by which it shows that it cut the next one without a word."""
+    """Tokens that a server read of its last prompt: fewer for a longer prompt show that it was cut without a word."""
 
     def __init__(self) -> None:
         self._texts: tuple[str, ...] = ()
